@@ -1,47 +1,49 @@
-//! Loads the configuration file of Portcullis: levels of rules, exemptions, modes of mutators. Loading checks all
-//! values.
+//! Loads the configuration file of Portcullis, and checks all its values. The file sets, for example, the levels of
+//! rules, exemptions from rules, and what mutators write.
+//!
+//! This example shows the keys of the file:
 //!
 //! ```yaml
-//! rules:                 # a rule id or a family: deny, warn, audit or off
+//! rules:                 # level of a rule or a rule family: deny, warn, audit or off
 //!   OW: warn
 //!   OW006: deny
-//! namespaces:            # the same, for some namespaces; if several apply, the strictest is used
+//! namespaces:            # levels in some namespaces; if several entries apply, the strictest level is used
 //!   - names: [sandbox-*]
 //!     rules: {OW006: warn}
-//! exemptions:            # reduced to level audit: admitted, but recorded
+//! exemptions:            # findings that get the level audit: they are recorded, but do not deny the request
 //!   - rule: OW006
 //!     namespaces: [team-a]
 //!     users: [system:serviceaccount:ci:cleaner]
-//!     until: 2026-12-31  # to the end of that day, in UTC; or a time such as 2026-12-31T18:00:00+01:00
-//! honourSkipLabel: false # whether the label portcullis.dev/skip: "true" is honoured
-//! warnServiceAccounts: false # whether controllers and pipelines get warnings too
-//! mutators:              # annotate, apply or off
+//!     until: 2026-12-31  # end of this day in UTC; a time such as 2026-12-31T18:00:00+01:00 is also allowed
+//! honourSkipLabel: false # whether the label portcullis.dev/skip: "true" has an effect
+//! warnServiceAccounts: false # whether ServiceAccounts (controllers, pipelines) receive warnings, as users do
+//! mutators:              # what each mutator writes: annotate (only annotations), apply (also fields) or off
 //!   overwrites: annotate
-//! composites:            # CompositeResourceDefinitions whose composites are handled; "*" for all
+//! composites:            # CompositeResourceDefinitions whose composites are checked; "*" for all
 //!   - xdatabases.example.org
-//! deployers:             # identities that may write DeployItems; see DP010
+//! deployers:             # users that may write DeployItems; see the rule DP010
 //!   landscaper: {users: [system:serviceaccount:landscaper:landscaper]}
 //!   identities:
 //!     - users: [system:serviceaccount:landscaper:manifest-deployer]
 //!       types: [landscaper.gardener.cloud/kubernetes-manifest]
-//! dryRun:                # for portcullis reconcile --dry-run-deployer; makes `mutators: {dry-run: apply}` the default
+//! dryRun:                # settings for the dry-run deployer; also sets the default of the mutator dry-run to apply
 //!   types: [landscaper.gardener.cloud/kubernetes-manifest, landscaper.gardener.cloud/helm]
-//! environmentConfigs:    # the level for changes that break a composite that uses it; see EN010
-//!   onChange: warn
-//! deliveries:            # the highest level of findings in trees; see docs/delivery.md
+//! environmentConfigs:    # settings for EnvironmentConfigs of Crossplane
+//!   onChange: warn       # maximum level if a changed EnvironmentConfig breaks composites; see the rule EN010
+//! deliveries:            # maximum level of findings in kustomize trees, by source of the tree; see docs/delivery.md
 //!   flux-trees: warn
 //!   flux-sources: off
-//! guard:                 # the users whose deletions the family GD checks; see docs/guard.md
-//!   controllers: [system:serviceaccount:flux-system:kustomize-controller]
-//!   hold: source         # stops revisions that delete too much at the source; by default, only deletions are stopped
-//! deletions:             # the deletions that KZ060 and KZ061 report; see docs/changes.md
+//! guard:                 # settings for the rule family GD, which limits deletions; see docs/guard.md
+//!   controllers: [system:serviceaccount:flux-system:kustomize-controller] # users whose deletions are checked
+//!   hold: source         # a revision that deletes too much is not published; by default, only deletions are denied
+//! deletions:             # limits for the deletions of a Flux Kustomization; see docs/changes.md
 //!   protectedKinds: [Namespace, PersistentVolumeClaim, StatefulSet.apps]
 //!   maxCount: 9
 //!   maxPercent: 50
-//! check:                 # the repository that `portcullis check` checks; see docs/configuration.md
-//!   sources: {flux-system/apps: .}
-//!   complete: [clusters/production]
-//! artifactHosts:         # hosts of artifacts, besides Flux's own controllers in flux-system
+//! check:                 # information about the repository for portcullis check; see docs/configuration.md
+//!   sources: {flux-system/apps: .}  # root folder of each Flux source
+//!   complete: [clusters/production] # folders that each contain all objects of a cluster
+//! artifactHosts:         # hosts of Flux artifacts, in addition to Flux's own controllers in flux-system
 //!   - source-controller.gitops.svc.cluster.local
 //! ```
 

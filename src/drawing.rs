@@ -8,7 +8,7 @@ pub const GREEN: &str = "#dcfce7";
 pub const PALE: &str = "#f3f4f6";
 /// Red: the colour of borders and lines that show an error or a deletion.
 pub const RED: &str = "#dc2626";
-/// Grey: the colour of all other borders and lines.
+/// Grey: the colour of borders and lines that show neither an error nor a deletion.
 pub const GREY: &str = "#6b7280";
 
 /// Escapes a text for XML.

@@ -1,36 +1,37 @@
-//! Portcullis: an admission webhook server for composed configuration.
+//! Portcullis: a Kubernetes admission webhook server that checks composed configuration, such as kustomize trees,
+//! Landscaper Installations and Crossplane Compositions.
 //!
-//! One engine with several commands: the webhook server, the controller manager, and commands that apply the same rules
-//! to files.
+//! The same rules run in several commands: in the webhook server, in the controller manager, and in commands that check
+//! files.
 //!
 //! | module | content |
 //! |---|---|
-//! | [`admission`] | the protocol: reviews, requests, verdicts, patches; does not depend on rules |
-//! | [`yaml`] | YAML documents as kubectl reads them, with the position of every value |
-//! | [`authority`] | self-managed certificates: one CA in a Secret, the caBundles of the webhooks |
-//! | [`cache`] | bounded caches: LRU eviction, single flight, recent failures |
+//! | [`admission`] | the admission protocol: reviews, requests, verdicts and patches; does not depend on rules |
+//! | [`yaml`] | YAML documents, parsed as kubectl does, with the position of every value |
+//! | [`authority`] | self-managed certificates: one CA in a Secret, and the caBundles of the webhooks |
+//! | [`cache`] | bounded caches with LRU eviction, single flight, and a memory of recent failures |
 //! | [`catalog`] | the objects that rules look up, from a cluster or from files |
-//! | [`rule`] | the types of rules and mutators |
-//! | [`kustomize`] | kustomize: the build engine, and rules for errors in trees |
-//! | [`landscaper`] | Landscaper: overwrites, dry runs, deployers, components |
-//! | [`crossplane`] | Crossplane: Compositions and composition environments |
-//! | [`go`] | the parts of Go's standard library that results depend on |
-//! | [`drawing`] | shared parts of drawings |
+//! | [`rule`] | the types with which the other modules define rules and mutators |
+//! | [`kustomize`] | kustomize: a build engine, and rules about errors in kustomize trees |
+//! | [`landscaper`] | Landscaper: overwrites, dry runs, deployers and components, and rules about them |
+//! | [`crossplane`] | Crossplane: Compositions and composition environments, and rules about them |
+//! | [`go`] | functions of Go and of `k8s.io/apimachinery`, reimplemented with the same results |
+//! | [`drawing`] | colours and text escaping for diagrams |
 //! | `cryptography` | the crypto provider of all TLS connections |
 //! | `https` | the HTTP client, and descriptions of its failures |
 //! | [`names`] | validation of Kubernetes names |
-//! | [`suggestion`] | suggestions ("did you mean"), by edit distance |
-//! | [`oci`] | a client for OCI registries; does not depend on components |
-//! | [`artifacts`] | fetching, checking and caching of trees outside the request handler |
-//! | [`gate`] | selects and runs rules; applies levels and exemptions; derives the registration |
-//! | [`audit`] | runs the rules on stored objects; policy reports |
+//! | [`suggestion`] | suggestions of similar names ("did you mean"), by edit distance |
+//! | [`oci`] | a client for OCI registries; does not depend on Landscaper's components |
+//! | [`artifacts`] | fetches, checks and caches kustomize trees, outside of request handlers |
+//! | [`gate`] | selects and runs the rules for a request, and generates the webhook configurations |
+//! | [`audit`] | runs the rules on stored objects, and writes policy reports |
 //! | [`config`] | the configuration file |
-//! | [`conformance`] | tests of deployers on a cluster |
-//! | [`process`] | log, plain HTTP port and signals of long-running commands |
-//! | [`recording`] | recorded decisions (`serve --record`) and their replay |
+//! | [`conformance`] | tests of Landscaper deployers on a cluster |
+//! | [`process`] | the log, the plain HTTP port and the signal handling of long-running commands |
+//! | [`recording`] | recordings of admission decisions (`serve --record`), and their replay |
 //! | [`reconciler`] | the controller manager, with leader election |
 //! | [`remotes`] | fetches git repositories and files for `portcullis build --fetch` |
-//! | [`server`] | listener, TLS, certificates, limits, lifecycle, telemetry; does not depend on rules |
+//! | [`server`] | the webhook server: TLS, certificates, limits, lifecycle and telemetry; does not depend on rules |
 //! | [`cli`] | the commands |
 
 pub mod admission;

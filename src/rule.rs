@@ -79,8 +79,9 @@ pub struct Mutator {
     pub matchers: &'static [Match],
     /// The kinds of objects that the mutator looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
-    /// Returns references to the objects that the gate reads from the API server for the mutator, as in
-    /// [`Rule::live_reads`].
+    /// Returns references to the objects that the mutator needs in their current state. Portcullis reads these objects
+    /// from the API server before it calls `mutate`, because its own copies of objects may be out of date. The function
+    /// is called as described in [`Rule::live_reads`]. `None` if the mutator needs no such objects.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// The mode of the mutator, unless the configuration sets another one.
     pub mode: Mode,
@@ -151,14 +152,16 @@ impl FailurePolicy {
     }
 }
 
-/// A match condition of the failure policy `FailUnless`. If it is true for a request, the request need not be denied
-/// when no replica answers.
+/// A match condition, which selects requests that are safe to admit without an answer of the webhook. It belongs to the
+/// failure policy `FailUnless`. While no replica of the webhook answers, a request is denied if the condition is false
+/// for it.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MatchCondition {
     /// The name of the condition, such as `roots`.
     pub name: &'static str,
-    /// A CEL expression over `object` and `oldObject`. It must be false for every request that must be denied, and may
-    /// be false for others.
+    /// A CEL expression over `object` and `oldObject`, the new and the old state of the object in the request. It is
+    /// true if the request is safe to admit without an answer of the webhook. If this is not certain, the expression
+    /// must be false.
     pub expression: &'static str,
 }
 
@@ -175,7 +178,8 @@ pub enum Mode {
 }
 
 impl Match {
-    /// Creates a matcher of creations and updates of a resource. Such requests are admitted if no replica answers.
+    /// Creates a matcher for requests that create or update objects of one resource type. The failure policy of the
+    /// matcher is `Ignore`. So the API server admits these requests if no replica of the webhook answers.
     pub const fn create_or_update(
         group: &'static str,
         versions: &'static [&'static str],

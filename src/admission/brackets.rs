@@ -34,7 +34,8 @@ pub(super) struct Brackets<'a> {
     quoted: u64,
     /// Whether the last byte of the block is a backslash that escapes the first byte of the next block.
     escaped: bool,
-    /// Whether the whole block is inside one string. The rest of the string is then skipped with `memchr`.
+    /// Whether the current block of 64 bytes is entirely inside one JSON string. If so, the iterator uses `memchr` to
+    /// skip the following blocks up to the next quote or backslash.
     is_text: bool,
 }
 
@@ -68,7 +69,8 @@ impl<'a> Brackets<'a> {
         self.found = bits(&self.block, |byte| matches!(byte | 0x20, b'{' | b'}')) & !quoted;
     }
 
-    /// Skips the blocks that are entirely inside the current string.
+    /// Skips blocks of 64 bytes that contain neither a quote nor a backslash. Such blocks are entirely inside the
+    /// current string, so their brackets do not count.
     #[cold]
     fn skip_string_blocks(&mut self) {
         let text = memchr2(b'"', b'\\', self.rest).unwrap_or(self.rest.len()) / BLOCK * BLOCK;

@@ -69,8 +69,9 @@ pub struct Finding<Location = InFiles> {
     pub is_exempt: bool,
 }
 
-/// The position of a finding in the files of an object, such as `apps/kustomization.yaml:6:5 of main@sha1:3f2c`; `None`
-/// if it is not known.
+/// The position of a finding in a file of a kustomize tree, such as `apps/kustomization.yaml:6:5 of main@sha1:3f2c`. It
+/// consists of path, line, column and revision. An object such as a Flux Kustomization refers to the tree. `None` if
+/// the finding is about this object itself.
 pub type InFiles = Option<String>;
 
 impl Finding {

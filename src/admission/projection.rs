@@ -16,14 +16,16 @@ const METADATA: &str = "metadata";
 /// else.
 const MANAGED_FIELDS: &str = "managedFields";
 
-/// Parses an object, except `metadata.managedFields`. If there are `parts`, parses only the metadata and these parts.
+/// Parses the JSON text of an object, except `metadata.managedFields`. If there are `parts`, parses only the metadata
+/// and the values at these paths.
 ///
-/// Skips all other values. To do so, searches for their closing quotes and brackets, or uses the `jumps` that an
-/// earlier scan recorded.
+/// `jumps` contains the start and end positions of nested values, which an earlier scan of the text recorded. They make
+/// it faster to skip the values that are not parsed.
 ///
 /// # Errors
-/// If the input is not valid JSON, is not an object, or is nested too deep. Also if the metadata, or another value that
-/// is parsed in part, is not an object. [`json::parse`] describes the problem.
+/// If the text is not valid JSON, is not an object, or is nested too deep. Also if the metadata is not an object, or if
+/// a path in `parts` leads through a value that is not an object. The caller then uses [`json::parse`], which describes
+/// the problem.
 pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Result<Value, Unread> {
     if json::is_too_deep(text) {
         return Err(Unread::Misplaced("an object with fewer levels", 0));
@@ -34,7 +36,8 @@ pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Resul
     Ok(object)
 }
 
-/// An object of which each member is parsed, skipped, or itself parsed in part.
+/// A selection of the members of a JSON object that are parsed. The other members are skipped. A member that is an
+/// object can have its own selection.
 enum Part<'p> {
     /// The outermost object. If there are paths, only the metadata and the values at these paths are parsed. Otherwise,
     /// the whole object is parsed.

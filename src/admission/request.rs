@@ -94,7 +94,8 @@ impl User<'_> {
         self.name.starts_with("system:serviceaccount:")
     }
 
-    /// Returns whether the user is one of the [`COLLECTORS`].
+    /// Returns whether the user is a Kubernetes controller that deletes objects during a cleanup, such as the garbage
+    /// collector. [`COLLECTORS`] lists the names of these users.
     pub fn is_collector(&self) -> bool {
         COLLECTORS.contains(&&*self.name)
     }
@@ -127,8 +128,8 @@ impl<'a> Object<'a> {
         Self { raw, ..Self::default() }
     }
 
-    /// Creates an object from raw JSON text, like [`Object::raw`]. `jumps` are the [`Jump`]s that an earlier scan of
-    /// the text recorded.
+    /// Creates an object from raw JSON text, like [`Object::raw`]. `jumps` contains the start and end positions of
+    /// nested values, which an earlier scan of the text recorded. They make it faster to skip these values.
     pub(super) fn scanned(raw: Option<&'a str>, jumps: Vec<Jump>) -> Self {
         Self { raw, jumps, ..Self::default() }
     }
@@ -138,7 +139,8 @@ impl<'a> Object<'a> {
         Self { parsed: OnceLock::from(Parsed { value, parts: None }), ..Self::default() }
     }
 
-    /// Returns whether the request has this object.
+    /// Returns whether the admission request contains this object, which is its `object` or its `oldObject`. A `CREATE`
+    /// request has no `oldObject`, and a `DELETE` request has no `object`.
     pub fn is_present(&self) -> bool {
         self.raw.is_some() || self.parsed.get().is_some()
     }

@@ -35,11 +35,13 @@ pub(super) struct Jump {
     to: usize,
 }
 
-/// The nesting level at which [`Jump`]s are recorded. Above this level, rules read single members of objects. Below
-/// this level, they read whole values.
+/// The nesting level of the objects and lists whose positions are recorded as [`Jump`]s, so that a later scan can skip
+/// them. The outermost object has level 1, and `spec.imports` in an Installation has level 3. A value at this level is
+/// usually skipped or parsed as a whole.
 const JUMPED: usize = 3;
-/// Maximum number of jumps that are recorded for a value. A large object has only a few dozen members at the level
-/// `JUMPED`. A value with more members is usually a list of small values, and jumps save little time there.
+/// Maximum number of nested objects and lists whose positions are recorded for a scanned value. A later scan uses the
+/// positions to skip them. A large object has only a few dozen of them at the third level. A value with more of them is
+/// usually a list of small values, and skipping these saves little time.
 const MAX_JUMPS: usize = 64;
 
 /// The reason why a text could not be scanned.
@@ -65,8 +67,9 @@ impl<'a> Scanner<'a> {
         Self { text, at: 0, is_first: true, jumps: &[] }
     }
 
-    /// Sets the jumps that [`Scanner::value_and_jumps`] recorded for this text. The scanner then skips the values at
-    /// these jumps.
+    /// Returns the scanner with `jumps`, the start and end positions of nested values in this text. An earlier scan
+    /// recorded them with [`Scanner::value_and_jumps`]. The scanner uses them to skip these values without reading
+    /// their content.
     pub(super) fn jumping(self, jumps: &'a [Jump]) -> Self {
         Self { jumps, ..self }
     }

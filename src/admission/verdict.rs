@@ -28,7 +28,7 @@ impl Phase {
     }
 }
 
-/// A denial that no rule causes, because the rules did not run.
+/// The reason why a request is denied although no rule was run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The AdmissionReview, or an object in it, could not be parsed. The text says why.
@@ -88,7 +88,8 @@ impl Outcome {
 /// A word in error messages that can mislead kustomize-controller. If the controller finds the word, it concludes that
 /// an immutable field was changed, regardless of the status code.
 const IMMUTABLE: &str = "immutable";
-/// The text that replaces the word `immutable` in messages, so that the messages do not mislead kustomize-controller.
+/// The text that replaces the word `immutable` in messages. Without the replacement, kustomize-controller would
+/// conclude that an immutable field was changed. It could then delete the object and create it again.
 const NOT_MUTABLE: &str = "not mutable";
 
 /// Replaces `immutable` by `not mutable` in messages that would mislead kustomize-controller. Also replaces the word in

@@ -116,7 +116,8 @@ impl Target {
         }
     }
 
-    /// Parses the URL and digest of an artifact. Allows any host, because the user of a command names the artifact.
+    /// Parses the URL and digest of an artifact, without checking the host in the URL. Commands use this function,
+    /// because their user chooses the artifact and so trusts its host.
     pub(super) fn of_any_host(artifact: &Artifact) -> Result<Self, FetchError> {
         let bad_url = || FetchError::Url(artifact.url.chars().take(200).collect());
         let uri: Uri = artifact.url.parse().map_err(|_| bad_url())?;

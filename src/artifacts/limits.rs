@@ -37,11 +37,13 @@ pub const PARSED: u64 = 40;
 /// Maximum total size of the cached parsed kustomization files of a tree. The files of 1,000 kustomization roots take
 /// about 300 KiB.
 pub const SHARED: u64 = MIB;
-/// Maximum total size of the cached built bases of one tree. The size of a base is the number of bytes that its build
-/// counts against the memory limit. The cache is enough for a few thousand objects.
+/// Maximum total size of the cached build results of the bases in one kustomize tree, for each system that builds the
+/// tree, such as Flux. A base is a kustomization that another kustomization refers to. The size of a result is the
+/// memory that its build counted against the build's memory limit. This is enough for a few thousand objects.
 pub const BASES: u64 = 8 * MIB;
-/// Maximum total size of the cached built bases of all trees. The bases of two trees fit. This is enough, because few
-/// sources in a cluster have many Kustomizations.
+/// Maximum total size of the cached build results of bases, for all kustomize trees. This is enough for two caches of
+/// the maximum size `BASES`. More caches are rarely needed, because they help only if many Kustomizations build from
+/// the same source. Few sources in a cluster have many Kustomizations.
 pub const KEPT_BASES: u64 = 2 * BASES;
 /// Maximum number of concurrent fetches from one host. The limit keeps a slow host from delaying the fetches from other
 /// hosts.

@@ -56,7 +56,8 @@ impl Subject {
 pub enum Outcome {
     /// An exemption in the configuration applies to the finding.
     Skip,
-    /// The finding is a warning, or would only be written to the audit log.
+    /// The finding has the level `warn` or `audit`. The next update of the object will be admitted, with a warning or
+    /// with an entry in the audit log.
     Warn,
     /// The next update of the object will be denied.
     Fail,
@@ -91,7 +92,7 @@ pub struct Entry {
     pub field: String,
     /// The message of the finding, truncated to a maximum length.
     pub message: String,
-    /// How to fix the finding, if the rule says so.
+    /// A text that says how to fix the finding; `None` if the rule provides no such text.
     pub help: Option<String>,
     /// Whether the finding is not in the previous report; `None` without a previous report.
     pub is_new: Option<bool>,

@@ -1,18 +1,19 @@
-//! Audits stored objects: runs the rules of admission on them.
+//! Audits stored objects: runs the admission rules on objects that are already in a cluster, or on objects in files.
 //!
-//! ```text
-//! matchers of the rules ─► targets ─► pages of objects ─► judge: an update without changes, decided by the gate
-//!                                                          └► Audited ─► text, JSON, metrics
-//!                                                                └► reports: PolicyReports, compared, written, deleted
-//! ```
+//! An audit of a cluster has these steps:
 //!
-//! The gate decides about every object as an update in which the new object equals the old one. So a finding of level
-//! `deny` means that the next update of the object will be denied. Rules about changes report nothing in such an
-//! update. Rules that tolerate existing errors report them at a lower level. Rules that apply only to creations run on
-//! a creation instead.
+//! 1. It selects the resources that the rules match.
+//! 2. It lists the objects of each resource, page by page.
+//! 3. It runs the rules on each object. To do so, it creates an admission request that updates the object without
+//!    changes.
+//! 4. It returns all findings. They are printed as text or JSON, or exported as metrics. They can also be compared with
+//!    the PolicyReports in the cluster, which are then updated.
 //!
-//! The gate's catalog contains the objects that rules look up. The checked objects are listed in pages, and are not
-//! kept in memory.
+//! So a finding of level `deny` means that the next update of the object will be denied. Rules about changes report
+//! nothing for an update without changes. Rules that tolerate existing errors report them at a lower level. Rules that
+//! apply only to creations run on a request that creates the object instead.
+//!
+//! The objects that rules look up are loaded into a cache, the catalog. The checked objects are not kept in memory.
 
 mod finding;
 mod judge;

@@ -32,7 +32,7 @@ impl Clock {
         Self(Arc::new(read))
     }
 
-    /// Returns the current times of both clocks.
+    /// Returns the current times of the wall clock and the monotonic clock.
     pub fn read(&self) -> Reading {
         (self.0)()
     }

@@ -28,7 +28,8 @@ const RETRY: Duration = Duration::from_secs(1);
 /// after a few retries.
 const MANY_CONFLICTS: usize = 5;
 
-/// The settings of a [`Keeper`].
+/// The settings of a [`Keeper`], the control loop that renews the CA and the leaf certificate of a replica. They
+/// include the Secret of the CA and the lifetimes of certificates.
 pub struct Settings {
     /// The Kubernetes client.
     pub client: Client,

@@ -1,20 +1,23 @@
-//! Self-managed certificates. There is one CA in a Secret, a leaf certificate for every replica, and the caBundles of
-//! the webhook configurations.
+//! Self-managed certificates of the webhook server. All replicas share one CA, which is stored in a Secret. Each
+//! replica signs its own leaf certificate with this CA. The caBundles of the webhook configurations contain the CA, so
+//! API servers trust the leaf certificates.
 //!
-//! ```text
-//! keeper ─ observes, signs, takes a step ─┬ cluster: the Secret, the bundles, the watches
-//!                                      ├ issue: CA, leaf
-//!                                      └ steps, provided: (state, bundles, now) → next step; pure
-//!                                            └ state: contents of the Secret ─ certificate
-//! ```
+//! The module has these parts:
+//!
+//! - `keeper` is the control loop of a replica. It reads the Secret and the caBundles, renews the leaf certificate, and
+//!   takes one step after the other.
+//! - `steps` computes the next step, such as creating the next CA, from the Secret, the caBundles and the time.
+//!   [`provided`] does the same for replicas whose certificate is issued elsewhere, for example by cert-manager. Both
+//!   are pure functions.
+//! - `state` parses and writes the content of the Secret.
+//! - `cluster` reads, writes and watches the Secret and the webhook configurations.
+//! - `issue` creates CAs and leaf certificates.
 //!
 //! There is no leader. All replicas read the same objects, so they compute the same step. Each replica tries to write
 //! it with the resourceVersion that it read. One write succeeds, and the other replicas read again. If a replica dies
 //! between two steps, another one continues.
 //!
-//! If the certificate of a replica is issued elsewhere, the replica adds its CA to the same bundles; see [`provided`].
-//!
-//! This module does not depend on the server, because a callback receives each leaf certificate.
+//! This module does not depend on the server. The server passes a callback, which receives each new leaf certificate.
 
 pub mod certificate;
 pub mod clock;

@@ -1,24 +1,27 @@
 //! Computes the steps of a replica with a provided certificate. Such a certificate is issued outside Portcullis, for
-//! example by cert-manager.
+//! example by cert-manager, and is mounted into the replica.
 //!
-//! The replica also adds the CA of its certificate to the caBundles. The Secret that stores a self-managed CA also
-//! records this CA, among the CAs whose leaf certificates replicas may serve. So all replicas agree on the bundles.
-//! They also agree while provided certificates replace self-managed ones, or the other way round. The *overlap* is the
-//! period in which every caBundle contains both CAs before a replica with the new CA becomes ready:
+//! API servers trust a replica only if the caBundles of the webhook configurations contain the CA of its certificate.
+//! So the replica adds this CA to the caBundles. It also records the CA in the Secret that stores a self-managed CA, so
+//! all replicas agree on the caBundles. They also agree while provided certificates replace self-managed ones, or the
+//! other way round.
 //!
-//! ```text
-//!                 Trust                  Publish, AnnounceProvided           an overlap later           Forget
-//! bundles A ─────────────▶ + provided B ──────────────────────────▶ bundles A, B ────────────▶ ready ─────────▶ bundles B
-//!                                                                              (a leaf's lifetime and an overlap later)
-//! ```
+//! If B is the provided CA, and the caBundles contain another CA A, the steps are:
 //!
-//! The replica becomes ready only after every API server had enough time to read B. So no replica with A is stopped too
-//! early. When no replica can serve a leaf certificate of A any more, A is removed. If A was self-managed, its private
-//! key is removed too.
+//! 1. Trust: the replica records B in the Secret, in addition to A.
+//! 2. Publish: it writes A and B into every caBundle.
+//! 3. AnnounceProvided: it records in the Secret that every caBundle contains B. The *overlap* begins, a period in
+//!    which every caBundle contains both CAs.
+//! 4. After the overlap, every API server has had enough time to read B. The replica becomes ready only now, so no
+//!    replica with A is stopped too early.
+//! 5. Trust: the replica removes A from the Secret, together with its private key if A was self-managed. It does so
+//!    only when no replica can serve a leaf certificate of A any more. This is at least the lifetime of a leaf
+//!    certificate and an overlap after step 1.
+//! 6. Publish: it removes A from every caBundle.
 //!
-//! Replicas with self-managed and with provided certificates can run side by side for any time. Each replica regularly
-//! reports that it uses its CA, and no replica removes a CA with a recent report. No replica is ready without a recent
-//! report about its CA.
+//! Replicas with self-managed and with provided certificates can run side by side for any time. Meanwhile, each replica
+//! regularly reports in the Secret that it uses its CA. No replica removes a CA with a recent report. No replica
+//! becomes ready without a recent report about its own CA.
 
 use time::{Duration, OffsetDateTime};
 
@@ -46,11 +49,11 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     }
 }
 
-/// Returns the state in which caBundles contain `provided`, the CAs of this replica's mounted certificate, in addition
-/// to other CAs. CAs that are only in caBundles are kept, because replicas may serve leaf certificates of these CAs.
+/// Returns the state in which every caBundle must contain `provided`, the CAs of this replica's mounted certificate.
+/// The state keeps all other CAs that caBundles contain, because replicas may serve leaf certificates of these CAs.
 ///
-/// If there are no other CAs, sets [`State::announced`] to a time that is long enough ago. So the replica becomes ready
-/// without waiting for API servers to read the CAs in `provided`.
+/// If there are no other CAs, sets [`State::announced`] so far in the past that the waiting time is over. The replica
+/// then becomes ready without waiting until API servers have read the new caBundles.
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
@@ -67,8 +70,9 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
     state
 }
 
-/// Returns the step that removes all CAs except `provided`, the CAs of this replica's mounted certificate. While a
-/// replica may still serve a leaf certificate of another CA, returns a wait instead.
+/// Returns the step that removes all CAs except `provided`, the CAs of this replica's mounted certificate, from the
+/// shared state. While a replica may still serve a leaf certificate of another CA, the step is a wait instead. If the
+/// recorded time of the last CA change is missing or in the future, the step corrects this time.
 fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
     let Some(switched) = seen.state.switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
         return Step::Redate;
@@ -83,9 +87,9 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns whether replicas must report that they use `provided`, the CAs of their mounted certificates. Reports are
-/// needed only while caBundles also contain other CAs. Without a recent report, replicas with other CAs could remove
-/// these CAs.
+/// Returns whether this replica must now report in the Secret that it uses `provided`, the CAs of its mounted
+/// certificate. Reports are needed only while caBundles also contain other CAs. Without reports, the replicas that use
+/// another CA could remove the CAs in `provided`.
 fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
     let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
     has_others && is_report_due(seen, provided, timing)

@@ -1,18 +1,20 @@
-//! The state of the CA that all replicas share, and its representation in the Secret.
+//! The state of the CA that all replicas share, and its representation in a Secret. The Secret has these keys:
 //!
 //! | key | content |
 //! |---|---|
-//! | `ca.crt`, `ca.key` | the CA that signs |
-//! | `next.crt`, `next.key` | the next CA during a rotation |
-//! | `next.published` | time since which every bundle contains the next CA; absent before |
-//! | `old.crt` | former CAs whose leaf certificates a replica may still serve, and provided CAs |
-//! | `switched` | time at which the signing CA replaced the last former one, or a provided CA was added to `old.crt` |
-//! | `old.confirmed` | time since which every bundle contains the provided CAs; absent before, and without a provided CA |
-//! | `used` | time of the last report about each CA whose leaf certificates replicas serve; absent without a provided CA |
+//! | `ca.crt`, `ca.key` | the CA that signs leaf certificates |
+//! | `next.crt`, `next.key` | the CA that will sign next, during a rotation |
+//! | `next.published` | time since which every caBundle contains the next CA |
+//! | `old.crt` | provided CAs, and former CAs whose leaf certificates a replica may still serve |
+//! | `switched` | time of the last change: a new CA began to sign, or a provided CA was added to `old.crt` |
+//! | `old.confirmed` | time since which every caBundle contains the provided CAs |
+//! | `used` | time of the last report about each CA; a replica reports which CA it uses |
 //!
-//! A provided CA is the CA of a certificate that is mounted into a replica and was issued outside Portcullis. An entry
-//! that cannot be parsed counts as absent. So the next steps repair a damaged Secret. [`State::read`] reports the
-//! problems.
+//! A provided CA is the CA of a certificate that is mounted into a replica and was issued outside Portcullis. A key is
+//! absent if there is nothing to record. For example, `used` is absent if there is no provided CA.
+//!
+//! An entry that cannot be parsed counts as absent. The replicas then write a valid entry, and so repair a damaged
+//! Secret. [`State::read`] reports such entries.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,8 +25,8 @@ use time::format_description::well_known::Rfc3339;
 
 use super::certificate::Certificate;
 
-/// The last report of replicas about each CA. The key is the fingerprint of the CA. The value is the time when a
-/// replica last reported that it serves a leaf certificate of this CA.
+/// A map from the fingerprint of a CA to the time when a replica last reported that it uses the CA. A replica uses the
+/// CA that signed its leaf certificate.
 pub type Uses = BTreeMap<String, OffsetDateTime>;
 
 /// A CA: its certificate and its key in PEM.
@@ -59,17 +61,20 @@ pub struct State {
     pub current: Option<Authority>,
     /// The next CA, during a rotation; `None` otherwise.
     pub next: Option<Next>,
-    /// Other CAs that caBundles contain, the most recent first. Some are former CAs, because replicas may still serve
-    /// leaf certificates of these CAs. The others are CAs of mounted certificates.
+    /// The CAs that caBundles must contain in addition to `current` and `next`, the most recent first. Former CAs are
+    /// included while replicas may still serve their leaf certificates. The CAs of certificates that are mounted into
+    /// replicas are included too.
     pub old: Vec<Certificate>,
     /// The time of the last change of the signing CA or of `old`. This is when the current CA replaced the most recent
     /// former CA, or when the CA of a mounted certificate was added to `old`.
     pub switched: Option<OffsetDateTime>,
-    /// The time since which every caBundle contains the CAs of mounted certificates. These CAs are in `old`. `None` if
-    /// a caBundle does not contain them yet, or if there are no such CAs.
+    /// The time at which a replica recorded that every caBundle contains the CAs of mounted certificates. A mounted
+    /// certificate is issued outside Portcullis, and its CAs are in `old`. `None` if this is not recorded yet, or if
+    /// there are no mounted certificates.
     pub announced: Option<OffsetDateTime>,
-    /// The last report about each CA. Replicas report that they serve leaf certificates of a CA. They do so only while
-    /// caBundles contain the CAs of mounted certificates and other CAs at the same time.
+    /// The time when a replica last reported that it uses a CA, for each CA. A replica removes other CAs only if they
+    /// have no recent report. Replicas report only while caBundles contain a CA of mounted certificates together with
+    /// other CAs, for example while one CA replaces another.
     pub used: Uses,
 }
 

@@ -1,34 +1,42 @@
-//! Computes the next step of the CA. The computation is a pure function of the shared state, the bundles and the time.
+//! Computes the next step of a CA rotation. The computation is a pure function. Its input is the state of the CA in the
+//! Secret, the caBundles of the webhook configurations, and the time.
 //!
-//! A rotation has phases. Each phase is written to the Secret before the next phase begins, so any replica can
-//! continue. The new CA signs only after the *overlap*: a period in which every bundle contains both CAs.
+//! A rotation replaces the signing CA A by a new CA B. Any replica can take the next step, because each step is
+//! recorded before the next one begins:
 //!
-//! ```text
-//!            Prepare              Publish, then Announce          Switch                    Retire
-//! current A ─────────▶ + next B ─────────────────────────▶ + published ─────▶ current B, old A ─────▶ current B
-//! bundles A              bundles A and B                  for the overlap       for a leaf's lifetime   bundles B
-//! ```
+//! 1. Prepare: creates B as the next CA, and stores it in the Secret. A still signs leaf certificates.
+//! 2. Publish: writes A and B into every caBundle.
+//! 3. Announce: records in the Secret that every caBundle contains B. The *overlap* begins, a period in which every
+//!    caBundle contains both CAs. It gives API servers enough time to read B.
+//! 4. Switch: makes B the signing CA after the overlap. A becomes a former CA.
+//! 5. Retire: removes A from the Secret when all its leaf certificates have expired.
+//! 6. Publish: removes A from every caBundle.
 //!
-//! These rules ensure that no replica serves a leaf certificate that a bundle does not trust:
+//! These rules ensure that every API server trusts the leaf certificates of all replicas:
 //!
-//! - B signs leaf certificates only after Switch. A process takes the step Switch only after it has observed, for the
-//!   whole overlap, that B is announced and in every bundle. If a bundle loses B, the announcement is withdrawn first.
+//! - B signs leaf certificates only after Switch. A replica takes the step Switch only after it has itself observed for
+//!   the whole overlap that B is announced and in every caBundle. If a caBundle loses B, the announcement is withdrawn
+//!   first.
 //! - A signs a leaf certificate only if the Secret was just read. After Switch, the Secret does not contain the key of
 //!   A. So the last leaf certificate of A expires one lifetime of a leaf certificate after Switch. Retire follows after
 //!   one more overlap.
-//! - If CAs of mounted certificates are trusted too (see [`super::provided`]), every replica reports that it uses its
-//!   CA. It reports this before it is ready, and then regularly. Retire waits until no replica can use a former CA any
-//!   more.
-//! - If the Secret is lost, a replica may remember a CA that every bundle still contains. The replica restores this CA,
-//!   and no leaf certificate changes.
-//! - If there is no CA but bundles contain certificates, these may have signed the leaf certificates of other replicas.
-//!   The step Keep makes them former CAs.
-//! - The first CA signs without an overlap only if the bundles are empty. It signs only after a second observation,
-//!   because the bundles of the first observation may be older than the previous state of the Secret.
+//! - Some replicas may serve mounted certificates of other CAs (see [`super::provided`]). Then every replica reports
+//!   which CA it uses. It reports this before it is ready, and then regularly. Retire waits until no replica can use a
+//!   former CA any more.
+//! - If the Secret is lost, a replica may remember the signing CA. If every caBundle still contains this CA, the
+//!   replica restores it, and no leaf certificate changes.
+//! - If there is no signing CA but caBundles contain CAs, replicas may still serve leaf certificates of these CAs. The
+//!   step Keep records them as former CAs.
+//! - The very first CA signs without an overlap, but only if caBundles contain no other CA. It signs only after the
+//!   Secret and the caBundles were read again, because the caBundles may have changed before the first reading of the
+//!   Secret.
 //!
 //! Every step except Publish writes the Secret with its resourceVersion. If two replicas write at the same time, one of
-//! them succeeds, and the other reads again. Bundles are read before the Secret. So a successful write of a bundle is
-//! based on a state that was current after that version of the bundle.
+//! them succeeds, and the other reads again.
+//!
+//! Publish writes a webhook configuration only if it has not changed since it was read. Each replica reads the
+//! caBundles before the Secret. So a replica with an outdated state cannot overwrite a caBundle that another replica
+//! wrote from a newer state.
 
 use time::{Duration, OffsetDateTime};
 
@@ -41,15 +49,17 @@ pub const MAX_OLD: usize = 8;
 /// Longest interval between two reads of the Secret and the caBundles. Watches usually report changes sooner.
 pub const POLL: Duration = Duration::seconds(30);
 
-/// Overlap of CA certificates in a rotation if there is no signing CA. It is longer than the 45 s in which client-go
-/// notices a lost watch. It can be shorter than the full overlap, because no replica signs with another CA during this
-/// time. So it need not cover clock differences.
+/// Time for which every caBundle must contain a new CA before this CA signs, if the Secret has no signing CA. It is
+/// longer than the 45 s in which an API server notices a lost watch. It is shorter than the overlap of a usual
+/// rotation, because no other CA signs during this time. So it needs no margin for clock differences.
 const RECOVERY: Duration = Duration::seconds(50);
 
-/// The reason why a replica is not ready before its first report about its CA.
+/// The message that a replica is not ready because the Secret has no recent report about its CA. The replica then
+/// writes this report itself, to say that it uses the CA.
 pub(super) const UNREPORTED: &str = "the Secret has no recent report that replicas use the CA; reporting it";
 
-/// Pause between the two reads of the Secret and the caBundles that must agree before the first CA signs.
+/// Pause before the Secret and the caBundles are read a second time, after the very first CA was created. This CA signs
+/// only if the Secret did not change between the two reads, and the caBundles contain no other CA.
 const MOMENT: Duration = Duration::milliseconds(100);
 
 /// The lifetimes of the CA and of leaf certificates, and the overlap of old and new CA in a rotation.
@@ -63,15 +73,17 @@ pub struct Timing {
     /// CA does not sign yet. The overlap is longer than the time in which an API server notices a lost watch. It is
     /// also longer than the clock difference between nodes.
     pub overlap: Duration,
-    /// The overlap that applies while the Secret has no signing CA. For example, the Secret was lost while no replica
-    /// was running. It is never longer than `overlap`.
+    /// The overlap of CAs while the Secret has no signing CA, for example because the Secret was lost while no replica
+    /// was running. In this time, every caBundle contains the new CA, and the new CA does not sign yet. It is never
+    /// longer than the field `overlap`.
     pub recovery: Duration,
 }
 
 impl Default for Timing {
-    /// Returns the default timing. CAs are valid for a year. Leaf certificates are valid for a week, because a replica
-    /// may have no connection to the API server for a weekend. The overlap is five minutes, because HTTP/2 pings of
-    /// client-go detect a lost watch within 45 seconds.
+    /// Returns the default timing: a CA is valid for a year, a leaf certificate for a week, and old and new CA overlap
+    /// for five minutes. A week is so long because a replica may have no connection to the API server for a weekend.
+    /// Five minutes are enough for an API server to read a new caBundle, because it notices a lost watch within 45
+    /// seconds.
     fn default() -> Self {
         Self::new(Duration::days(365), Duration::days(7), Duration::minutes(5))
     }
@@ -115,9 +127,10 @@ impl Timing {
         self.leaf / 4
     }
 
-    /// Returns how long a replica may serve leaf certificates of a CA after its last report about this CA. This
-    /// includes the interval until the next report. If a replica loses its connection to the API server, it may still
-    /// renew its leaf certificate until that report is due.
+    /// Returns for how long replicas may serve leaf certificates of a CA after the last report about this CA. A replica
+    /// may renew its leaf certificate just before its next report is due, and then lose its connection to the API
+    /// server. So the result is the sum of the interval between reports, the lifetime of a leaf certificate, and an
+    /// overlap for clock differences.
     fn lease(&self) -> Duration {
         self.retirement() + self.report()
     }
@@ -166,27 +179,29 @@ pub enum Step {
     Keep(Vec<Certificate>),
     /// Write this state, because the Secret was lost. The state contains the signing CA that this process remembers.
     Restore(Box<State>),
-    /// Withdraw the announcement of the next CA, because a caBundle no longer contains this CA.
+    /// Remove from the Secret the record that every caBundle contains the next CA, because a caBundle no longer
+    /// contains it. The overlap, a period in which every caBundle contains both CAs, then begins again.
     Withdraw,
     /// Write these CA certificates into every caBundle that differs.
     Publish(Vec<Certificate>),
     /// Record that every caBundle contains the next CA.
     Announce,
-    /// Make the next CA the signing one.
+    /// Make the next CA of the rotation the CA that signs leaf certificates. The CA that signed before becomes a former
+    /// CA.
     Switch,
     /// Set the recorded time of the last switch (`State::switched`) to the current time. This step is needed if the
     /// recorded time is missing or in the future.
     Redate,
     /// Remove the former CAs from the Secret.
     Retire,
-    /// Write this state, which changes the CAs that every caBundle must contain. The new set contains the CAs of this
-    /// replica's mounted certificate. It also contains other CAs while replicas may still serve their leaf
-    /// certificates.
+    /// Write this state into the Secret, to change which CAs every caBundle must contain. They include the CAs of this
+    /// replica's mounted certificate. They also include other CAs while replicas may still serve leaf certificates of
+    /// these CAs.
     Trust(Box<State>),
     /// Record that every caBundle contains the CAs of this replica's mounted certificate.
     AnnounceProvided,
-    /// Report that this replica serves a leaf certificate of one of these CAs. So replicas that use another CA do not
-    /// remove these CAs.
+    /// Report in the Secret that this replica serves a leaf certificate of one of these CAs. Without the report,
+    /// replicas that use another CA could remove these CAs from the caBundles.
     Use(Vec<Certificate>),
     /// Wait. The wait is not longer than this duration.
     Rest(Duration),
@@ -249,9 +264,9 @@ fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
 }
 
-/// Returns whether this replica must now report that it uses the signing CA. Reports are needed only while caBundles
-/// also contain the CAs of mounted certificates. Without a recent report, replicas with mounted certificates could
-/// remove the signing CA.
+/// Returns whether this replica must now report in the Secret that it uses `current`, the signing CA. Reports are
+/// needed only while caBundles also contain CAs of mounted certificates, which are issued outside Portcullis. Without
+/// reports, the replicas that use a mounted certificate could remove the signing CA.
 fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> bool {
     let has_others = !seen.state.used.is_empty() && !seen.state.old.is_empty();
     has_others && is_report_due(seen, std::slice::from_ref(current), timing)
@@ -264,8 +279,9 @@ pub(super) fn is_report_due(seen: &Seen<'_>, certificates: &[Certificate], timin
     certificates.iter().any(|certificate| !seen.state.last_use(certificate).is_some_and(is_recent))
 }
 
-/// Returns for how long replicas may still serve leaf certificates of the CAs in `certificates`. Computes this time
-/// from the last reports in the Secret. Zero if there is no report about these CAs.
+/// Returns how much longer replicas may serve leaf certificates of the CAs in `certificates`. Each replica reports in
+/// the Secret that it uses its CA. The result is computed from the last of these reports. The result is zero if there
+/// is no report about these CAs.
 pub(super) fn in_use<'c>(
     seen: &Seen<'_>,
     certificates: impl IntoIterator<Item = &'c Certificate>,
@@ -304,9 +320,9 @@ pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Returns the reason why this replica is not ready; `None` if every API server trusts the signing CA. The replica is
-/// not ready if some API servers may not trust leaf certificates of this CA yet, or may stop trusting them before the
-/// replica's next report.
+/// Returns the reason why this replica is not ready; `None` if it is ready. It is not ready if there is no valid
+/// signing CA, or if a caBundle does not contain this CA. It is also not ready while the Secret lacks a required report
+/// that replicas use this CA.
 pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     let Some(current) = &seen.state.current else {
         return Some("no CA is in every caBundle of our webhooks yet".to_owned());
@@ -344,8 +360,9 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
     unknown
 }
 
-/// Returns the next step if the first CA is prepared and the caBundles contain no other CA. At the first observation,
-/// the step is a wait. Later, the step is [`Step::Switch`].
+/// Returns the next step after the first CA was created, if the caBundles contain no other CA. `unchanged` is the time
+/// for which this replica has observed the state of the CA without a change. If it is zero, the step is a wait, so that
+/// the Secret and the caBundles are read again. Otherwise, the step is [`Step::Switch`], and the CA begins to sign.
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }
@@ -390,10 +407,10 @@ impl State {
         after
     }
 
-    /// Returns the state with `authority` as the next CA.
+    /// Returns the state with `authority` as the next CA of a rotation.
     ///
-    /// If CAs of mounted certificates are trusted, also records that the next CA is in use. So replicas with mounted
-    /// certificates do not remove the next CA before it signs.
+    /// If caBundles also contain CAs of mounted certificates, records a report that replicas use the next CA. Without
+    /// this report, replicas with mounted certificates could remove the next CA before it signs.
     #[must_use]
     pub fn prepared(&self, authority: Authority) -> Self {
         let mut after = self.clone();

@@ -14,8 +14,8 @@ use super::store::Store;
 use super::{Index, Kind, Scope, Storage};
 use crate::admission::Metadata;
 
-/// Label on a declaring object, such as a CompositeResourceDefinition. The value `"true"` selects the kind that the
-/// object declares.
+/// Label on an object that defines a kind, such as a CompositeResourceDefinition. If the value is `"true"`, Portcullis
+/// checks the objects of this kind.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
 /// Maximum number of kinds that objects such as CompositeResourceDefinitions can declare during the life of a process.
 /// The limit is needed because the memory of such a kind is never freed. No cluster serves so many kinds.
@@ -25,20 +25,23 @@ const MAX_KINDS: usize = 5000;
 /// catalog stores objects of the declared kinds.
 #[derive(Debug)]
 pub struct Declaration {
-    /// The name in messages and matchers for all kinds from this source, such as `composites`.
+    /// The common name of a group of declared kinds. For example, `composites` is the name of all kinds that
+    /// CompositeResourceDefinitions declare. Messages use this name. Rules use it to match the objects of all these
+    /// kinds.
     pub name: &'static str,
     /// The kind of the declaring objects, such as CompositeResourceDefinition.
     pub by: &'static Kind,
     /// Returns the kind that an object declares; `None` if it declares none.
     pub declares: fn(&Value) -> Option<Declared>,
-    /// The indexes over objects of the kinds from this source.
+    /// The indexes through which the catalog finds objects of the declared kinds, such as Crossplane composites.
     pub indexes: &'static [&'static Index],
-    /// The part of an object that the catalog stores, and whether objects are watched, for all kinds from this source.
-    /// Rules also match kinds that are not watched.
+    /// How the catalog stores objects of the declared kinds, such as Crossplane composites: which fields it keeps, and
+    /// whether it watches the objects. Rules also check objects of kinds that are not watched.
     pub storage: Storage,
 }
 
-/// A kind that an object declares.
+/// A kind that an object in the cluster defines. For example, a CompositeResourceDefinition defines the kind
+/// `XDatabase`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Declared {
     /// The API group, such as `example.org`.
@@ -95,7 +98,8 @@ struct Held {
     store: Arc<RwLock<Store>>,
 }
 
-/// The kind that one object declares, and whether the object has the label [`CHOOSING_LABEL`].
+/// The kind that an object such as a CompositeResourceDefinition declares. Also says whether this object has the label
+/// [`CHOOSING_LABEL`]. With the label, Portcullis checks the objects of the kind.
 #[derive(Debug, PartialEq, Eq)]
 struct Declaring {
     declared: Declared,
@@ -106,7 +110,8 @@ struct Declaring {
 /// [`Declaration`] and the name of the declaring object.
 type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 
-/// The kinds that objects in a catalog declare at run time, with the stores of their objects.
+/// The kinds that objects in a catalog declare at run time, for example the kinds that CompositeResourceDefinitions
+/// define. Each kind has a store, which contains the objects of the kind.
 pub(super) struct DeclaredKinds {
     declarations: Vec<&'static Declaration>,
     /// The kind that each CompositeResourceDefinition or similar object declares. The kinds are stored separately from
@@ -132,8 +137,9 @@ impl DeclaredKinds {
         }
     }
 
-    /// Returns the store with the objects of a kind that another object declares; `None` if no object declares the
-    /// kind.
+    /// Returns the store that contains the objects of `kind`. This must be a kind that an object such as a
+    /// CompositeResourceDefinition declares. `None` if the catalog contains no such object, or if the kind is not
+    /// selected.
     pub(super) fn store(&self, kind: &'static Kind) -> Option<Arc<RwLock<Store>>> {
         self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
     }
@@ -149,8 +155,9 @@ impl DeclaredKinds {
         self.all().into_iter().map(|(_, kind)| kind).filter(|kind| !kind.is_read_by_name()).collect()
     }
 
-    /// Returns the kinds that objects declare, each with its declaration. Contains only kinds whose declaring object is
-    /// selected by label or by configuration.
+    /// Returns the kinds that objects such as CompositeResourceDefinitions declare. Each kind is returned with the
+    /// `Declaration` that says how the catalog stores its objects. Contains only kinds that a label or the
+    /// configuration selects.
     pub(super) fn all(&self) -> Vec<(&'static Declaration, &'static Kind)> {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
         held.iter().map(|held| (held.declaration, held.kind)).collect()
@@ -200,8 +207,9 @@ impl DeclaredKinds {
         }
     }
 
-    /// Adds stores for kinds that objects newly declare, and removes the stores of kinds that no object declares any
-    /// more.
+    /// Updates the set of stored kinds after a change of an object that declares a kind, such as a
+    /// CompositeResourceDefinition. Adds a store for each new kind. Removes the store of each kind that no object
+    /// declares any more.
     fn follow(&self, declaring: &AllDeclaring) {
         let chosen = declaring.iter().filter(|((_, name), declaring)| self.is_chosen(name, declaring));
         let mut wanted: Vec<(&'static Declaration, &'static Kind)> = chosen

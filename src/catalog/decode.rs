@@ -64,7 +64,8 @@ enum Member<'p> {
     ApiVersion,
     Namespace,
     Name,
-    /// `metadata.resourceVersion`. It is always decoded. It is also copied to the text if `is_kept` is true.
+    /// The member is `metadata.resourceVersion`. Its value is always written to `Decoded::resource_version`. If
+    /// `is_kept` is true, it also becomes part of `Decoded::text`, because the catalog stores this field.
     ResourceVersion {
         is_kept: bool,
     },

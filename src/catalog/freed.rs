@@ -27,10 +27,12 @@ pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Starts `count` short-lived threads that take over the memory that the allocator keeps for ended threads. Without
-/// them, a new long-lived thread would take over this memory and never return it.
+/// Starts `count` short-lived threads. Each of them reuses memory of an ended thread that the allocator mimalloc has
+/// not returned to the operating system. Otherwise, a new long-lived thread would reuse this memory and never return
+/// it.
 ///
-/// Returns the handles of the threads, and a receiver. The receiver is closed when all threads have taken over memory.
+/// Returns the handles of the threads, and a receiver. The receiver is closed when all threads have made an allocation,
+/// and so reuse the memory.
 fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {
     let (sender, are_ready) = channel();
     let holders = (0..count).filter_map(|_| {
@@ -45,8 +47,9 @@ fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {
     (holders.collect(), are_ready)
 }
 
-/// Waits until the threads of [`hold`] have ended and mimalloc may return their memory. Then starts a thread that ends
-/// at once, because mimalloc returns the memory of ended threads when another thread ends.
+/// Waits until the threads of [`hold`] have ended, and then for the short time for which the allocator mimalloc keeps
+/// freed memory. Then starts a thread that ends at once. When this thread ends, mimalloc returns the memory of the
+/// other ended threads to the operating system.
 fn release(holders: Vec<JoinHandle<()>>) {
     for holder in holders {
         let _ = holder.join();

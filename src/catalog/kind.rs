@@ -64,7 +64,7 @@ impl Kind {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Returns the selection of the fields that the indexes of this kind read.
+    /// Returns which fields of an object are needed to compute its keys in all indexes of this kind.
     pub(super) fn indexed_parts(&self) -> Part {
         let paths: Vec<Path> = self.indexes.iter().flat_map(|index| index.parts).copied().collect();
         Part::of(&paths)

@@ -46,7 +46,8 @@ impl<'c> Listing<'c> {
         self.catalog.store_prepared(self.kind, object);
     }
 
-    /// Ends the listing. Removes the stored objects that were not listed, and sets the coverage of the kind.
+    /// Ends the listing. Removes the stored objects that were not listed. Then sets the coverage of the kind, which
+    /// says how completely the catalog knows the objects of the kind.
     pub fn finish(self, coverage: Coverage) {
         let is_new = self.catalog.coverage(self.kind) != coverage;
         let gone = self.catalog.write(self.kind, |store| store.finish_listing(coverage)).unwrap_or_default();

@@ -160,7 +160,8 @@ impl Catalog {
         self.declared.changes()
     }
 
-    /// Sets the observer. The catalog calls it after each change of an object or of a kind's coverage.
+    /// Sets the observer. The catalog calls it after each change of an object. The catalog also calls it when the
+    /// coverage of a kind changes, which says how completely the catalog knows the objects of the kind.
     pub fn set_observer(&mut self, observer: Arc<dyn Observe>) {
         self.observer = Some(observer);
     }

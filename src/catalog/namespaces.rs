@@ -21,7 +21,7 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Returns the number of a namespace; `None` if it has no objects.
+    /// Returns the number that identifies a namespace in this store; `None` if the namespace has no objects.
     pub(super) fn number(&self, name: &str) -> Option<NamespaceId> {
         self.numbers.get(name).copied()
     }

@@ -4,7 +4,8 @@ use super::records::{Id, Records};
 
 /// Maximum number of ids per chunk. An insertion moves half of them on average.
 const CHUNK: usize = 256;
-/// Number of additional ids for which a full chunk allocates memory. Small steps waste little memory.
+/// Number of ids by which the capacity of a full chunk grows. A chunk is a part of a sorted list of object ids. A small
+/// number leaves little memory unused.
 const GROWTH: usize = 16;
 
 /// A list of ids of stored objects, sorted by the names of the objects. It consists of chunks with 4 bytes for each id.

@@ -29,7 +29,8 @@ pub(super) struct Parsed {
     weight: usize,
 }
 
-/// The key of a cached object. It consists of the address of its kind and the id of its record.
+/// The key of a cached object: the memory address of its kind, and the id of its stored record. The address identifies
+/// the kind, because each kind is in memory only once.
 type Key = (usize, Id);
 
 fn key(held: &Held) -> Key {

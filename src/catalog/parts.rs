@@ -49,8 +49,8 @@ impl Part {
         named.or_else(|| members.iter().find(|(name, _)| *name == EVERY)).map(|(_, part)| part)
     }
 
-    /// Returns the selection of fields in each item of a list. If the selected paths expect an object instead of a
-    /// list, selects the whole items. So readers see the unexpected value.
+    /// Returns the selection of fields in each item of a list. If fields of an object are selected, but the value is a
+    /// list, selects the whole items. Then readers can see that the value has the wrong type.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::Whole => &ALL,

@@ -44,8 +44,9 @@ impl Compressed<'_> {
     }
 }
 
-/// Maximum length of the header of a record, in bytes. The form of compression takes one byte. Each of the four numbers
-/// takes up to five bytes.
+/// Maximum length of the header of a stored record, in bytes. One byte says how the fields are compressed. These four
+/// numbers take up to five bytes each: the number of the namespace, the length of the name, and the lengths of the
+/// fields before and after compression.
 const HEADER_BYTES: usize = 1 + 4 * 5;
 
 /// A stored object, decoded from the bytes of its record. Its fields remain compressed.

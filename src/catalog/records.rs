@@ -13,8 +13,9 @@ const BLOCK_BYTES: usize = 64 * 1024;
 const MAX_SHARED_BYTES: usize = BLOCK_BYTES / 8;
 /// Minimum total size of holes at which blocks are compacted. A hole is the space of a removed or replaced object.
 const MIN_HOLES: usize = BLOCK_BYTES;
-/// Minimum ratio of the size of all stored objects to the total size of holes. Blocks are compacted if the holes take
-/// more than a quarter of the size of all stored objects.
+/// Divisor for the maximum total size of holes: the size of all stored objects is divided by this number. A hole is the
+/// space of a removed or replaced object in a block of memory. If the holes take more than a quarter of the size of all
+/// stored objects, blocks are compacted.
 const MAX_HOLES_RATIO: usize = 4;
 
 /// The id by which indexes refer to the record of an object.

@@ -1,5 +1,6 @@
-//! Sections of the configuration file for one system each, such as `environmentConfigs` for Crossplane. Rules read
-//! these sections in the same way as objects of the catalog.
+//! The sections of the configuration file that each belong to one supported system. For example, the section
+//! `environmentConfigs` belongs to Crossplane. Rules read such a section in the same way as an object of the catalog,
+//! the cache of objects that rules look up.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

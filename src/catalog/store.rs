@@ -172,7 +172,8 @@ impl Store {
     }
 
     /// Ends a listing of all objects of the kind. Removes the stored objects that the listing did not contain, and
-    /// returns these removals. Also sets the coverage of the kind.
+    /// returns these removals. Also sets the coverage of the kind, which says how completely the catalog knows the
+    /// objects of the kind.
     pub(super) fn finish_listing(&mut self, coverage: Coverage) -> Vec<Changed> {
         let gone: Vec<_> = self.records.ids().filter(|id| !self.records.is_seen(*id)).collect();
         let gone = gone.into_iter().filter_map(|id| self.remove_id(id)).collect();

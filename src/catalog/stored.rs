@@ -1,4 +1,5 @@
-//! An object of the catalog, as rules read it.
+//! An object of the catalog, with read access for rules. The catalog stores only the fields that rules need, and
+//! compresses them. The fields are decompressed and parsed when a rule first reads them.
 
 use std::any::Any;
 use std::sync::{Arc, OnceLock};

@@ -112,8 +112,9 @@ impl Catalog {
         self.replace_kinds(self.declared(), rest);
     }
 
-    /// Replaces all objects of `kinds`. Returns the objects of other kinds. An object is stored once for each matching
-    /// kind in `kinds`, because several of them may store different parts of the same objects.
+    /// Replaces all stored objects of `kinds`. Returns the elements of `objects` that are of other kinds. Several
+    /// elements of `kinds` can be the same Kubernetes kind, but with different fields to store. An object of this kind
+    /// is then stored once for each of them.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
         let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
         let mut rest = Vec::new();
@@ -131,7 +132,8 @@ impl Catalog {
         rest
     }
 
-    /// Removes all objects from the catalog, and sets the coverage of all kinds to `Pending`.
+    /// Removes all objects from the catalog. Also sets the coverage of all kinds to `Pending`, which means that their
+    /// objects are not listed yet.
     pub fn clear(&self) {
         for kind in self.kinds().chain(self.declared()).collect::<Vec<_>>() {
             self.list(kind).finish(Coverage::Pending);

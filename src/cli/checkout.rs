@@ -20,9 +20,10 @@ use crate::kustomize::tree::{Tree, TreePath};
 /// The value of `--profile`: which system, such as Flux or kubectl, builds the kustomizations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Choice {
-    /// Determines the system that builds each kustomization from the objects in the files, such as Flux Kustomizations.
+    /// Detects which system, such as Flux or kubectl, builds each kustomization. The detection uses the objects in the
+    /// files, such as Flux Kustomizations.
     Auto,
-    /// Builds all kustomizations as the system of this profile does, such as Flux.
+    /// Assumes that one system, such as Flux or kubectl, builds all kustomizations.
     One(Profile),
 }
 
@@ -79,7 +80,7 @@ impl Folders {
 /// read on demand.
 pub(super) struct Scan {
     pub(super) tree: Arc<Tree>,
-    /// All files that were given to the scan, as paths in the tree of the file system.
+    /// All files that were searched for kustomizations. The paths are relative to `/`, the root of the file system.
     pub(super) files: Vec<TreePath>,
     /// The files that are neither kustomization files nor parts of kustomizations.
     pub(super) manifests: Vec<TreePath>,
@@ -137,8 +138,9 @@ pub(super) fn tops(paths: &[PathBuf]) -> Result<Vec<TreePath>, Unusable> {
     paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
 }
 
-/// Reads the git data, such as remotes and submodules, of the checkout that contains the first folder. Without git,
-/// that folder is the root of the repository.
+/// Reads the git data, such as remotes and submodules, of the checkout that contains the first folder in `tops`. If
+/// this folder is not in a checkout, the result has no remotes, and the folder counts as the root of the repository.
+/// Returns empty data if `tops` is empty.
 pub(super) fn git(tree: &Tree, tops: &[TreePath]) -> Git {
     let Some(top) = tops.first() else { return Git::default() };
     Git::find(tree, top).unwrap_or(Git { top: top.clone(), ..Git::default() })
@@ -168,13 +170,14 @@ impl std::str::FromStr for SourceFolder {
     }
 }
 
-/// The settings for a repository. They are the policy, the folders of Flux sources, and the folders that contain all
-/// objects of a cluster.
+/// Settings for commands that read a repository, from the configuration file and from flags. `policy` contains the
+/// levels of rules, such as `deny`, and exemptions from rules. The other fields say which folder belongs to which Flux
+/// source, and which folders contain all objects of a cluster.
 pub(super) struct Known {
     pub(super) policy: Policy,
     /// The folders of Flux sources, from the configuration file and from flags.
     pub(super) sources: Sources,
-    /// The folders that contain all objects of a cluster, from the configuration file.
+    /// Folders that each contain all objects of one cluster. The configuration file lists them under `check.complete`.
     complete: Vec<TreePath>,
 }
 

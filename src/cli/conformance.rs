@@ -1,4 +1,5 @@
-//! `portcullis conformance`: tests programs that work with Landscaper.
+//! The command `portcullis conformance`: tests on a cluster whether a deployer fulfils its contract with Landscaper. A
+//! deployer is a controller that processes Landscaper's DeployItems.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -13,14 +14,14 @@ use crate::cryptography;
 use crate::go::duration;
 use crate::yaml;
 
-/// The program under test.
+/// The kind of program to test, such as a deployer.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Kit {
     /// Test whether a deployer fulfils the contract with Landscaper
     Deployer(Lazy<Args>),
 }
 
-/// Test a deployer on a cluster, in place of Landscaper.
+/// Test a deployer on a cluster. The test itself acts as Landscaper.
 ///
 /// The webhooks of portcullis must not deny writes in the namespace, because the test cannot observe denied writes.
 /// Exit codes: 0 the deployer fulfils the contract, 1 it violates the contract, 2 it could not be tested.
@@ -90,7 +91,8 @@ impl Args {
     }
 }
 
-/// Reads a `spec.config` from a file. The file must contain one YAML document with an object.
+/// Reads the `spec.config` of a DeployItem from a YAML file. Fails if the file does not contain exactly one YAML
+/// document, or if this document is not a mapping.
 fn configuration(path: &Path) -> Result<Value, Unusable> {
     let failed = |error: &dyn std::fmt::Display| Unusable::because(path.display(), error);
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;

@@ -6,7 +6,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 
 use crate::gate::Registry;
 
-/// The argument that selects families.
+/// The argument that selects rule families, such as `KZ`.
 #[derive(Debug, clap::Args)]
 pub(super) struct Families {
     /// The rule families to enable, such as OW,DR. Default: all but GD
@@ -20,12 +20,13 @@ pub(super) struct Families {
 }
 
 impl Families {
-    /// Returns the names of the enabled families, sorted and without duplicates.
+    /// Returns the names of the enabled rule families, such as `KZ`, sorted and without duplicates.
     pub(super) fn on(&self) -> Vec<&'static str> {
         all().into_iter().filter(|family| self.names.contains(family)).collect()
     }
 
-    /// Returns whether all families that are on by default are enabled. Further families may be enabled too.
+    /// Returns whether all rule families that are enabled by default, such as `KZ`, are enabled. The result does not
+    /// depend on other families, such as `GD`.
     pub(super) fn are_default(&self) -> bool {
         by_default().iter().all(|family| self.names.contains(family))
     }

@@ -64,7 +64,7 @@ pub(super) fn catalog(registry: &Registry, paths: &[PathBuf], namespace: &str) -
     Ok(catalog)
 }
 
-/// Converts the first of the errors in files to the error of a command. Ignores the other errors.
+/// Creates the error of a command whose input files cannot be read. The message is that of the first error in `errors`.
 pub(super) fn unreadable(errors: Vec<ManifestError>) -> Unusable {
     Unusable::new(errors.first().map(ToString::to_string).unwrap_or_default())
 }
@@ -115,7 +115,8 @@ pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> R
     Ok(catalog)
 }
 
-/// Interval for checking whether all kinds of the catalog are listed.
+/// Interval for checking whether the initial list of objects is loaded for every kind in the catalog, a cache of
+/// Kubernetes objects.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Waits until every kind of the catalog is listed or known to be absent. Then marks the readiness condition as met and

@@ -17,7 +17,7 @@ pub(super) struct Logging {
 
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum LogFormat {
-    /// Text for people
+    /// Human-readable text
     Text,
     /// One JSON object per line
     Json,

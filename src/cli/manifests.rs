@@ -25,7 +25,7 @@ pub(super) struct Args {
     /// Write nothing; print the differences, and exit with 1 if there are any
     #[arg(long)]
     check: bool,
-    /// Write the templates of the chart instead
+    /// Write the templates of the Helm chart instead of plain manifests
     #[arg(long, conflicts_with_all = ["url", "ca_bundle", "namespace", "service", "service_account", "families"])]
     chart: bool,
     /// Also write a Deployment of the server with this image. The output is in numbered folders; apply them in order

@@ -102,7 +102,7 @@ enum Command {
     Version(Lazy<version::Args>),
     /// Write a completion script for a shell
     Completions {
-        /// The shell
+        /// The shell for which the script is written
         shell: clap_complete::Shell,
     },
 }

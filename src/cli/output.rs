@@ -3,7 +3,7 @@
 /// The output format of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Output {
-    /// Text for people
+    /// Human-readable text
     Text,
     /// JSON for programs
     Json,

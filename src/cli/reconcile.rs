@@ -39,7 +39,7 @@ pub(super) struct Args {
     /// The kubeconfig of the cluster; default: the pod's cluster, or kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The address of /livez, /readyz and /metrics, in plain HTTP
+    /// The address on which /livez, /readyz and /metrics are served over HTTP
     #[arg(long, env = "PORTCULLIS_ADMIN_LISTEN", default_value = "[::]:8080")]
     admin_listen: SocketAddr,
     /// Act only in this namespace; may be repeated
@@ -54,7 +54,7 @@ pub(super) struct Args {
     /// Also write status.deployItemPhase, which Landscaper before v0.52 reads
     #[arg(long, requires = "dry_run_deployer")]
     deploy_item_phase: bool,
-    /// Compute what overwrites change in component trees from OCI registries; read docs/overwrite-trees.md first
+    /// Compute the effect of overwrites on component trees from OCI registries; read docs/overwrite-trees.md first
     #[arg(long)]
     overwrite_trees: bool,
     /// Write the condition ComponentReferenceOverwrite, which Landscaper also writes
@@ -63,8 +63,8 @@ pub(super) struct Args {
     /// Keep the webhook rules for composites up to date with the selected CompositeResourceDefinitions
     #[arg(long)]
     composites: bool,
-    /// A CompositeResourceDefinition to select in addition to those with the label, or `*` for all; may be repeated.
-    /// Add each name in `composites` of the configuration file
+    /// A CompositeResourceDefinition to select in addition to those with the label portcullis.dev/composites: "true", or
+    /// `*` for all; may be repeated. Give each name that `composites` in the configuration file contains
     #[arg(long, value_name = "NAME", requires = "composites")]
     composites_of: Vec<String>,
     /// Audit stored objects at this interval, such as 6h, and write policy reports; read docs/audit.md first
@@ -81,7 +81,8 @@ pub(super) struct Args {
     #[arg(long, requires = "audit", hide = true)]
     #[allow(dead_code, reason = "accepted for compatibility")]
     audit_fetch_trees: bool,
-    /// The configuration file, with levels, exemptions and hosts of artifacts. Only audits reload it when it changes
+    /// The configuration file, with levels of rules, exemptions and hosts of Flux artifacts. Only audits reload it when
+    /// it changes
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -14,7 +14,7 @@ const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;
 /// Maximum depth of folders. Deeper nesting is a mistake, such as a link to a parent folder.
 const MAX_FOLDER_DEPTH: usize = 16;
 
-/// Decide requests from recordings of `portcullis serve --record` again, and show the differences.
+/// Replay requests that `portcullis serve --record` recorded, and show how the decisions differ.
 ///
 /// Use it with a new version or configuration to see what an upgrade changes for the requests of your cluster. Exit
 /// codes: 0 no differences, 1 differences, 2 a recording cannot be read.

@@ -22,7 +22,7 @@ use crate::yaml::Place;
 /// The output format of findings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub(super) enum Output {
-    /// Text for people, with the source lines
+    /// Human-readable text, with the source lines
     Text,
     /// JSON for programs
     Json,
@@ -81,8 +81,8 @@ pub(super) struct Report {
     pub(super) composed: Vec<(String, String)>,
     /// Number of findings in files that nothing builds.
     pub(super) unused: usize,
-    /// Sentences about roots that were checked with kustomize options from scripts. Each sentence has the position of
-    /// the script.
+    /// Messages about kustomizations that were checked with options of kustomize, such as `--enable-helm`, from scripts
+    /// in the repository. Each message contains the file and line of the script.
     pub(super) assumptions: Vec<String>,
     /// Problems that concern the whole check and not a single file or kustomize root, such as an exceeded limit.
     pub(super) problems: Vec<String>,

@@ -10,7 +10,8 @@ use super::Unusable;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::tree::TreePath;
 
-/// Converts a path of the command line to a path in the tree of the whole file system.
+/// Returns the absolute path of a file or folder that the user gave on the command line. The result contains no
+/// symbolic links and no leading slash. Fails if the path does not exist or is not UTF-8.
 pub(super) fn tree_path(path: &Path) -> Result<TreePath, Unusable> {
     let whole = path.canonicalize().map_err(|error| Unusable::because(path.display(), error))?;
     let text = whole.to_str().ok_or_else(|| Unusable::because(path.display(), "its name is not UTF-8"))?;
@@ -28,7 +29,7 @@ pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     tree_path(path)
 }
 
-/// A converter from paths of the command line to paths in the tree of the file system. It resolves each folder only
+/// A converter from paths on the command line to absolute paths without symbolic links. It resolves each folder only
 /// once, so it is fast for many files.
 #[derive(Default)]
 pub(super) struct TreePaths {
@@ -48,8 +49,9 @@ impl TreePaths {
         Ok(self.folder(folder)?.join(name))
     }
 
-    /// Converts the path of a folder, and caches the result. Joins the name of the folder to the converted path of its
-    /// parent. Only symbolic links and the topmost folder are resolved by the operating system.
+    /// Returns the absolute path of a folder without symbolic links, and caches it. Usually joins the name of the
+    /// folder to the absolute path of its parent, which is cheap. Asks the operating system only for the topmost
+    /// folder, and for paths with symbolic links or `..`.
     fn folder(&mut self, folder: &Path) -> Result<TreePath, Unusable> {
         if let Some(known) = self.folders.get(folder) {
             return Ok(known.clone());

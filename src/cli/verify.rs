@@ -23,7 +23,7 @@ pub(super) struct Args {
     /// The kubeconfig of the cluster; default: the pod's cluster, or kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The namespace of the objects; it must not be excluded from the webhooks, as portcullis' own namespace is
+    /// The namespace of the created objects. The webhooks must not exclude it; they exclude the namespace of portcullis
     #[arg(long, short, default_value = "default")]
     namespace: String,
     /// Maximum number of seconds to retry until portcullis answers every request
@@ -55,8 +55,9 @@ struct Probe {
 }
 
 const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
-/// The objects that `portcullis verify` creates in a dry run. There is one object for each rule family except GD, but
-/// the families DP and LS share one. Each is a minimal object of a kind that the rules of its families match.
+/// The minimal objects that `portcullis verify` creates in a dry run. Each object is of a kind that the rules of the
+/// families in `families` check. The family `KZ`, for example, checks kustomize files in ConfigMaps. The family `GD`
+/// has no object here, because its rules do not check creations.
 static PROBES: [Probe; 5] = [
     Probe {
         families: &["KZ"],
@@ -264,8 +265,8 @@ mod tests {
         assert_eq!(probe.api_versions.last(), Some(&"apiextensions.crossplane.io/v1alpha1"));
     }
 
-    /// Checks that every rule family has a probe that its rules match. The guard has no probe, because it checks only
-    /// deletions.
+    /// Checks that `PROBES` contains exactly one test object for each rule family that is enabled by default, such as
+    /// `KZ`. Also checks that the rules of the family apply to the creation of this object.
     #[test]
     fn every_family_matches_its_probe() {
         for family in Registry::standard().default_families() {

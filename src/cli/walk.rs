@@ -68,7 +68,8 @@ const LONG: Duration = Duration::from_secs(1);
 const STEP: Duration = Duration::from_millis(100);
 
 impl Progress {
-    /// Starts the progress of a run. `what` is the text before the numbers, such as `judged kustomize roots:`.
+    /// Creates a progress display for the terminal, and starts measuring its run time. `what` is the text before the
+    /// numbers, such as `built kustomize roots:`.
     pub(super) fn new(what: &'static str) -> Self {
         Self { what, begun: Instant::now(), shown: None }
     }

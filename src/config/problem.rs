@@ -108,8 +108,8 @@ fn without_entry(text: &str, location: &Location) -> Option<String> {
     Some([text.get(..key.start)?, &blank, text.get(end..)?].concat())
 }
 
-/// Returns the path of the YAML mapping entry whose key is at `location`. The second part says whether this is the only
-/// entry of its mapping.
+/// Finds the entry of a YAML mapping whose key is at `location`, and returns the path of this entry. The `bool` is true
+/// if the mapping has no other entry. Searches `value`, which is at the path `at` in the document.
 fn entry_at(document: &Document, value: &Value, at: &FieldPath, location: &Location) -> Option<(FieldPath, bool)> {
     match value {
         Value::Object(entries) => entries.iter().find_map(|(key, value)| {

@@ -30,8 +30,9 @@ impl Results {
     }
 }
 
-/// Returns the conformance report. Checks each observed write of the deployer against the requirements of Landscaper's
-/// deployer contract. Then adds the results of waiting for expected writes.
+/// Returns the conformance report of a deployer. For each requirement of Landscaper's deployer contract, the report
+/// says whether the deployer met it. This follows from the writes of the deployer in `record`, and from the tests in
+/// `outcome` that waited for an expected write.
 pub(super) fn report(type_name: &str, outcome: Outcome, record: &Record) -> Report {
     let mut results = Results::default();
     for item in &outcome.items {

@@ -10,7 +10,8 @@ pub(super) struct TestedPromise {
     pub(super) name: &'static str,
     /// The requirement of Landscaper's deployer contract, as a sentence such as `spec.type does not change`.
     pub(super) sentence: &'static str,
-    /// Whether a violation of the requirement is an error. If false, the report lists the violation only as doubtful.
+    /// Whether the conformance test fails if the deployer violates the requirement. If false, the violation is only
+    /// shown in the report, with the result `doubtful`.
     pub(super) is_binding: bool,
 }
 

@@ -18,11 +18,12 @@ use crate::landscaper::kinds::DEPLOY_ITEMS;
 /// A version of a DeployItem, as a watch event reports it.
 #[derive(Debug, Clone)]
 pub(super) struct Version {
-    /// The DeployItem in this version. After a deletion, this is its last state.
+    /// The DeployItem in the watch event, as JSON. If the event reports a deletion, this is the last state of the
+    /// DeployItem.
     pub(super) object: Value,
     /// The `metadata.resourceVersion` of this version.
     pub(super) resource_version: String,
-    /// Whether this version was observed when the DeployItem was deleted.
+    /// Whether the watch event has the type `DELETED`. The DeployItem then no longer exists.
     pub(super) is_gone: bool,
 }
 

@@ -29,7 +29,8 @@ pub struct Scenario {
 /// The test result for one requirement of Landscaper's deployer contract.
 #[derive(Debug, Clone)]
 pub struct Judged {
-    /// The id of the rule that checks the requirement, such as `DP007`. A name such as `finishes` if no rule checks it.
+    /// The name of the requirement in the report. This is the id of the rule that checks the requirement, such as
+    /// `DP007`. If no rule checks it, the name is a word such as `finishes`.
     pub name: &'static str,
     /// The requirement of Landscaper's deployer contract, as a sentence such as `spec.type does not change`.
     pub sentence: &'static str,
@@ -61,7 +62,7 @@ pub enum Verdict {
 pub struct Evidence {
     /// The name of the scenario in which the requirement was violated.
     pub scenario: &'static str,
-    /// The name of the DeployItem with which the requirement was violated.
+    /// The name of the DeployItem that the deployer did not handle as required.
     pub item: String,
     /// A description of what the deployer did wrong.
     pub what: String,

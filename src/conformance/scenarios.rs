@@ -14,8 +14,9 @@ pub(super) struct Outcome {
     pub(super) scenarios: Vec<Scenario>,
     /// The DeployItems that the scenarios created.
     pub(super) items: Vec<Played>,
-    /// The requirements that were tested by waiting. Each entry has the requirement and the name of the DeployItem. The
-    /// last part is an error message if the deployer violated the requirement.
+    /// The results of tests that waited to see whether the deployer writes a DeployItem. Each entry contains the tested
+    /// requirement and the name of the DeployItem. The third value is an error message if an expected write did not
+    /// happen in time.
     pub(super) waited: Vec<(TestedPromise, String, Option<String>)>,
 }
 
@@ -158,8 +159,9 @@ impl Run<'_> {
         Ok(has_ended)
     }
 
-    /// Waits for the time `quiet` of the options, in which the deployer must not write the DeployItem. Also counts this
-    /// as a test of the requirement `promise`. The list of all observed writes shows whether the deployer violated it.
+    /// Waits for the duration `quiet` of the test options. The deployer must not write the DeployItem `name` during
+    /// this time. The wait counts as one test of the requirement `promise`. Forbidden writes are detected later, in the
+    /// record of all writes.
     async fn quiet(&mut self, name: &str, promise: TestedPromise) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(promise, name, None);

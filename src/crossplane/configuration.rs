@@ -19,8 +19,9 @@ pub struct EnvironmentConfigs {
     /// Whether Crossplane up to 1.17 runs with `--enable-environment-configs`. If it does, Crossplane computes
     /// environments itself.
     pub native: Native,
-    /// Names of CompositeResourceDefinitions, or `*` for all. The mutator writes the results of the functions'
-    /// environment patches into `spec` and labels of their composites, because Crossplane does not store these results.
+    /// Names of CompositeResourceDefinitions, or `*` for all. For composites of these definitions, the webhook writes
+    /// the values that Composition functions patch from the environment. It writes them into `spec` and labels of the
+    /// composite, because Crossplane does not store them there.
     pub writes_to: Vec<String>,
 }
 
@@ -44,7 +45,8 @@ impl Default for EnvironmentConfigs {
 }
 
 impl EnvironmentConfigs {
-    /// Returns the configuration section as JSON. Rules read this JSON from the settings in the catalog.
+    /// Returns the section `environmentConfigs` as JSON, with the same keys as in the configuration file. Rules read
+    /// this JSON when they check objects.
     pub fn to_value(&self) -> Value {
         let native = match self.native {
             Native::Detect => "detect",

@@ -70,8 +70,8 @@ struct Subject {
     object: Reference,
     composite: Arc<Stored>,
     composition: Chosen,
-    /// How the Composition uses the EnvironmentConfig in the request. It is known only for the empty composite, and is
-    /// `Optional` for existing composites.
+    /// How the Composition uses the EnvironmentConfig in the request. It matters only if `composite` is an empty
+    /// placeholder for composites that are not known. For an existing composite, it is always `Optional`.
     usage: Usage,
     is_used: bool,
 }
@@ -102,8 +102,10 @@ impl Subjects<'_> {
         }
     }
 
-    /// Adds the composites that use a Composition or CompositionRevision. If no known composite uses it, adds an empty
-    /// composite instead. Does not add an empty composite for a revision if all composites of its type are known.
+    /// Adds the composites that use `text`, a Composition or CompositionRevision, to `found`. If no known composite
+    /// uses it, adds an empty composite as a placeholder for composites that are not known or are created later. A
+    /// CompositionRevision gets no placeholder if composites of its Composition are known, or if `found` already has an
+    /// item for this Composition.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
@@ -125,8 +127,8 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Adds a composite to `found` if it uses the Composition or CompositionRevision `text`. Returns whether the
-    /// composite uses it.
+    /// Adds a composite to `found` if Crossplane uses `text`, a Composition or CompositionRevision, for this composite.
+    /// Returns whether Crossplane does so.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };
@@ -146,8 +148,8 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns `true` if `text` is a CompositionRevision and `found` already has an item for its Composition, or for
-    /// another revision of this Composition.
+    /// Returns whether a CompositionRevision needs no item in `found`, because `found` already has one for its
+    /// Composition or for another revision of it. If `text` is a Composition, returns false.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }
@@ -170,7 +172,8 @@ fn bare(composition: &Value) -> Value {
 struct Evaluation {
     /// Whether the environment cannot be computed.
     fails: bool,
-    /// Messages of sources that fail, and of patches that fail or find no value.
+    /// Messages about failures, such as a required EnvironmentConfig that does not exist, and about patches that read a
+    /// missing value.
     problems: Vec<String>,
     /// Names of the EnvironmentConfigs that were merged.
     merged: Vec<String>,
@@ -198,9 +201,11 @@ impl Subject {
     }
 
     /// Returns the effect on a composite whose environment cannot be computed even before the request. Returns `None`
-    /// for an existing composite, because the request cannot break it. The computation for an empty composite may fail
-    /// although it succeeds for existing composites. For an empty composite, the effect therefore depends only on how
-    /// the Composition uses the deleted EnvironmentConfig.
+    /// for an existing composite, because the request cannot break it.
+    ///
+    /// If no composite is known, an empty placeholder was used, and its failure says nothing about real composites. So
+    /// the effect depends only on the Composition. If the request deletes the EnvironmentConfig, the effect is a
+    /// failure if the Composition requires it, and a loss of data otherwise. For any other request, returns `None`.
     fn effect_on_failing(
         &self,
         mut effect: Effect,

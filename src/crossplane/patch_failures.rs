@@ -25,8 +25,9 @@ pub struct PatchFailure {
     pub why: String,
 }
 
-/// Returns the patches that fail for every composite. Such a patch reads a value that the environment gets from the
-/// current EnvironmentConfigs, and fails with this value.
+/// Returns the patches of `composition` that fail for every composite. A patch is returned only if it fails with values
+/// that are the same for every composite. Such values come from EnvironmentConfigs in `configs` that the Composition
+/// selects for every composite.
 pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -> Vec<PatchFailure> {
     let Some(declaration) = composition::declaration(composition) else { return Vec::new() };
     let mut evaluation =
@@ -52,8 +53,9 @@ struct Evaluation<'t, C: ?Sized> {
 }
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
-    /// Adds a selection step to the steps that run before each later patch. Keeps only the sources of the step that
-    /// select the same EnvironmentConfigs for every composite.
+    /// Records a step of the Composition that selects EnvironmentConfigs, so that it runs before each patch that is
+    /// checked later. Removes the sources that fail, or that select different EnvironmentConfigs for different
+    /// composites.
     fn select(&mut self, step: &Step, selection: &Selection) {
         let is_certain = |source: &EnvironmentSource| {
             let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };
@@ -81,7 +83,8 @@ impl<C: Configs + ?Sized> Evaluation<'_, C> {
         }
     }
 
-    /// Checks one patch: runs it alone after the selection steps in `before`, and records it if it fails for every
+    /// Checks the single patch that `patches` contains. Runs it after the earlier steps that select EnvironmentConfigs,
+    /// but without any other patch. Records a failure with the field path `field` if the patch fails for every
     /// composite.
     fn patch(&mut self, step: &Step, field: FieldPath, patches: Patches) {
         let Some(left) = self.left.checked_sub(1) else { return };

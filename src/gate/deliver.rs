@@ -17,7 +17,8 @@ use crate::kustomize::delivery::{
 /// warnings depend on these Kustomizations. Results are cached for the next request.
 const SIBLINGS_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// The inputs of a decision about the kustomize trees of one request.
+/// The inputs for checking kustomize trees during one admission request. A kustomize tree is a folder with
+/// kustomization files, which the object in the request contains or refers to.
 pub(super) struct DeliveryContext<'a> {
     pub(super) gate: &'a Gate,
     pub(super) policy: &'a Policy,
@@ -27,8 +28,9 @@ pub(super) struct DeliveryContext<'a> {
 }
 
 impl DeliveryContext<'_> {
-    /// Checks the kustomize trees that the source `delivery` finds in the request. Returns findings with the levels
-    /// that the policy sets.
+    /// Checks the kustomize trees that belong to the object in the request, such as a Flux Kustomization. A kustomize
+    /// tree is a folder with kustomization files, and `delivery` defines how to find it. Returns findings with the
+    /// levels that the policy sets.
     pub(super) async fn findings_of(&self, delivery: &'static Delivery) -> Vec<Finding> {
         let hosts = &self.policy.artifact_hosts;
         for artifact in delivery.ahead.iter().flat_map(|ahead| ahead(self.request)) {
@@ -64,9 +66,9 @@ impl DeliveryContext<'_> {
         findings.into_iter().filter_map(|finding| self.levelled(finding, max_level)).collect()
     }
 
-    /// Returns whether to check the effects of the built root on the cluster (see [`Consequences`]). Updates that do
-    /// not change the build are skipped. Requests in which the new object equals the old one, as in an audit, are still
-    /// checked.
+    /// Returns whether to check how applying the result of the build would change objects in the cluster, such as
+    /// deletions (see [`Consequences`]). Returns false for an update that does not change the result, such as an update
+    /// of labels. But returns true if the new object equals the old one, because an audit sends such requests.
     fn has_consequences(&self) -> bool {
         !is_unchanged(self.request) || self.request.object() == self.request.old_object()
     }
@@ -87,8 +89,9 @@ impl DeliveryContext<'_> {
         (consequences.findings)(self.request, self.view, (root, judged), &known.collect::<Vec<_>>())
     }
 
-    /// Returns the maximum level of the findings in the kustomize tree of this request. Some updates do not change the
-    /// tree, such as updates of labels or finalizers. For these updates, the level is at most `warn`.
+    /// Returns the upper limit for the levels of findings in kustomize trees, which are folders with kustomization
+    /// files. It is the configured limit for `delivery`, the type of object that contains or refers to the tree. If an
+    /// update does not change the tree, such as an update of labels, the limit is at most `warn`.
     fn max_level(&self, delivery: &Delivery) -> Level {
         let max_level = self.policy.max_level(delivery, &self.request.namespace);
         if is_unchanged(self.request) { max_level.min(Level::Warn) } else { max_level }

@@ -41,8 +41,8 @@ const ANSWER_MARGIN: Duration = Duration::from_millis(50);
 /// answers such a request with a warning.
 pub const VERIFY_ANNOTATION: &str = "portcullis.dev/verify";
 
-/// The gate, which decides about admission requests. It runs the rules and mutators of its registry, and checks the
-/// kustomize trees in these requests.
+/// The gate, which decides about admission requests. It runs the rules and mutators of its registry. If the object in a
+/// request contains or refers to a kustomization, the gate also checks whether kustomize can build it.
 pub struct Gate {
     registry: Registry,
     policy: ArcSwap<Policy>,
@@ -63,7 +63,9 @@ impl Gate {
         Self { registry, policy, catalog, trees, clock: Arc::new(OffsetDateTime::now_utc) }
     }
 
-    /// Sets the component that checks kustomize trees, such as one that fetches artifacts.
+    /// Replaces the component that builds and checks kustomize trees, which are folders with kustomization files. The
+    /// default component checks only trees whose files are in the object itself. Another component can fetch the files,
+    /// for example from Flux artifacts.
     #[must_use]
     pub fn with_trees(self, trees: Arc<dyn Judge>) -> Self {
         Self { trees, ..self }
@@ -255,7 +257,8 @@ impl Decide for Gate {
     }
 }
 
-/// The rules, the mutators and the sources of kustomize trees (`Delivery`) that match a request.
+/// The rules, mutators and checks of kustomize trees that match a request. A check (`Delivery`) is for one type of
+/// object that contains or refers to a folder with kustomization files, such as a Flux Kustomization.
 struct Matching {
     declared_as: Option<&'static Declaration>,
     rules: Vec<&'static Rule>,

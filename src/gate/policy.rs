@@ -19,8 +19,8 @@ pub const SKIP_LABEL: &str = "portcullis.dev/skip";
 pub struct Policy {
     /// Levels by rule id or family. A rule id takes precedence over its family.
     pub levels: HashMap<String, Level>,
-    /// Levels for some namespaces. They take precedence over general levels. If several entries apply to a namespace,
-    /// the strictest level is used.
+    /// The levels of rules, such as `deny`, in some namespaces. They take precedence over `levels`. If several items
+    /// apply to a namespace, the strictest level is used.
     pub namespaces: Vec<NamespaceLevels>,
     /// Exemptions from rules, for namespaces and users.
     pub exemptions: Vec<Exemption>,
@@ -42,7 +42,7 @@ pub struct Policy {
     pub settings: Settings,
 }
 
-/// Levels of rules in some namespaces.
+/// A list of namespaces, and the levels of rules, such as `warn` or `deny`, for requests in these namespaces.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NamespaceLevels {
     /// Names of namespaces; a trailing `*` matches any suffix.
@@ -118,8 +118,9 @@ impl Policy {
         self.modes.get(mutator.name).copied().unwrap_or(mutator.mode)
     }
 
-    /// Returns the maximum level of findings in kustomize trees from the source `delivery`. The level applies to
-    /// requests in the given namespace.
+    /// Returns the configured upper limit for the levels of findings in kustomize trees, such as `warn`. `delivery` is
+    /// the type of object that contains or refers to the trees, such as Flux Kustomizations. `namespace` is the
+    /// namespace of the request.
     pub fn max_level(&self, delivery: &Delivery, namespace: &str) -> Level {
         let own = self.deliveries.get(delivery.name).copied().unwrap_or(delivery.max_level);
         let limit = |info: &RuleInfo| self.level_of(info.id, info.family(), info.level, namespace);

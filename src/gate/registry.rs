@@ -23,8 +23,9 @@ pub struct Registry {
     definitions: Vec<&'static Definition>,
     declarations: Vec<&'static Declaration>,
     optional: Vec<&'static Definition>,
-    /// The rules, mutators and sources of kustomize trees, by the resource that they match. A key is the plural name of
-    /// the resource, such as `installations`, or the name of the [`Declaration`] of its kind. Few rules match the same
+    /// An index of the rules, mutators and checks of kustomize trees by the resource whose requests they match. A key
+    /// is the plural name of a resource, such as `installations`, or `*` for all resources. Composites and other kinds
+    /// that objects in the cluster define have the name of their [`Declaration`] as key. Few rules match the same
     /// resource, so a look-up is fast.
     looking: HashMap<&'static str, Looking>,
 }
@@ -170,8 +171,8 @@ impl Registry {
         self.families().into_iter().filter(|family| *family != delivery::guard::FAMILY).collect()
     }
 
-    /// Returns every Kubernetes kind whose objects are looked up in the catalog. Rules, mutators and sources of
-    /// kustomize trees look up objects.
+    /// Returns every Kubernetes kind whose objects are looked up in the catalog, which caches objects of the cluster.
+    /// Rules, mutators and checks of kustomize trees make these look-ups.
     pub fn kinds(&self) -> Vec<&'static Kind> {
         self.looked_up().into_iter().map(|(kind, _)| kind).collect()
     }
@@ -218,8 +219,9 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// Returns the rule families whose rules or mutators match the kinds of `declaration`, such as composites. The
-    /// result may contain duplicates.
+    /// Returns the rule families, such as `EN`, that have rules or mutators for the kinds that `declaration` describes.
+    /// Objects in the cluster define these kinds. For example, CompositeResourceDefinitions define the kinds of
+    /// composites. The result may contain duplicates.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.matchers));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.matchers));

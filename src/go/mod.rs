@@ -1,9 +1,9 @@
 //! Reimplements the parts of Go's standard library and of `k8s.io/apimachinery` that determine results of Kubernetes
 //! tools.
 //!
-//! Kubernetes, kustomize, Crossplane and Landscaper are written in Go. In some cases, Rust's own functions give other
-//! results. For example, they accept other texts, or print other digits. The functions here are tested against recorded
-//! results of Go. This module does not depend on the rest of Portcullis.
+//! Kubernetes, kustomize, Crossplane and Landscaper are written in Go. In some cases, Rust's own functions give
+//! different results. For example, they accept different inputs, or format numbers differently. The functions here are
+//! tested against recorded results of Go. This module does not depend on the rest of Portcullis.
 
 mod any;
 pub mod base64;

@@ -168,7 +168,8 @@ fn double(digits: &[u8]) -> Vec<u8> {
     doubled
 }
 
-/// Compares a decimal number with [`MAX`]. The last `fraction` of its digits are after the decimal point.
+/// Compares a decimal number with [`MAX`]. `digits` are the digits of the number, and `fraction` is how many of them
+/// are after the decimal point.
 fn compare(digits: &[u8], fraction: i64) -> Ordering {
     let split = digits.len().saturating_sub(usize::try_from(fraction).unwrap_or(usize::MAX));
     let (whole, rest) = digits.split_at(split);

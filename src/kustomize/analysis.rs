@@ -54,8 +54,8 @@ pub struct Report {
     pub reasons: Vec<String>,
     /// The findings, in the order in which kustomize processes the files.
     pub findings: Vec<TreeFinding>,
-    /// The steps of the build, such as its bases and transformers in their order. `None` if the kustomization cannot be
-    /// read, or if the analysis shares bases ([`analyse_shared`]).
+    /// The steps of the build in their order, such as the bases and transformers. `None` if the kustomization cannot be
+    /// read. Also `None` in a result of [`analyse_shared`], because it does not record steps.
     pub evaluation: Option<Step>,
     /// The identities of all objects that Flux renders. `None` for other systems, if kustomize cannot build the
     /// kustomization, or if an identity is unknown.

@@ -1,4 +1,4 @@
-//! Findings of rules about a place in a tree.
+//! Findings about files in a kustomize tree, each with its position in a file.
 
 use std::fmt;
 
@@ -61,7 +61,7 @@ pub enum Fix {
     MoveEntry {
         /// The list that contains the entry, such as `resources`.
         from: String,
-        /// The index of the entry in the list `from`.
+        /// The zero-based index of the entry in the list that contains it.
         index: usize,
         /// The list to which the entry is moved, such as `components`.
         to: String,

@@ -42,7 +42,8 @@ struct Insertion<'t> {
     /// The YAML text before the new list entry: indentation and `- `. It is used if the list is empty or does not
     /// exist.
     dash: &'t str,
-    /// The offset in the file at which to insert the list if it does not exist.
+    /// The byte offset at which the list is added to the file, together with the new entry, if the file does not
+    /// contain this list.
     end: usize,
 }
 

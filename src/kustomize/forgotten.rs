@@ -26,7 +26,7 @@ use crate::admission::FieldPath;
 use crate::yaml::node::Node;
 use crate::yaml::{self, Limits};
 
-/// The field of a kustomization file to which the suggested fix adds a forgotten manifest.
+/// The field of a kustomization file to which the suggested fix adds a manifest that no kustomization lists.
 const LIST: &str = "resources";
 /// Maximum size of a file that is searched for the names of other files, in bytes. Larger files usually contain data
 /// instead of references to files.
@@ -109,8 +109,8 @@ pub struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Returns a finding for each forgotten manifest among `files`, which is a file with objects that no kustomization
-    /// lists.
+    /// Returns a finding for each forgotten manifest among `files`. A forgotten manifest contains objects, but no
+    /// kustomization lists it.
     pub fn findings(&self, files: &[TreePath]) -> Vec<TreeFinding> {
         let listed: HashSet<_> = self.references.values().flat_map(|found| found.files.union(&found.parts)).collect();
         let is_beside = |file: &TreePath| file.parent().is_some_and(|folder| self.references.contains_key(&folder));
@@ -192,9 +192,11 @@ impl Search<'_> {
         false
     }
 
-    /// Returns whether kustomize can certainly build the folder after the fix `entry` lists a manifest in its
-    /// kustomization file. The build fails, for example, if the manifest is an old patch, or another variant of an
-    /// object that is already listed. Also returns `false` if the result is unknown because of a remote resource.
+    /// Returns whether kustomize certainly builds `folder` if its kustomization file `file` lists one more manifest.
+    /// The fix `entry` adds this manifest to the file.
+    ///
+    /// Returns `false` if the build fails, for example because another manifest contains the same object. Also returns
+    /// `false` if the result of the build is unknown, for example because of a remote resource.
     fn builds_with(&self, folder: &TreePath, file: &KustomizationFile, entry: &Fix) -> bool {
         let text = self.text(&file.path).and_then(|text| fix(&text, std::slice::from_ref(entry)));
         text.is_some_and(|text| {

@@ -1,4 +1,4 @@
-//! Kustomize: a build engine that also analyses trees, and rules about their errors.
+//! Builds kustomize trees as kustomize does, and reports all errors in them as findings of rules.
 //!
 //! A tree is a folder with a kustomization file, and all files and folders that it refers to. kustomize stops at its
 //! first error, and its message nests the error of one file in the error of another. This module reads a tree in

@@ -103,7 +103,8 @@ impl Version {
     /// The last version in which components run before generators. It is also the last version that accepts an empty
     /// file (kustomize#5170).
     pub(super) const NEWEST_WITH_COMPONENTS_FIRST: Self = Self { major: 5, minor: 0, patch: u16::MAX };
-    /// The last version that accepts an entry with `..` inside a longer name, such as `a..b` (kustomize 29bf16c67).
+    /// The last version of kustomize that accepts ambiguous paths in entries of a kustomization file. A path is
+    /// ambiguous if a segment contains `..` and other characters, such as `a..b` (kustomize 29bf16c67).
     pub(super) const NEWEST_WITHOUT_AMBIGUITY: Self = Self { major: 5, minor: 8, patch: u16::MAX };
 }
 
@@ -167,8 +168,8 @@ pub struct FluxSpec {
 pub struct CommonMetadata {
     /// The labels that Flux sets on every object. They replace existing labels with the same key (`labels`).
     pub labels: BTreeMap<String, String>,
-    /// The annotations that Flux sets on every object. They replace existing annotations with the same key
-    /// (`annotations`).
+    /// The annotations that Flux sets on every object, from `spec.commonMetadata.annotations`. They replace existing
+    /// annotations with the same key.
     pub annotations: BTreeMap<String, String>,
 }
 
@@ -244,7 +245,8 @@ pub struct ArgoSpec {
     pub common_annotations: BTreeMap<String, String>,
     /// Whether `commonLabels` replace labels of the kustomization file (`forceCommonLabels`).
     pub force_common_labels: bool,
-    /// Whether `commonAnnotations` replace annotations of the kustomization file (`forceCommonAnnotations`).
+    /// Whether `commonAnnotations` of the Argo CD Application overwrite `commonAnnotations` of the kustomization file
+    /// with the same key. This is the option `forceCommonAnnotations`.
     pub force_common_annotations: bool,
     /// Whether `commonLabels` leave selectors unchanged (`labelWithoutSelector`).
     pub label_without_selector: bool,

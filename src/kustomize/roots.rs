@@ -15,7 +15,8 @@ pub struct References {
     pub folders: BTreeSet<TreePath>,
     /// Files in `resources` and other fields that accept files and folders.
     pub files: BTreeSet<TreePath>,
-    /// Files in fields that do not list resources, such as patches, configurations and data of generators.
+    /// Files that the kustomization file uses but does not list as resources, such as patches, plugin configurations,
+    /// and data files of ConfigMap generators.
     pub parts: BTreeSet<TreePath>,
 }
 

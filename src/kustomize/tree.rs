@@ -54,8 +54,8 @@ pub trait Source: Send + Sync {
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
     /// Returns the names of the files, links and folders in a folder, sorted.
     fn names(&self, path: &TreePath) -> Vec<String>;
-    /// Returns whether an earlier call found that the path of a folder contains no links. [`Tree::locate`] then does
-    /// not search this path for links again. The default is `false`.
+    /// Returns whether an earlier call of `entry` already found that `folder` exists and that its path contains no
+    /// links. [`Tree::locate`] then does not search this path for links again. The default is `false`.
     fn has_seen(&self, _folder: &TreePath) -> bool {
         false
     }
@@ -226,8 +226,8 @@ impl Tree {
     }
 }
 
-/// The additional cost of a file with aliases. Aliases can expand to many values in one document. The cost is the size
-/// of a YAML text that contains the same number of values without aliases.
+/// The number of bytes that `cost` adds to the size of a file with YAML aliases. Aliases copy values, so a document can
+/// have many more values than its text shows. The number estimates the size of a text with all these values.
 const ALIASES: u64 = 512 << 10;
 
 /// Returns the cost of parsing a file. The cost is the file size in bytes. If the file contains aliases, a constant is

@@ -28,7 +28,8 @@ pub const TARGET_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-target-n
 
 /// The dry-run annotation: an object is in dry run if its value is `"true"`.
 pub const DRY_RUN_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run";
-/// The annotation with the name of the DryRunConfiguration, in the namespace of the object.
+/// The annotation on an object that contains the name of its DryRunConfiguration. The DryRunConfiguration must be in
+/// the same namespace as the object.
 pub const CONFIGURATION_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
 /// The deployer type that routes DeployItems in dry run to the dry-run deployer.
 ///

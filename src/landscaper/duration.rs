@@ -1,7 +1,7 @@
-//! Durations in Landscaper's format: Go's format, such as `1h30m`, or `none`.
+//! Parses and formats durations as Landscaper does: in Go's format, such as `1h30m`, or as `none` for zero.
 //!
-//! Source: `Duration` in Landscaper's `apis/core/v1alpha1/shared_types.go`; its recorded results are in
-//! `tests/vectors/landscaper/phases.json`.
+//! Source: `Duration` in Landscaper's `apis/core/v1alpha1/shared_types.go`. The results of running this Go code on
+//! example texts are recorded in `tests/vectors/landscaper/phases.json`.
 
 use crate::go::duration;
 

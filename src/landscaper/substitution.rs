@@ -1,8 +1,13 @@
 //! Applies a list of overwrites to one component reference, and records what each entry did.
 //!
-//! Source: `Substitutions.Replace` in Landscaper's `pkg/components/model/componentoverwrites/substitutor.go`. Entries
-//! are matched against the *original* reference, in order; an entry sets all its attributes or none; no attribute is
-//! set twice; once all three are set, the remaining entries are skipped.
+//! Source: `Substitutions.Replace` in Landscaper's `pkg/components/model/componentoverwrites/substitutor.go`. It works
+//! as follows:
+//!
+//! - The entries are applied in order. Each entry is matched against the *original* reference, not against the result
+//!   of earlier entries.
+//! - An entry can set three attributes: the repository context, the component name and the version. If an earlier entry
+//!   has already set one of the attributes that an entry would set, the entry sets nothing.
+//! - When all three attributes are set, the remaining entries are skipped.
 
 use std::sync::Arc;
 
@@ -64,7 +69,7 @@ impl Entry {
     }
 }
 
-/// The entries of a ComponentVersionOverwrites object, with the values that Landscaper cannot decode.
+/// The entries of a ComponentVersionOverwrites object, and a separate list of values that Landscaper cannot decode.
 #[derive(Debug, Default)]
 pub struct Entries {
     list: Vec<Entry>,
@@ -159,7 +164,8 @@ pub enum Outcome {
     },
     /// The entry was applied to the reference.
     Applied {
-        /// The attributes that the entry set; empty if its `substitution` specifies no attribute.
+        /// The attributes of the reference that this `overwrites` entry has set. The list is empty if the
+        /// `substitution` of the entry specifies no attribute.
         set: Vec<Attribute>,
     },
     /// The `source` of the entry matches, but the entry sets no attribute. An earlier entry has already set one of its
@@ -168,7 +174,8 @@ pub enum Outcome {
         /// The attributes that were already set, each with the index of the entry that set it.
         taken: Vec<(Attribute, usize)>,
     },
-    /// The entry was skipped because earlier entries had set all three attributes.
+    /// The entry was skipped, because earlier entries had already set the repository context, the component name and
+    /// the version.
     NotReached,
 }
 

@@ -71,8 +71,9 @@ impl Controller for Composites {
         &PERMISSIONS
     }
 
-    /// Returns true: the controller runs only if a flag enables it. Without the flag, its permissions are not granted,
-    /// because the permission to watch cannot be restricted to the two webhook configurations.
+    /// Returns `true`, because the controller runs only if the flag `--composites` is set, and gets its permissions
+    /// only then. The permission to watch includes all webhook configurations in the cluster, because it cannot be
+    /// restricted to the two that the controller updates.
     fn is_optional(&self) -> bool {
         true
     }
@@ -173,8 +174,8 @@ mod tests {
         assert!(patch(&configuration(Value::Null), &BTreeMap::new()).is_none());
     }
 
-    /// Checks that only the validating configuration contains claims, so that authors of claims get warnings (issue 18,
-    /// Crossplane 10).
+    /// Checks that the validating webhook configuration selects Crossplane claims, so that their authors get warnings.
+    /// The mutating webhook configuration must not select claims.
     #[test]
     fn only_the_validating_configuration_names_claims() {
         let catalog = Catalog::new([&DEFINITIONS]);

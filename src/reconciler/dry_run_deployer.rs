@@ -151,7 +151,9 @@ async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Resul
     }
 }
 
-/// The objects and Event reporters that were read to compute the next write of a DeployItem.
+/// The data from the API server that is needed to compute the next write of a DeployItem. It consists of the
+/// DryRunConfiguration, the Secret with the exported values, and the names of controllers that reported Events on the
+/// DeployItem.
 struct Read {
     configuration: Option<Value>,
     secret: Option<Value>,
@@ -308,8 +310,7 @@ mod tests {
 
     use super::*;
 
-    /// Checks that the Event never says that nothing was deployed, because another deployer may have deployed the item
-    /// (issue 18).
+    /// Checks that the Event never says that nothing was deployed, because another deployer may have deployed the item.
     #[test]
     fn the_event_does_not_claim_that_nothing_was_deployed() {
         let note = |deployer: &str| {

@@ -1,9 +1,15 @@
-//! A controller that publishes Events about the kustomize trees of Flux Kustomizations. It reports each broken tree,
-//! and each revision that deletes too much, as soon as the status of the Flux source names the revision.
+//! A controller that checks new revisions for Flux Kustomizations, and publishes Events about problems. It checks a
+//! revision as soon as it appears in the status of the Flux source, usually before kustomize-controller builds it.
 //!
-//! A new revision of a source causes no admission request for its Kustomizations, and by default nothing is denied. So
-//! the controller checks the revision itself, usually before kustomize-controller builds it. It reports the expected
-//! error in an Event. For a withheld revision, it publishes Events on the source and on the Kustomizations.
+//! The controller reports these problems:
+//!
+//! - The kustomize tree of a Kustomization cannot be built. The Event contains the expected error.
+//! - A revision deletes more objects than the configured limits allow, moves objects, or contains objects that another
+//!   Kustomization also applies.
+//! - The admission webhook has rejected a revision. The status of the source then still contains the previous revision.
+//!
+//! The admission webhook cannot report these problems to users of Kustomizations. A new revision causes no admission
+//! request for a Kustomization, and by default the webhook denies no revision.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -25,11 +31,13 @@ const NAME: &str = "flux-trees";
 const TIMEOUT: Duration = Duration::from_secs(40);
 /// Interval for retrying a kustomize tree that could not be fetched or checked.
 const RETRY_INTERVAL: Duration = Duration::from_secs(120);
-/// Maximum number of objects whose last Event message is stored, which is more than the number of Kustomizations in a
-/// cluster. At this number, all messages are removed, so the controller may publish the same Events again.
+/// Maximum number of objects for which the controller remembers the last Event message. A cluster usually has fewer
+/// Kustomizations. If the limit is reached, all messages are forgotten, and the controller may publish the same Events
+/// again.
 const MAX_REPORTED: usize = 20_000;
 
-/// The reason of Events about objects that a revision deletes, moves or shares.
+/// The reason of Events about a risky revision. Such a revision deletes or moves objects, or contains objects that
+/// another Flux Kustomization also applies.
 const RISKY: &str = "RiskyRevision";
 
 /// A controller that publishes Events about broken kustomize trees of Flux Kustomizations.
@@ -44,7 +52,8 @@ pub(super) struct FluxTrees {
     pub(super) plans: PlanSettings,
     /// The message of the last Event on each object, so that the same message is published only once.
     pub(super) reported: Mutex<HashMap<Reference, String>>,
-    /// The Kustomizations whose Events have changed. The controller `audit` audits them again.
+    /// The Kustomizations for which this controller reports another problem than before, or none any more. The
+    /// controller `audit` audits them again, so that their policy reports are current.
     pub(super) changed: Arc<ChangedTrees>,
 }
 
@@ -75,8 +84,10 @@ impl Controller for FluxTrees {
         &[RIGHT]
     }
 
-    /// Returns the changed Kustomization if its spec changed. For a Flux source with a new or withheld artifact,
-    /// returns the source and the Kustomizations that use it.
+    /// Returns the objects to reconcile after a change:
+    /// - a Kustomization, if its spec changed
+    /// - a Flux source and all Kustomizations that use it, if the artifact in its status changed, or if the message
+    ///   about a revision that the admission webhook rejected changed
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         if !deployed::is_source(change.kind) {
             let spec = |stored: &Arc<Stored>| stored.value().get("spec").cloned();
@@ -140,8 +151,9 @@ impl FluxTrees {
         Ok(Next::Done)
     }
 
-    /// Publishes Events about objects that a new revision deletes, moves or shares. The Events are on the Kustomization
-    /// `object` and on its source.
+    /// Publishes Events if a new revision for the Flux Kustomization `object` is risky. Such a revision deletes or
+    /// moves objects, or contains objects that another Kustomization also applies. One Event refers to the
+    /// Kustomization, and one refers to its source.
     async fn plan(
         &self,
         object: &Reference,
@@ -167,8 +179,9 @@ impl FluxTrees {
         Ok(())
     }
 
-    /// Publishes Events about a revision that the Flux source `object` withholds. The Events are on the source, and on
-    /// the Kustomizations that the status message of the source names.
+    /// Publishes Events if the admission webhook has rejected a new revision of the Flux source `object`. One Event
+    /// refers to the source. One more Event refers to each Kustomization that is named in the status message of the
+    /// source.
     async fn source(&self, object: &Reference, stored: &Stored, tools: &Tools) {
         let Some(message) = deployed::withheld(stored.value()) else { return self.forget(object) };
         self.report(object, stored.value(), "RevisionWithheld", message, tools).await;

@@ -1,9 +1,12 @@
-//! Requests the reconciliation of a Flux source that withholds a revision, as soon as the deletions in the revision are
-//! approved.
+//! A controller that makes a rejected revision of a Flux source available as soon as a user approves its deletions.
 //!
-//! Admission decides again when source-controller writes the status of the source. Without this controller, that
-//! happens at the next interval of the source. The annotation that `flux reconcile` sets makes source-controller write
-//! the status at once. The controller writes nothing until somebody approves the deletions.
+//! The admission webhook can reject a revision because of the objects that it would delete. It then keeps the previous
+//! revision in the status of the source. Users approve the deletions with an annotation on the Kustomization. But the
+//! webhook checks the revision again only when source-controller writes the status of the source, which is usually at
+//! the next interval.
+//!
+//! To avoid this delay, the controller sets the annotation that `flux reconcile` sets. source-controller then writes
+//! the status at once. The controller writes nothing before the approval.
 
 use std::sync::Arc;
 
@@ -20,7 +23,8 @@ use crate::kustomize::delivery::deployed;
 /// Field manager of this controller's writes, as in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-held-sources";
 
-/// A controller that requests the reconciliation of Flux sources after their withheld deletions were approved.
+/// A controller that requests the reconciliation of a Flux source when a user has approved deletions. Because of these
+/// deletions, the admission webhook had rejected a revision of the source.
 pub(super) struct HeldSources;
 
 impl Controller for HeldSources {
@@ -53,8 +57,9 @@ impl Controller for HeldSources {
         }]
     }
 
-    /// Returns a Flux source if its message about a withheld revision changed. For a Kustomization whose approval of
-    /// deletions changed, returns the source of the Kustomization.
+    /// Returns the Flux source to reconcile after a change, if any:
+    /// - a changed source, if its status has a new message about a revision that the admission webhook rejected
+    /// - the source of a changed Kustomization, if the annotation that approves deletions changed
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         let Some(now) = &change.now else { return Vec::new() };
         if deployed::is_source(change.kind) {
@@ -88,8 +93,9 @@ fn is_requested(kind: &Kind) -> bool {
     deployed::is_source(kind) && deployed::ON_REQUEST.iter().any(|one| std::ptr::eq(*one, kind))
 }
 
-/// Returns whether a Flux source withholds a revision whose deletions have since been approved. The message of the
-/// source asks for an approval, and a Kustomization now has this approval.
+/// Returns whether the Flux source `object` waits for an approval that a user has given by now. The admission webhook
+/// has rejected a revision of the source because of its deletions, and the status of the source says which approval is
+/// needed. The approval is an annotation on a Kustomization.
 fn is_approved(object: &Reference, source: &Stored, catalog: &Catalog) -> bool {
     let Some(message) = deployed::withheld(source.value()) else { return false };
     let users = deployed::users(catalog, object.kind, source);

@@ -84,8 +84,8 @@ impl Default for Settings {
     }
 }
 
-/// Returns all controllers. Callers filter the controllers by flags. The manifests need the permissions of all
-/// controllers.
+/// Returns all controllers, also those that are not enabled. `portcullis reconcile` runs only the enabled ones.
+/// `portcullis manifests` also needs the others, because it generates the RBAC permissions for all of them.
 pub fn controllers(settings: &Settings) -> Vec<Box<dyn Controller>> {
     let changed_trees = Arc::<ChangedTrees>::default();
     vec![

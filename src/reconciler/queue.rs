@@ -57,7 +57,8 @@ impl Default for Queue {
 }
 
 impl Queue {
-    /// Creates a closed queue of at most `capacity` objects.
+    /// Creates an empty queue for at most `capacity` objects. The queue is closed: it ignores objects until `open` is
+    /// called.
     pub fn with_capacity(capacity: usize) -> Self {
         Self { state: Mutex::default(), wake: Notify::new(), caught_up: Notify::new(), capacity }
     }

@@ -1,4 +1,5 @@
-//! Decisions in a recording.
+//! The format in which recordings contain the results of admission decisions. `portcullis serve --record` writes
+//! recordings.
 
 #![allow(missing_docs, reason = "most fields of the format explain themselves")]
 

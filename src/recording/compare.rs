@@ -14,11 +14,12 @@ use crate::admission::Level;
 pub enum Aspect {
     /// Whether the request is allowed or denied.
     Decision,
-    /// The rule, level or field of findings that deny or warn.
+    /// The findings differ in their rules, levels or fields. Only findings with the level `deny` or `warn` are
+    /// compared.
     Findings,
     /// The number of notices. A notice is a message from a mutator to the user.
     Notices,
-    /// The object after the patch of the mutators.
+    /// The patches of the mutators differ: applied to the object in the request, they have different results.
     Patch,
     /// Only the wording of findings or notices differs.
     Wording,
@@ -27,9 +28,10 @@ pub enum Aspect {
 /// A difference between two decisions about one request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// The aspect that differs.
+    /// What differs between the two decisions, such as their findings.
     pub aspect: Aspect,
-    /// Texts of the items that only the recorded decision has, such as findings.
+    /// The parts of the recorded decision that the new decision does not have, such as findings. Each string describes
+    /// one part.
     pub before: Vec<String>,
     /// Texts of the items that only the new decision has, such as findings.
     pub now: Vec<String>,

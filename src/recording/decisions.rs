@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use super::Recorder;
 use crate::admission::{Decide, Phase, Request, Verdict};
 
-/// A wrapper of the gate, or of another decision logic, that records its decisions.
+/// A wrapper that records the decisions about admission requests. The wrapped implementation makes the decisions.
 pub struct RecordedDecisions {
     /// The wrapped implementation, which makes the decisions.
     pub decide: Arc<dyn Decide>,

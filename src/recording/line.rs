@@ -1,4 +1,5 @@
-//! The format of a recording: the types of its lines.
+//! The types of the lines in a recording, which is a file of JSON lines. `portcullis serve --record` writes admission
+//! decisions and their inputs to this file.
 
 #![allow(missing_docs, reason = "most fields of the format explain themselves")]
 
@@ -32,9 +33,9 @@ pub enum Line {
     Lost(Lost),
 }
 
-/// Returns the name of a kind in recordings, such as `contexts.v1alpha1.landscaper.gardener.cloud`. The name contains
-/// the version, because two versions can be two kinds in the catalog. For example, EnvironmentConfigs of Crossplane 1
-/// and 2 are two kinds.
+/// Returns the name of a resource type in recordings: plural, version and API group, such as
+/// `contexts.v1alpha1.landscaper.gardener.cloud`. The version is needed because rules may look up a resource in two
+/// versions. An example is EnvironmentConfig, which has one version for Crossplane 1 and another for Crossplane 2.
 pub(super) fn kind_name(kind: &Kind) -> String {
     match kind.group {
         "" => format!("{}.{}", kind.plural, kind.version),
@@ -96,11 +97,12 @@ pub struct Configuration {
 /// The coverage of a kind. It says how completely the catalog contains the objects of the kind.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Coverage {
-    /// The number of this change in the recording, counted over all changes of the catalog and the configuration.
+    /// The sequence number of this change. All changes in a recording are numbered together, whether they concern the
+    /// catalog or the configuration.
     pub change: u64,
     /// The kind, such as `contexts.v1alpha1.landscaper.gardener.cloud`.
     pub kind: String,
-    /// The new coverage of the kind in the catalog.
+    /// How completely the catalog, the cache of cluster objects, contains the objects of the kind after the change.
     pub coverage: crate::catalog::Coverage,
 }
 
@@ -127,11 +129,12 @@ pub struct Deleted {
 /// The numbers of changes and decisions that were dropped because the queue of the writer was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The sequence number that determines the position of this line in the replay. It is the number of the change in
-    /// the next line. If the next line is a decision, it is the number of the last change before that decision.
-    /// `u64::MAX` at the end of the recording.
+    /// The sequence number that determines when this `Lost` line takes effect in a replay. It is the number of the
+    /// change that follows in the recording. If a decision follows, it is the number of the last change before this
+    /// decision. At the end of the recording, it is `u64::MAX`.
     pub change: u64,
-    /// The number of dropped changes.
+    /// The number of changes of the catalog or the configuration that are missing in the recording, because the queue
+    /// of the writer was full.
     pub changes: u64,
     /// The number of dropped decisions.
     pub decisions: u64,
@@ -186,8 +189,9 @@ pub struct LiveRead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
-    /// A text that identifies the root of the kustomize tree within the decision. Consists of the field of the object
-    /// that contains the root, the digest of the root's artifact, and the root's path.
+    /// A text that identifies the checked kustomize tree among all trees of the decision. It contains the field of the
+    /// object that refers to the tree, the digest of the artifact, and the paths of the folders that are built. If a
+    /// Flux Kustomization builds the tree, it also contains the name of the Kustomization.
     pub root: String,
     pub outcome: TreeOutcome,
 }
@@ -196,7 +200,7 @@ pub struct Tree {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum TreeOutcome {
-    /// The tree was checked.
+    /// Rules have checked the kustomize tree, with these results.
     Judged {
         findings: Vec<TreeFinding>,
         /// The number of omitted findings. Findings are omitted if the tree has too many.

@@ -43,7 +43,8 @@ fn note(note: impl FnOnce(&mut DecisionInputs)) {
     let _ = INPUTS.try_with(|inputs| note(&mut lock(inputs)));
 }
 
-/// A reader of objects from the API server that records its results for the decision that requests them.
+/// A reader of objects from the API server that also records each result. The recording stores the results together
+/// with the decision for which the objects were read.
 pub struct RecordedReads<C>(
     /// The wrapped reader.
     pub C,
@@ -94,7 +95,7 @@ impl LiveRead {
 
 /// A checker of kustomize trees that records its results for the decision that requests them.
 pub struct RecordedTrees(
-    /// The wrapped service, which checks the trees.
+    /// The wrapped service, which checks kustomize trees.
     pub Arc<dyn Judge>,
 );
 
@@ -222,8 +223,8 @@ impl ReplayedTrees {
         Self { trees: Mutex::default(), rules }
     }
 
-    /// Sets the results for kustomize trees that the next decision receives. `trees` are the recorded results of that
-    /// decision.
+    /// Sets the results that the next replayed decision gets when it checks kustomize trees. `trees` are the results
+    /// that were recorded with this decision.
     pub(super) fn answer(&self, trees: &[Tree]) {
         *lock(&self.trees) = trees.to_vec();
     }

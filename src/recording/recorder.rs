@@ -22,8 +22,8 @@ use crate::catalog::{Catalog, Change, Coverage, Kind, Observe};
 /// second when they are first listed. A queued change costs little memory, because it is a pointer to an object in the
 /// catalog.
 const MAX_ENTRIES: usize = 100_000;
-/// Maximum size of the decisions in the queue, in bytes. This is the size of some hundred large decisions, or of ten
-/// thousand typical ones.
+/// Maximum total size of the decisions in the queue, in bytes. The queue can hold about 300 decisions of 100 KiB, or
+/// about ten thousand decisions of a typical size.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
 
 /// A recorder of decisions and their inputs.

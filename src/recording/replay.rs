@@ -132,11 +132,12 @@ fn readable(line: usize, header: Header) -> Result<Header, Malformed> {
     Err(Malformed::new(line, format!("the format is {found}, and this version reads {ours}")))
 }
 
-/// Decides each review of a recording again. Uses `policy`, or the recorded configuration if `policy` is `None`.
+/// Evaluates every admission review in a recording again. Returns the new decisions, with their differences from the
+/// recorded ones. Uses the configuration `policy`, or the configuration in the recording if `policy` is `None`.
 ///
 /// # Errors
 ///
-/// The line of a review or of a configuration that cannot be parsed.
+/// If a review, its time, or a configuration in the recording cannot be parsed. The error contains the line number.
 pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec<Replayed<'_>>, Malformed> {
     let mut session = Session::new(recording, policy);
     let (mut replayed, mut overlapping) = (Vec::new(), Vec::new());
@@ -192,7 +193,8 @@ impl Session {
         Self { gate, reads, trees, now, is_policy_given, has_lost_changes: false }
     }
 
-    /// Applies a line other than a decision to the catalog or the policy.
+    /// Applies `line`, a line of the recording, to the state of the replay. The line may change the configuration, or
+    /// the catalog, which contains the known objects of the cluster. Lines with decisions have no effect.
     fn apply(&mut self, line: &Line) -> Result<(), String> {
         let catalog = self.gate.catalog();
         match line {

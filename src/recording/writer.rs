@@ -131,8 +131,8 @@ impl Writer {
         self.write(&line)
     }
 
-    /// Writes a line with the numbers of dropped changes and decisions, if there are any. `change` is the value of
-    /// [`line::Lost::change`].
+    /// Writes how many changes and decisions were dropped since the last call, as a line of the recording. Writes
+    /// nothing if none were dropped. `change` determines when a replay reads this line. See [`line::Lost::change`].
     fn write_lost(&mut self, change: u64) -> Result<(), End> {
         let changes = self.shared.lost_changes.swap(0, Ordering::Relaxed);
         let decisions = self.shared.lost_decisions.swap(0, Ordering::Relaxed);

@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::kustomize::tree::{Entry, Repository, Tree, TreePath};
 
-/// Maximum size of the files of a repository, in bytes.
+/// Maximum total size of all files in a repository, in bytes.
 const MAX_BYTES: u64 = 1 << 30;
 /// Maximum number of files in a repository.
 const MAX_FILES: usize = 100_000;
@@ -58,7 +58,8 @@ fn failed(path: &Path, error: impl std::fmt::Display) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// A writer of a tree to disk, within limits.
+/// A writer that copies the files of a git commit to disk. It fails if the commit has more bytes or files than the
+/// maximum.
 struct Writer<'t> {
     tree: &'t Tree,
     /// The number of bytes that may still be written.

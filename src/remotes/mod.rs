@@ -36,7 +36,8 @@ pub enum RemotesError {
     System(#[from] std::io::Error),
 }
 
-/// A fetcher of git repositories and files into a cache on disk, for kustomize trees whose root is `/`.
+/// A fetcher of the git repositories and files that kustomizations refer to by URL. It stores them in a cache on disk.
+/// It returns paths relative to `/`, so all other paths in the kustomize build must be relative to `/` too.
 pub struct Remotes {
     cache: PathBuf,
     client: Arc<Client>,

@@ -108,7 +108,8 @@ impl Activity {
     }
 }
 
-/// A stream that records the first byte of a request and the last byte of a response in `activity`.
+/// A stream wrapper that keeps the state of the connection in `activity` up to date. The state changes when the first
+/// byte of a request arrives, and when the last byte of a response is sent.
 #[derive(Debug)]
 pub(super) struct Observed<S> {
     pub(super) stream: S,

@@ -1,8 +1,9 @@
 //! Serves one connection with TLS and HTTP/1.1, and closes the connections of slow clients after timeouts.
 //!
 //! hyper's own timeout for request heads also applies to idle connections. It would close connections that the API
-//! server wants to reuse (C2, C3). So each connection records its state, and each state has its own timeout. The
-//! timeout is short for a request that has started and stalls, and long for an idle connection.
+//! server wants to reuse. The API server does not retry a request on a closed connection (C2 and C3 in
+//! `docs/admission-contract.md`). So this module records the state of each connection, and each state has its own
+//! timeout. The timeout is short for a request that has started and stalls, and long for an idle connection.
 
 use std::convert::Infallible;
 use std::io;
@@ -99,8 +100,8 @@ impl Connections {
         }
     }
 
-    /// Returns the webhook as a service that records its state in `activity`, and adds `Connection: close` during
-    /// shutdown.
+    /// Returns an HTTP service that passes requests to the webhook. It stores in `activity` whether the connection is
+    /// handling a request or sending a response. During shutdown, it adds the header `Connection: close` to responses.
     fn service(
         &self,
         activity: Arc<Activity>,

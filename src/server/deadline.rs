@@ -1,4 +1,5 @@
-//! Derives the deadline of a call from the query parameter `?timeout=10s` that the API server sends (C6).
+//! Calculates the deadline of a webhook call from the query parameter `timeout` of its URL, such as `?timeout=10s`. The
+//! API server adds this parameter to every call (C6 in `docs/admission-contract.md`).
 
 use std::time::{Duration, Instant};
 

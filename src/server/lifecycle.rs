@@ -1,9 +1,10 @@
-//! Shuts the server down without losing a call.
+//! Shuts the server down without losing a request.
 //!
-//! The API server keeps sending to a terminating pod over open connections (C5). It does not retry a call on a closed
-//! connection (C3). Therefore the shutdown has stages. In the lame-duck stage, the server is not ready, and adds
-//! `Connection: close` to every response. It still accepts connections. After this stage, the server stops accepting
-//! connections, closes idle connections, and waits until the remaining responses are sent.
+//! The API server still sends requests to a terminating pod over open connections. If such a connection is closed, the
+//! API server does not retry the request. (See C5 and C3 in `docs/admission-contract.md`.) Therefore the shutdown has
+//! stages. In the first stage, the lame-duck period, the server reports that it is not ready, but still accepts
+//! connections. It adds `Connection: close` to every response, so that clients leave. In the second stage, the server
+//! accepts no more connections, closes idle ones, and sends the remaining responses.
 
 use std::sync::Arc;
 

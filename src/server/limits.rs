@@ -11,15 +11,15 @@ use super::concurrency::{ConcurrencyLimiter, QueuePolicy};
 
 const MIB: usize = 1024 * 1024;
 
-/// Maximum size of a body. The API server accepts objects of up to 3 MiB, and an UPDATE contains two objects. The
-/// remaining 1 MiB is for the other fields of the AdmissionReview (C15).
+/// Maximum size of a request body, in bytes. The API server accepts objects of up to 3 MiB, and the AdmissionReview of
+/// an update contains two objects. The remaining 1 MiB is for its other fields (C15 in `docs/admission-contract.md`).
 pub const BODY: usize = 7 * MIB;
 /// Maximum size of all bodies in memory. This is the size of nine of the largest bodies, or of ten thousand typical
 /// ones. After parsing, the bodies need less than 512 MiB.
 pub const BUFFERED: usize = 64 * MIB;
-/// Maximum number of requests in flight. It allows for three API servers with 25 pooled connections each, and for a
-/// burst of about six times as many requests. The limit bounds memory, because most of these requests wait for their
-/// bodies or for the API server. The concurrency limiter bounds how many decisions are computed at the same time.
+/// Maximum number of requests in flight, whose body is being received or whose decision is in progress. It is almost
+/// seven times the 75 pooled connections of three API servers, so it allows bursts. It bounds the memory that requests
+/// use. Another limit applies to the number of decisions that are computed at the same time.
 pub const IN_FLIGHT: usize = 512;
 /// Maximum number of requests in the queue. The server needs a few milliseconds for this many usual requests. More
 /// requests would be rejected anyway, because their deadline would expire.
@@ -31,21 +31,22 @@ pub const OVERLOAD_DEADLINE: Duration = Duration::from_millis(2);
 /// a thread makes about six typical decisions, which share the cost of the yield. The time is at most a tenth of
 /// [`OVERLOAD_DEADLINE`].
 pub const YIELD_AFTER: Duration = Duration::from_micros(200);
-/// Maximum time that a request waits in the queue without overload. It is a second, because the client would retry a
-/// rejected request after a second (C4), and the request would wait again.
+/// Maximum time that a request waits in the queue while the server is not overloaded. After this time, the request is
+/// rejected. The client would then wait for one second before it retries, so an earlier rejection would not save time.
 pub const QUEUE_DEADLINE: Duration = Duration::from_secs(1);
 /// Maximum duration of a burst. It is 100 ms, because a throttled control group gets new CPU time after this period.
 pub const BURST: Duration = Duration::from_millis(100);
-/// Idle credit earned per unit of idle time. With the value 5, a server that is busy for up to five sixths of the time
-/// has only bursts. A server that is busy for longer may be in overload.
+/// Seconds of credit that the server earns per second of idle time. A second in which the server is busy costs one
+/// second of credit, and overload begins only when no credit is left. With the value 5, a server that is busy for up to
+/// five of six seconds earns as much credit as it spends.
 pub const IDLE_CREDIT: u32 = 5;
 /// Queue length that never counts as overload. Three API servers with 25 pooled connections each cannot have more
 /// requests in flight. Such requests are served as fast as possible, because the API servers would only retry rejected
 /// requests.
 pub const BURST_LENGTH: usize = 75;
-/// Minimum size of a request body whose request is decided on a blocking thread. A decision about 128 KiB takes half a
-/// millisecond, which is as long as a dozen typical requests. The transfer to another thread costs a twentieth of this
-/// time.
+/// Minimum size in bytes of a large request body. The decision about a large body runs on a separate thread, so that it
+/// does not delay other requests. A decision about 128 KiB takes about 0.5 ms, as long as a dozen typical decisions.
+/// The transfer to the other thread takes about 25 µs.
 pub const LARGE: usize = 128 * 1024;
 /// Maximum number of large bodies that wait for a decision. The server makes this many decisions within a tenth of a
 /// second, and the bodies fit into [`BUFFERED`].
@@ -61,18 +62,20 @@ pub const CLOSES: u32 = 100;
 /// Maximum number of open connections. This is twice the number of requests in flight, because idle connections count
 /// too. Each connection costs about 40 KiB of TLS and HTTP buffers.
 pub const CONNECTIONS: usize = 1024;
-/// Timeout of a TLS handshake. The API server has the same timeout (C2).
+/// Timeout of a TLS handshake. The API server, which is the client, also gives up after 10 s.
 pub const HANDSHAKE: Duration = Duration::from_secs(10);
-/// Timeout of a request head. A head usually fits into one packet, so this time is long enough. It is the API server's
-/// default timeout for the whole call (C6).
+/// Maximum time for receiving a request head, beginning with its first byte. A head usually fits into one packet, so
+/// the limit is generous. It is the default timeout of a webhook call in Kubernetes.
 pub const HEAD: Duration = Duration::from_secs(10);
-/// Timeout of a request body. This is the longest timeout of a webhook call that the API server allows (C6).
+/// Maximum time for receiving a request body, after the request head. It is the largest `timeoutSeconds` that
+/// Kubernetes allows for a webhook.
 pub const BODY_ARRIVAL: Duration = Duration::from_secs(30);
-/// Timeout for the client to read a response. This is the longest timeout of a webhook call that the API server allows
-/// (C6).
+/// Maximum time for sending a response, which depends on how fast the client reads. It is the largest `timeoutSeconds`
+/// that Kubernetes allows for a webhook.
 pub const ANSWER: Duration = Duration::from_secs(30);
-/// Timeout of idle connections. The API server closes an idle connection after 90 s. This timeout is twice as long, so
-/// the server never closes an idle connection first (C2, C3).
+/// Maximum time that a connection may be idle. The API server closes its idle connections after 90 s. The server waits
+/// twice as long, so that it never closes a connection on which the API server is about to send a request (C2 and C3 in
+/// `docs/admission-contract.md`).
 pub const IDLE: Duration = Duration::from_secs(180);
 /// Maximum size of a request head. The API server's heads stay below 2 KiB, `traceparent` and bearer token included.
 pub const HEAD_BYTES: usize = 32 * 1024;
@@ -80,7 +83,8 @@ pub const HEAD_BYTES: usize = 32 * 1024;
 /// whose body is slightly over the limit can send everything and read the response. The factor is small, so an attacker
 /// gains little.
 pub const DRAIN_FACTOR: usize = 4;
-/// Maximum time for reading the rest of a rejected body. This is the API server's default timeout of a call (C6).
+/// Maximum time for reading and discarding the rest of a rejected request body. It is the default timeout of a webhook
+/// call in Kubernetes.
 pub const DRAIN: Duration = Duration::from_secs(10);
 
 /// The configurable limits. [`Limits::default`] uses the constants of this module.
@@ -99,7 +103,7 @@ pub struct Limits {
     pub waiting: usize,
     /// Maximum time in the queue under overload. After this time, the request is answered with 429.
     pub overload_deadline: Duration,
-    /// Queue deadline without overload.
+    /// Maximum time in the queue while the server is not overloaded. After this time, the request is answered with 429.
     pub queue_deadline: Duration,
     /// Time for which all permits may be in use before a long queue counts as overload.
     pub burst: Duration,
@@ -122,8 +126,8 @@ pub struct Limits {
     pub body_arrival: Duration,
     /// Timeout for the client to read a response.
     pub answer: Duration,
-    /// Maximum time between a response and the next request on the same connection. Must be above 90 s outside tests
-    /// (C2).
+    /// Maximum time between a response and the next request on the same connection. Outside tests, it must be more than
+    /// 90 s, because the API server reuses a connection for up to 90 s.
     pub idle: Duration,
 }
 
@@ -157,7 +161,8 @@ pub(super) fn processors() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
 
-/// The current load, tracked against the limits. Requests beyond a limit are rejected at once (C4).
+/// The current load of the server, such as the number of requests in flight and the size of their bodies. Requests
+/// beyond a limit are rejected with HTTP 429. The API server can retry such requests.
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) decisions: Arc<ConcurrencyLimiter>,
@@ -198,7 +203,8 @@ impl Load {
         Arc::clone(&self.bytes).try_acquire_many_owned(u32::try_from(count).ok()?).ok()
     }
 
-    /// Waits for a permit to decide about a large body. Returns `None` if too many requests wait already.
+    /// Waits for a permit to decide a request with a large body. Returns `None` at once if too many other requests are
+    /// already waiting for such a permit.
     pub(super) async fn large(&self) -> Option<OwnedSemaphorePermit> {
         let _waiting = self.large_waiting.try_acquire().ok()?;
         Arc::clone(&self.large).acquire_owned().await.ok()

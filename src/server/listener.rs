@@ -44,8 +44,8 @@ pub struct Options {
     pub clients: Option<Arc<Clients>>,
     /// The limits of sizes, times and concurrency.
     pub limits: Limits,
-    /// Duration of the lame-duck period, which begins with the shutdown. During this period, the server still accepts
-    /// connections (C5).
+    /// Duration of the lame-duck period, the first stage of the shutdown. During this period, the server is not ready,
+    /// but still accepts connections. This is needed because the API server still calls a terminating pod.
     pub lame_duck: Duration,
     /// Maximum time to wait for open connections to end, after the lame-duck period.
     pub drain: Duration,

@@ -1,4 +1,5 @@
-//! HTTP error responses to calls that get no decision. The API server treats each of them as a failed call (C8).
+//! HTTP error responses to webhook calls that are rejected without a decision, for example because of an invalid body
+//! or too much load. The API server treats each of them as a failed call (C8 in `docs/admission-contract.md`).
 
 use std::time::Duration;
 

@@ -26,7 +26,7 @@ trait Watched: Send + Sync + 'static {
     /// The parsed contents of the files, such as a certificate with its key.
     type Loaded: Send + 'static;
 
-    /// Returns the folder that contains the files.
+    /// Returns the folder that contains the watched files, such as `tls.crt` and `tls.key`.
     fn folder(&self) -> &Path;
 
     /// Reads the files, and returns their state. If the state differs from `seen`, also returns the parsed contents or

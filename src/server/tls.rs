@@ -31,11 +31,11 @@ impl Floor {
     }
 }
 
-/// Returns the server's TLS configuration for HTTP/1.1 (C1). It does not support session resumption, because the API
-/// server never uses it (C2b).
+/// Returns the server's TLS configuration. It offers only HTTP/1.1, which the API server uses for webhooks. It does not
+/// support session resumption, because the API server never resumes a session.
 ///
 /// # Errors
-/// If the crypto provider does not support the versions.
+/// If the crypto provider does not support the TLS versions that `floor` allows.
 pub fn server_config(certificates: Arc<Certificates>, floor: Floor) -> Result<ServerConfig, rustls::Error> {
     server_config_for(certificates, floor, None)
 }

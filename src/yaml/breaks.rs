@@ -21,7 +21,7 @@ pub(super) const MARK: char = '\u{feff}';
 pub(super) const SUBSTITUTE: char = '\u{f8ff}';
 const MARKERS: [&str; 3] = ["---", "...", "%"];
 
-/// Returns whether go-yaml breaks a line at a character.
+/// Returns whether go-yaml treats `character` as a line break.
 pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
@@ -31,14 +31,18 @@ pub(super) fn problem() -> Problem {
     Problem::Dialect(BREAK.to_owned())
 }
 
-/// Replaces byte order marks, and the line breaks that only go-yaml recognizes. A line break becomes spaces and a line
-/// feed of the same total length, so that byte offsets stay the same. A line break that seems to be within quotes
-/// becomes only spaces, because lines within quotes need no indentation. `None` if there is nothing to replace.
+/// Returns the text with replacements for characters that go-yaml and our parser treat differently. `None` if there is
+/// nothing to replace. The replacements have the same length in bytes, so byte offsets stay the same.
+///
+/// * A line break that only go-yaml recognizes, such as U+2028, becomes spaces and a line feed.
+/// * Such a line break becomes only spaces if it seems to be within quotes. The reason is that our parser requires
+///   indentation after a line feed within quotes, and go-yaml does not.
+/// * A byte order mark within the text becomes U+F8FF.
 ///
 /// # Errors
 ///
-/// The offset of a line break that go-yaml may treat differently. Such a line break is next to a document marker or
-/// directive, or is a carriage return before `\r\n`.
+/// If the effect of a line break in go-yaml is unknown. The error is its byte offset. This concerns line breaks next to
+/// `---`, `...` or `%`, and a carriage return before `\r\n`.
 pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
     let is_usual = text.is_ascii() && !text.contains('\r');
     if is_usual || !text.contains(MARK) && others(text, &(0..text.len())).next().is_none() {
@@ -69,8 +73,8 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
     Ok(Some(replaced))
 }
 
-/// Restores the byte order marks in a scalar that was parsed from the text that the function `replaced` returns.
-/// Returns other events unchanged.
+/// Restores the byte order marks in the scalar of a parser event. Before the text was parsed, the function `replaced`
+/// replaced these marks by another character. Returns other events unchanged.
 pub(super) fn with_marks(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Scalar(text, style, anchor, tag) if text.contains(SUBSTITUTE) => {
@@ -80,9 +84,9 @@ pub(super) fn with_marks(event: Event<'_>) -> Event<'_> {
     }
 }
 
-/// Converts a byte range of the text that the function `replaced` returns to a byte range of the original text
-/// (`text`). Moves the ends of the range forward to character boundaries, because an empty scalar may be within a
-/// replaced line break.
+/// Converts a byte range in the parsed text to a byte range in the original text, `text`. The parsed text is the result
+/// of the function `replaced`, which keeps byte offsets but not characters. So if an end of the range is within a
+/// character of `text`, this function moves it to the end of that character.
 pub(super) fn part_of(text: &str, part: &Range<usize>) -> Range<usize> {
     let whole = |at: usize| (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     whole(part.start)..whole(part.end)
@@ -93,9 +97,9 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether each unusual line break in a part of the original text is a line feed in the text `replaced`.
-/// Unusual line breaks are those other than `\n` and `\r\n`. The function [`replaced`] replaces those within quotes by
-/// spaces, so the result is then `false`.
+/// Returns whether each unusual line break in the range `part` of `original` became a line feed in `replaced`. Unusual
+/// line breaks are those other than `\n` and `\r\n`, such as U+2028. The result is false if one of them became spaces,
+/// which the function [`replaced`] inserts within quotes.
 pub(super) fn are_replaced(original: &str, replaced: &str, part: &Range<usize>) -> bool {
     others(original, part).all(|at| {
         let end = at + original[at..].chars().next().map_or(1, char::len_utf8);
@@ -188,8 +192,8 @@ pub(super) fn lines(text: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Returns the line breaks in a text of white space as go-yaml stores them. U+2028 and U+2029 stay unchanged. All other
-/// line breaks become line feeds.
+/// Returns only the line breaks of `gap`, which consists of spaces, tabs and line breaks. As in go-yaml, U+2028 and
+/// U+2029 stay unchanged, and every other line break becomes a line feed.
 pub(super) fn breaks_of(gap: &str) -> String {
     let breaks: String = gap.replace("\r\n", "\n").chars().filter(|character| is_break(*character)).collect();
     breaks.replace(['\r', '\u{85}'], "\n")

@@ -72,8 +72,10 @@ fn is_version(line: &str) -> bool {
     })
 }
 
-/// Returns the offset and the problem of the first byte order mark within the text that go-yaml might not read as an
-/// ordinary character. Such a mark begins a line, or may end the name of an anchor, tag or directive.
+/// Finds the first byte order mark that go-yaml may not read as an ordinary character. Returns its byte offset and the
+/// problem to report. Such a mark is at the start of a line after the first, or on a line with `&`, `*`, `!` or `%`.
+/// There it may end the name of an anchor, alias, tag or directive. If the text contains U+F8FF, every mark after the
+/// start of the text counts, because U+F8FF replaces marks in the input of our parser.
 pub(super) fn mark(text: &str) -> Option<(usize, Problem)> {
     let at = text.match_indices(breaks::MARK).map(|(at, _)| at).find(|at| *at > 0 && !is_in_line(text, *at))?;
     Some((at, Problem::Dialect(MARK.to_owned())))
@@ -147,8 +149,10 @@ fn is_shared(kind: &ErrorKind) -> bool {
     )
 }
 
-/// Returns the reason why the type of a tagged value is unknown; `None` if it is known. `has_odd` returns whether the
-/// text may contain a tag with unusual characters.
+/// Returns the problem to report if the tag of a value makes its type unknown; `None` if the type is known. The type is
+/// unknown if the tag has no name, or does not fit the value, such as `!!null` on a mapping. It is also unknown if
+/// `has_odd` returns true. Then the text may contain a tag that ends at different characters in our parser and in
+/// go-yaml.
 pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<Problem> {
     let (tag, is_scalar) = match event {
         Event::Scalar(_, _, _, tag) => (tag, true),
@@ -177,8 +181,8 @@ pub(super) fn has_odd_tag(text: &str) -> bool {
     tags.into_iter().any(|tag| !tag.chars().all(is_plain))
 }
 
-/// Returns whether the text has a `:` before a bracket or comma at byte `at`. go-yaml does not end a plain scalar at
-/// such a `:`, because it requires a space after the `:`.
+/// Returns whether byte `at` of the text is a `:` that is directly followed by a bracket or comma. Our parser ends a
+/// plain scalar at such a `:`. For go-yaml, the `:` is a part of the scalar, because no space follows it.
 pub(super) fn has_colon(text: &str, at: usize) -> bool {
     let rest = text.get(at..).unwrap_or_default();
     rest.strip_prefix(':').is_some_and(|rest| rest.starts_with([',', '[', ']', '{', '}']))

@@ -12,9 +12,10 @@ const END: &str = "...";
 const NO_DOCUMENT: &str = "`...` ends a document, and there is none before it";
 const NO_TOKEN: &str = "behind `...` stands a character that no token begins with";
 
-/// Splits a text before the first line `...`, which ends a YAML document. Returns the document and the rest, or `None`
-/// as the rest if there is no such line. A `...` without a document before it is an error, unless `may_be_marked` is
-/// true because a `---` may precede the text.
+/// Splits a text at the first line that begins with `...`, the end marker of a YAML document. Returns the text before
+/// this line, and the rest of the text from this line on. The rest is `None` if there is no such line. Returns an error
+/// if no document begins before the `...`. If `may_be_marked` is true, this is no error, because a `---` before the
+/// text may begin the document.
 pub(super) fn cut(chunk: Chunk<'_>, may_be_marked: bool) -> Result<(Chunk<'_>, Option<Chunk<'_>>), YamlError> {
     let mut at = 0;
     let mut has_begun = may_be_marked;
@@ -71,8 +72,8 @@ pub(super) fn begins_block(text: &str) -> bool {
     is_token && line.is_some_and(|(_, indentation)| indentation.chars().all(|c| c == ' '))
 }
 
-/// Returns the rest of the text from its first token on. `...` does not count as a token. Skips spaces, line breaks and
-/// comments, but not tabs.
+/// Returns the part of the text that begins with its first YAML token. Skips spaces, line breaks, comments and document
+/// end markers (`...`), but not tabs.
 fn first_token(mut text: &str) -> &str {
     let mut begins_line = true;
     loop {

@@ -34,7 +34,8 @@ pub enum Problem {
     /// Text other than comments follows the `...` that ends a document. kustomize reads a part of this text.
     #[error("something stands behind the `...` that ends the document; of that kustomize reads the beginning")]
     BehindEnd,
-    /// A directive follows a document without `...`. go-yaml ends the document there, if it can parse the directive.
+    /// A directive, such as `%YAML 1.1`, follows a document without a document end marker (`...`). go-yaml ends the
+    /// document before the directive, if it can parse the directive.
     #[error("a directive stands behind a document that no `...` ends")]
     Directive,
     /// Our parser and go-yaml may parse the text differently. Only reported for files that kustomize reads.
@@ -58,7 +59,8 @@ pub enum Problem {
     /// A mapping with two keys `<<`. kyaml rejects such a mapping.
     #[error("`<<` is in the mapping twice: merge a list, as in `<<: [*one, *other]`")]
     MergedTwice,
-    /// An invalid `<<` within the value of another `<<`. kyaml does not always detect this error.
+    /// An invalid merge key (`<<`) in a place where kyaml, the YAML library of kustomize, may not read it. An example
+    /// is a merge key within the value of another merge key. So kustomize may accept the text.
     #[error("a `<<` is in what another one names, and not as it should be")]
     WithinMerged,
     /// An anchor that is used within its own value.

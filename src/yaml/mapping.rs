@@ -16,7 +16,7 @@ pub(super) fn by_key(a: &Entry, b: &Entry) -> Ordering {
     a.key.cmp(&b.key)
 }
 
-/// A parsed entry of a mapping. It consists of the key with the positions, and of the value.
+/// A parsed entry of a mapping: its key, its value, and the positions of the key and the value in the text.
 struct Pair {
     entry: Entry,
     value: Value,

@@ -1,8 +1,8 @@
-//! YAML and JSON documents, parsed exactly as kubectl does, with the position of every value.
+//! Parses YAML and JSON documents exactly as kubectl does, and records the position of every value.
 //!
-//! Kubernetes parses YAML with [sigs.k8s.io/yaml], which is go-yaml v2. go-yaml v2 implements YAML 1.1, so `yes` is
-//! true, `0644` is 420, and the key `n` is `"false"`. With another parser, the checked objects would differ from those
-//! in the cluster. So this module reproduces three sources, in this order:
+//! Kubernetes parses YAML with [sigs.k8s.io/yaml], which is based on go-yaml v2. go-yaml v2 implements YAML 1.1, so
+//! `yes` is true, `0644` is 420, and the key `n` is `"false"`. With another parser, the checked objects would differ
+//! from those in the cluster. So this module behaves as the following sources say. Earlier sources take precedence:
 //!
 //! 1. the observed behavior of `kubectl` (the cases are in `tests/vectors/yaml`)
 //! 2. the source of go-yaml v2
@@ -20,11 +20,12 @@
 //! # Ok::<(), yaml::YamlError>(())
 //! ```
 //!
-//! # Behaviour of kubectl
+//! # Behavior of kubectl
 //!
 //! * A text is split at every line that begins with `---`, before anything is parsed. Only a comment may follow `---`.
-//!   Text after `...` is ignored, except for the tokens that go-yaml scans in a manifest for kustomize. Documents that
-//!   are empty, null or only comments are skipped.
+//!   Documents that are empty, null or only comments are skipped.
+//! * Text after `...` is ignored. In manifests that kustomize reads, the first tokens of this text must be valid,
+//!   because go-yaml scans them.
 //! * If a mapping has duplicate keys, the last one is used. [`Document::duplicates`] returns the duplicates.
 //! * `<<` merges at its position. Its entries override keys before it, and keys after it override its entries. In a
 //!   list of mappings, the first mapping takes precedence.
@@ -33,20 +34,21 @@
 //! * A float without a fraction is an integer after the conversion to JSON. For example, `1.0` is `1`.
 //! * A document that is JSON is parsed as JSON.
 //!
-//! # Differences
+//! # Differences from kubectl
 //!
-//! Our parser is the crate granit-parser, which implements YAML 1.2. This module rejects texts that only go-yaml
-//! rejects. It also rejects three sorts of text that only our parser rejects:
+//! Our parser is the crate granit-parser, which implements YAML 1.2. This module also rejects the texts that go-yaml
+//! rejects and our parser accepts. But our parser rejects some texts that kubectl accepts, for example:
 //!
 //! * a comment without a space before it (`"a"#c`)
 //! * a quoted scalar that continues in the first column
 //! * a single `-` in brackets
 //!
-//! Two texts are parsed differently. `[a:]` is a mapping here, but the string `a:` in go-yaml. U+0085, U+2028 and
-//! U+2029 break lines only in go-yaml. `DIFFERENCES` in `tests/yaml_kubectl.rs` is the complete list.
+//! Two kinds of text are parsed differently. `[a:]` contains a mapping here, but the string `a:` in go-yaml. U+0085,
+//! U+2028 and U+2029 break lines only in go-yaml. `DIFFERENCES` in `tests/yaml_kubectl.rs` is the complete list.
 //!
-//! In texts that kustomize reads ([`first`], [`nodes()`]), lines break as in go-yaml. The result of other differences
-//! is [unknown](Problem::is_open), so no tree is denied because of them.
+//! The functions [`first`] and [`nodes()`] parse files of kustomize. For them, lines break as in go-yaml. Where our
+//! parser may differ from go-yaml in another way, they return an error that says that kustomize's result is
+//! [unknown](Problem::is_open). Portcullis does not deny a kustomization because of such an error.
 //!
 //! # Cost
 //!
@@ -228,8 +230,8 @@ pub fn node(text: &str, source: u32, limits: &Limits) -> Result<Option<node::Nod
     nodes::read(Chunk::whole(text), source, limits, false)
 }
 
-/// Returns whether a text of manifests consists of one part. This is the case if the text contains no line `---` that
-/// splits it.
+/// Returns whether no line `---` divides `text`, the content of a manifest file, into several documents. A `---` in the
+/// first line does not count.
 pub fn is_one_manifest(text: &str) -> bool {
     Chunks::of_manifests(text).count() == 1
 }

@@ -56,9 +56,9 @@ pub struct Node {
     /// Whether a transformer or generator of kustomize created the node. Such a node has no position in a file, so its
     /// origin is the origin of the transformer or generator.
     pub made: bool,
-    /// The number of the group of scalars to which this scalar belongs, or 0 if it belongs to no group. In kustomize,
-    /// the scalars of a group are a single node. So a change of one scalar changes all scalars of the group in the same
-    /// object. See [`Node::assign`].
+    /// A number that is the same for all scalars that are a single YAML node in kustomize; 0 for other scalars. For
+    /// example, kustomize adds the value of a label to several places of an object as one node. So a change in one of
+    /// these places changes all of them. See [`Node::assign`].
     pub shared: u32,
     /// The file and line of the node.
     pub origin: Origin,
@@ -185,8 +185,8 @@ impl Node {
         Self { made: true, ..self.at(origin) }
     }
 
-    /// Replaces the content of the node but keeps its group of scalars ([`Node::shared`]), like writing through a
-    /// pointer. kustomize adds one label to several places of an object, so a later change affects all these places.
+    /// Replaces the node by `other`, but keeps the number in [`Node::shared`]. This number connects scalars that are a
+    /// single YAML node in kustomize. So a later change of one of them still changes all of them.
     pub fn assign(&mut self, other: Self) {
         *self = Self { shared: self.shared, ..other };
     }

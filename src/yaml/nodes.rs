@@ -44,8 +44,9 @@ pub(super) fn read(
     Ok(node)
 }
 
-/// Returns an error if go-yaml rejects the text after `...`, or may reject it. go-yaml scans only the start of this
-/// text. So the text is accepted if our parser can parse all of it.
+/// Checks the text after the document end marker `...`, of which go-yaml scans only the first tokens. Returns an error
+/// if go-yaml rejects these tokens. If it is unknown whether go-yaml accepts them, returns an error unless our parser
+/// accepts the whole text.
 fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
     let checked = end::check(behind);
     let is_open = checked.as_ref().is_err_and(|error| error.problem == Problem::BehindEnd);
@@ -88,10 +89,12 @@ struct NodeReader<'t, 'l> {
     source: u32,
     /// The value of each anchor. `None` while the value is being parsed.
     anchors: HashMap<usize, Option<Built>>,
-    /// Whether the text contains a comment such as `# {…}`. Such a comment may be a schema of kyaml.
+    /// Whether the text contains `# {`, which may begin a comment such as `# {"$ref": …}`. kyaml, the YAML library of
+    /// kustomize, may use such a comment as the schema of a field.
     has_schemas: bool,
-    /// Whether the text may be a list of objects. kyaml splits such a list into its objects, and ignores a `<<` in the
-    /// list itself.
+    /// Whether the text may be an object of kind `List`, because it contains this word. kyaml replaces such an object
+    /// by its items, so it may never read a `<<` (merge key) at the top level of the object. This matters if the `<<`
+    /// is invalid.
     may_be_list: bool,
     /// The current nesting depth of `<<` (merge key) values.
     merging: usize,
@@ -214,8 +217,8 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         Ok(Built { node, size, height: 0 })
     }
 
-    /// Returns the comment after a token on the same line, if the comment begins with `{`. Such a comment may be a
-    /// schema of kyaml.
+    /// Returns the comment that follows a token on the same line, if the comment begins with `{`. kyaml, the YAML
+    /// library of kustomize, may use such a comment as the schema of a field.
     fn comment(&self, span: Span) -> Option<Arc<String>> {
         let (_, behind) = self.events.around(span).filter(|_| self.has_schemas)?;
         let line = behind.lines().next()?.trim_start_matches([' ', ':', ',']);

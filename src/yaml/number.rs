@@ -23,8 +23,8 @@ pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
     integer(&digits).or_else(|| float(&digits)).or_else(|| signed_binary(&digits))
 }
 
-/// Returns whether every `_` in a number is between two digits. Used for numbers that begin with a dot. go-yaml passes
-/// them to Go with each `_`, and Go rejects a `_` in any other place.
+/// Returns whether every `_` in a number is between two digits. The number begins with a dot. go-yaml passes such a
+/// number to Go's number parser without removing the `_`, and Go accepts a `_` only between digits.
 fn separates_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
@@ -63,7 +63,8 @@ fn signed_binary(text: &str) -> Option<Scalar<'static>> {
     i64::from_str_radix(text.strip_prefix("0b")?, 2).ok().map(Scalar::Int)
 }
 
-/// Parses a float; `None` if the text is a string, or if the number is out of range.
+/// Parses a floating-point number. `None` if the text does not have the form of such a number, or if the number is too
+/// large for a 64-bit float.
 fn float(text: &str) -> Option<Scalar<'static>> {
     if !looks_like_float(text) {
         return None;

@@ -6,7 +6,7 @@ use crate::admission::field::{FieldPath, Segment};
 /// A range of a text, with the line and column of its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Place {
-    /// The line of the start, counted from one.
+    /// The 1-based line number of the start of the range.
     pub line: u32,
     /// The column of the start in characters, counted from one.
     pub column: u32,
@@ -23,7 +23,8 @@ pub struct Duplicate {
     pub path: FieldPath,
     /// The position of the earlier key, whose value is ignored.
     pub lost: Place,
-    /// The position of the later key, whose value is used.
+    /// The position of the next key in the mapping that is equal to the key at `lost`. The value of the last equal key
+    /// is used.
     pub kept: Place,
 }
 

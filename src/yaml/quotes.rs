@@ -3,18 +3,22 @@
 use super::error::YamlError;
 use super::stream::Chunk;
 
-/// Number of spaces that replace the missing indentation. It is enough for any nesting depth that occurs in practice.
-/// Within quotes, all of these spaces count as one.
+/// Number of spaces that are inserted before a line within quotes. They are needed because our parser requires
+/// indentation there, and go-yaml does not. Their number is enough for any nesting depth that occurs in practice. The
+/// spaces do not change the value, because YAML ignores spaces at the start of such a line.
 const BLANKS: usize = 256;
-/// Maximum number of bytes that are parsed again because a line within quotes is not indented.
+/// Maximum total number of bytes that may be parsed again for one text. The text is parsed again after each line within
+/// quotes whose indentation our parser rejects. Beyond this limit, the text is rejected.
 const MAX_BYTES: usize = 16 << 20;
 
-/// Parses a text with `parse`. If a line within quotes is not indented, inserts spaces before that line and parses the
-/// text again. The lines keep their numbers.
+/// Parses a text with `parse`, and accepts any indentation of the lines within quotes, as go-yaml does. If `parse`
+/// rejects the indentation of such a line, inserts spaces before the line and parses the text again. Line numbers stay
+/// the same.
 ///
 /// # Errors
 ///
-/// The error of the first attempt, if it has another reason or parsing with spaces also fails.
+/// The first error of `parse`, if its reason is not the indentation of a line within quotes, or if the text with the
+/// inserted spaces is invalid too.
 pub(super) fn with_any_indentation<T>(
     chunk: Chunk<'_>,
     mut parse: impl FnMut(Chunk<'_>) -> Result<T, YamlError>,

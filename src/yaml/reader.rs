@@ -124,9 +124,9 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Returns an error if the text after the value of the document is invalid. `is_read` is true if kustomize does not
-    /// read the text after this value. A syntax error there is then a [`Problem::Dialect`], because kustomize may
-    /// accept the text.
+    /// Returns an error if the text that follows the value of the document is invalid. `is_read` is true if kustomize
+    /// may stop reading at the end of the value. A syntax error in the text is then a [`Problem::Dialect`], because
+    /// kustomize may accept the text. If `is_read` is false, kustomize reads on and finds the error too.
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
@@ -142,8 +142,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         })
     }
 
-    /// Returns whether our parser accepts the whole text, which follows a document. go-yaml scans only the first tokens
-    /// of such a text, so it then accepts the text too.
+    /// Returns whether our parser accepts all of `text`, which comes after the end of a document. If it does, go-yaml
+    /// accepts the text too, because go-yaml scans only its first tokens.
     fn is_valid(&self, text: &str) -> bool {
         let mut reader = Reader::new(Chunk { text, ..self.chunk }, text, self.limits, self.what);
         loop {
@@ -402,7 +402,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         Some((self.chunk.text.get(..bytes.start)?, self.chunk.text.get(bytes.end..)?))
     }
 
-    /// Returns an error if the tag of a value makes the type of the value unknown. Objects for kubectl are not checked.
+    /// Returns an error if the type of a value is unknown, because go-yaml may interpret its tag differently than our
+    /// parser. Checks only files that kustomize reads, not objects for kubectl.
     pub(super) fn tag(&self, event: &Event<'_>, span: Span) -> Result<(), YamlError> {
         let has_odd = || *self.odd_tags.get_or_init(|| dialect::has_odd_tag(self.chunk.text));
         let problem = dialect::tag(event, has_odd).filter(|_| self.what != As::Object);
@@ -416,8 +417,8 @@ impl<'t, 'l> Reader<'t, 'l> {
     }
 }
 
-/// Returns the number of values that a scalar counts in addition to itself for the limit on values in [`Limits`]. It is
-/// 0 for a short text, and grows with the length of the text.
+/// Returns the number of values that the length of a text adds to the size of its scalar. A short text adds 0, and each
+/// 128 bytes add 1. So the limit on copied values in [`Limits`] also limits how much text is copied.
 pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }

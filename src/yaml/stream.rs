@@ -53,12 +53,12 @@ impl<'t> Chunk<'t> {
         (Self { text, ..self }, Self { text: rest, byte: self.byte + at, lines, original: None })
     }
 
-    /// Returns the text with line feeds instead of other line breaks of go-yaml, such as U+2028. `None` if the text
-    /// contains no such line break.
+    /// Returns the text with line feeds instead of the line breaks that only go-yaml recognizes, such as U+2028. Also
+    /// replaces byte order marks. `None` if there is nothing to replace.
     ///
     /// # Errors
     ///
-    /// If the effect of a line break in go-yaml is unknown.
+    /// If it is not certain how go-yaml treats one of the line breaks, for example next to `---`.
     pub(super) fn with_line_feeds(&self) -> Result<Option<String>, YamlError> {
         breaks::replaced(self.text).map_err(|at| YamlError { place: self.place(at), problem: breaks::problem() })
     }
@@ -72,8 +72,9 @@ impl<'t> Chunk<'t> {
         text.map_or(self, |text| Chunk { text, original: Some(self.text), ..self })
     }
 
-    /// Converts an error of our parser. If line breaks were replaced, the error becomes [`Problem::Dialect`], because
-    /// go-yaml may accept the text.
+    /// Converts an error of our parser to the error that is reported. The error becomes [`Problem::Dialect`] if line
+    /// breaks that only go-yaml recognizes were replaced before parsing. In this case, go-yaml may accept the text.
+    /// Otherwise, the error stays unchanged.
     pub(super) fn refused(&self, error: YamlError) -> YamlError {
         let is_indentation = error.is_indentation();
         let problem = match error.problem {

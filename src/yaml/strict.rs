@@ -14,7 +14,7 @@ const NAME: &str = "the name of an anchor has only letters, digits, `-` and `_`"
 /// A construct that go-yaml rejects, or may reject.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fault {
-    /// The byte offset of the construct.
+    /// The byte offset of the YAML construct in the text, for example of a tab in the indentation.
     pub(super) at: usize,
     /// The message for the user.
     pub(super) what: &'static str,
@@ -154,8 +154,9 @@ impl<'t> Strict<'t> {
         self.columns.last().map_or(0, |column| column + 1)
     }
 
-    /// Sets `margin` after a scalar. `margin` is the smallest column at which a tab on the next line belongs to the
-    /// scalar.
+    /// Updates the checker at the end of a scalar, which begins at byte `at`. Sets the field `margin` to a column. A
+    /// tab on the next line is indentation before this column, and a part of the scalar from this column on. go-yaml
+    /// rejects tabs as indentation.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
             ScalarStyle::Plain => self.margin = Some(self.margin()),

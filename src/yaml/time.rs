@@ -16,7 +16,8 @@ pub(super) struct Timestamp {
 const FRACTION: usize = 9;
 /// Maximum number of hours in the offset of a time zone, as in Go.
 const HOURS_OF_ZONE: u32 = 24;
-/// Maximum number of minutes, in addition to the hours, in the offset of a time zone, as in Go.
+/// Maximum minutes in the UTC offset of a time zone. For example, the offset `+05:30` has 30 minutes. Go has the same
+/// maximum.
 const MINUTES_OF_ZONE: u32 = 60;
 
 impl Timestamp {

@@ -33,9 +33,9 @@ pub async fn follow(client: Client, catalog: Arc<Catalog>) {
     futures::join!(futures::future::join_all(watches), declared, ring(client, bell.clone()));
 }
 
-/// Starts a watch for each kind that an object newly declares, such as a kind of composites. Stops the watch of each
-/// kind that no object declares any more. The channel `bell` tells the watches that a CustomResourceDefinition was
-/// created or changed.
+/// Watches all kinds that objects in the cluster declare, such as the kinds that CompositeResourceDefinitions define.
+/// Starts a watch for each new kind, and stops the watch of each kind that no object declares any more. The channel
+/// `bell` notifies the watches when a CustomResourceDefinition was created or changed.
 async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch::Sender<()>>) {
     let (mut changes, mut watches) = (catalog.declared_changes(), JoinSet::new());
     let mut watched: Vec<(&'static Kind, AbortHandle)> = Vec::new();

@@ -220,10 +220,11 @@ impl Frames {
         Ok(Some(false))
     }
 
-    /// Parses a member of the list. Enters `items`. Stores `kind`, `apiVersion` and `metadata`. Skips other members.
+    /// Parses the next field of the list object. Stores `kind`, `apiVersion` and `metadata`, and skips the value of any
+    /// other field. If the field is `items`, the parser continues with the first item.
     ///
-    /// Returns `None` if the member has not been received completely. Otherwise returns `Some(false)`, because the
-    /// member is not an item of the list.
+    /// Returns `None` if the field has not been received completely. Otherwise returns `Some(false)`, which means that
+    /// the parser has not reached an item yet.
     fn named(&mut self) -> Result<Option<bool>, FrameError> {
         let Some(length) = self.length_at(self.read) else { return Ok(None) };
         let key = self.read..self.read + length;

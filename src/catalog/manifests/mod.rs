@@ -135,7 +135,8 @@ pub struct Manifests {
     pub others: usize,
     /// Number of files that were read.
     pub files: usize,
-    /// Number of objects that [`Manifests::keep`] dropped.
+    /// Number of objects that were read but are not in `found`, because the caller does not need them.
+    /// [`Manifests::keep`] drops such objects.
     pub passed: usize,
     aliased: Aliased,
 }
@@ -147,9 +148,9 @@ impl Manifests {
         Self::load_within(paths, namespace, &Aliased::default())
     }
 
-    /// Reads manifests like [`Manifests::load`], but with a limit on the number of values that YAML aliases create in
-    /// all files of a run. `aliased` counts these values, and the caller passes it to each call of the run. A document
-    /// that would exceed the limit is an error.
+    /// Reads manifests like [`Manifests::load`], but limits the total number of values that YAML aliases create.
+    /// `aliased` is the counter of these values. The caller can pass the same counter to several calls, so that the
+    /// limit applies to all their files together. A document that would exceed the limit is an error.
     pub fn load_within<P: AsRef<Path>>(paths: &[P], namespace: &str, aliased: &Aliased) -> Self {
         let mut manifests = Self { aliased: aliased.clone(), ..Self::default() };
         for path in paths {

@@ -72,7 +72,8 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
     })
 }
 
-/// Reads a file on the calling thread, and passes its batches to `take`. Returns the errors of the file.
+/// Reads the objects of a file on the calling thread, and calls `make` for each of them. Passes the results of `make`
+/// to `take` in batches, each with the results for several objects. Returns the errors of the file.
 fn read<T: Default>(
     file: Found,
     make: &impl Fn(Object<'_>, &mut T) -> Result<bool, String>,
@@ -89,7 +90,8 @@ fn read<T: Default>(
     errors
 }
 
-/// Reads a file, and sends its batches to the calling thread. Returns `None` if the receiver was dropped.
+/// Reads the objects of a file, and calls `make` for each of them. Sends the results of `make` to the calling thread in
+/// batches, each with the results for several objects. Returns `None` if the receiver was dropped.
 fn send<T: Default>(
     file: Found,
     make: &impl Fn(Object<'_>, &mut T) -> Result<bool, String>,

@@ -85,7 +85,8 @@ fn files(path: &Path, depth: usize) -> Vec<Found> {
 /// The reason why a file is not read as JSON.
 enum NoJson {
     Io(io::Error),
-    /// The text is not JSON. It is then read as YAML, because the YAML parser reports errors with their position.
+    /// The text is not JSON, or one of its objects has an error. The file is then read again as YAML, because the YAML
+    /// parser also knows the position of the error.
     Other,
 }
 
@@ -261,9 +262,12 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
     }
 }
 
-/// Advances to the next item of a list.
+/// Advances to the next item of a list in a file. Returns false if this item has not been read completely, or at the
+/// end of the list.
 ///
-/// If the file begins with an object that has `items` and ends with a list, returns an error that says so.
+/// A file can also contain several objects. If the first one has a field `items` but is not a list, and the last one is
+/// a list, the file looks like a single list. The result is then an error that asks the user for a separate file for
+/// each object.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {

@@ -23,7 +23,7 @@ const FAILED: u8 = 1;
 enum Order {
     /// By kind, namespace and name
     Legacy,
-    /// In the order of loading
+    /// In the order in which files list them
     None,
 }
 
@@ -144,8 +144,9 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     }
 }
 
-/// Opens the tree of all files on disk, or for `-` the archive on standard input. Returns the tree, and the path of the
-/// folder to build in it.
+/// Opens the kustomize tree for a build. If `dir` is `-`, the tree is an archive on standard input. Otherwise, it
+/// consists of all files on disk. If `fetches` is true, it also fetches remote files when they are read. Returns the
+/// tree, and the path of the folder to build in it.
 fn opened(dir: &str, fetches: bool) -> Result<(Tree, TreePath), Unusable> {
     if dir == "-" && fetches {
         return Err(Unusable::because("--fetch", "an archive on standard input is no place for fetched files"));

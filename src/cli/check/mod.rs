@@ -25,7 +25,7 @@ use crate::kustomize::options::{Restrictor, Version};
 /// is denied, 1 something is denied, 2 a file cannot be used.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Args {
-    /// Files and folders; `-` is standard input. With --root, folders are not searched for roots
+    /// Files and folders to check; `-` is standard input. With --root, folders are skipped
     #[arg(required_unless_present = "roots", value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Files or folders with the objects that are already in the cluster
@@ -115,8 +115,8 @@ impl Args {
         self.paths.iter().any(|path| path.as_os_str() == file)
     }
 
-    /// Returns whether the files and `--manifests` together contain all objects of the cluster. If they do, any other
-    /// object does not exist.
+    /// Returns whether the checked files and `--manifests` together contain all objects of the cluster. If so, rules
+    /// report references to any other object, because it does not exist.
     fn is_complete(&self) -> bool {
         self.complete || !self.manifests.is_empty()
     }

@@ -100,8 +100,9 @@ fn default_contexts(found: &[Manifest], catalog: &Catalog) -> Vec<Value> {
     missing.map(context).collect()
 }
 
-/// Returns a catalog with the objects of `--manifests`. Without `--manifests` and `--complete`, all kinds of the
-/// catalog are pending, so an object may exist in the cluster even if the catalog does not contain it.
+/// Returns a catalog (a cache of cluster objects) with the objects of `--manifests`. If neither `--manifests` nor
+/// `--complete` is set, the catalog is empty. Rules then assume that an object may exist in the cluster even if the
+/// catalog does not contain it.
 pub(super) fn catalog(registry: &Registry, args: &Args) -> Result<Catalog, Unusable> {
     match args.is_complete() {
         true => inputs::catalog(registry, &args.manifests, &args.namespace),

@@ -121,8 +121,9 @@ impl Scripts {
             .collect()
     }
 
-    /// Sets the kustomize options that scripts use, but only those on which the findings of the rule `rule` depend.
-    /// Returns the file and line of the script for the first option that was not set before.
+    /// Sets the kustomize options that scripts of the checkout use, such as `--enable-helm`. Sets only the options that
+    /// can change the findings of the rule with the id `rule`. Returns the file and line of the script for the first
+    /// option that was not set before.
     pub(super) fn set(&self, rule: &str, options: &mut Options) -> Option<&str> {
         let mut first = None;
         for (_, flag, _) in FLAGS.iter().filter(|(_, _, affected)| *affected == rule) {

@@ -14,8 +14,8 @@ use crate::kustomize::tree::TreePath;
 /// The id of the rule that reports patches that select nothing.
 const RULE: &str = "KZ025";
 
-/// The findings about patches that select nothing. Each finding has its folder, and the number of roots in which it
-/// occurs.
+/// The findings about patches that select nothing. For each finding, contains the folder of the file, and the number of
+/// kustomization roots with this finding. A kustomization root is a folder that is built.
 #[derive(Default)]
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 

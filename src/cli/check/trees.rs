@@ -30,16 +30,18 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{self, Files, Verdict, analyse_shared, fix};
 
-/// Maximum number of fixes. Entries are moved one at a time, and the tree is checked after each.
+/// Maximum number of fixes in one kustomization root, the folder that is built. A fix moves one misplaced entry of a
+/// kustomization file to the right list. The root is checked again after each fix.
 const MAX_FIXES: usize = 1000;
 
-/// The kustomizations in the checked files, and the objects that build them.
+/// The kustomizations in the checked files. Also contains the objects that refer to them, such as Flux Kustomizations.
 pub(super) struct Trees {
     scan: Scan,
     builds: Vec<Build>,
     pub(super) survey: Survey,
     git: Git,
-    /// The kustomize options for roots that no object, such as a Flux Kustomization, builds.
+    /// The kustomize options that follow from the command line arguments. They are used to search for manifests that no
+    /// kustomization lists.
     options: Options,
     pub(super) used: Used,
     /// Whether the scripts and ignore files of the checkout are read. They show how roots are built.
@@ -139,8 +141,9 @@ impl Trees {
         Search { tree, references, options, read }
     }
 
-    /// Checks one kustomize root. If options of kustomize were assumed because scripts of the checkout use them, also
-    /// returns a sentence about these options. Otherwise, the second part of the result is `None`.
+    /// Checks one kustomization root, the folder that is built. Returns the result, and a sentence about assumed
+    /// options of kustomize. Options such as `--enable-helm` are assumed if scripts of the checkout use them. The
+    /// sentence is `None` if no options were assumed.
     fn analysed(&self, build: &Build, [shared, of_scripts]: &[Shared; 2]) -> (kustomize::Report, Option<String>) {
         let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.scan.read, shared));
         let (judged, assumed) = self.as_scripts_build(build, of_scripts, judged);
@@ -264,8 +267,8 @@ fn apply(finding: &TreeFinding) -> Option<String> {
     Some(format!("fixed {}: {change}\n", shown(&finding.location.file)))
 }
 
-/// Returns the manifest that the fix of a finding adds to a kustomization. `None` if the finding is not about a
-/// manifest that no kustomization lists.
+/// Returns the path of the file that the fix of a finding adds to a kustomization. Such a finding is about a forgotten
+/// manifest, a file with objects that no kustomization lists. `None` for any other finding.
 fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
     match &finding.location.fix {
         Some(Fix::AddEntry { entry, .. }) => Some(finding.location.file.parent()?.join(entry)),
@@ -274,7 +277,9 @@ fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
 }
 
 impl Args {
-    /// Returns the kustomize options for roots that no object, such as a Flux Kustomization, builds.
+    /// Returns the kustomize options that follow from the command line arguments. They are the options of the system in
+    /// `--profile`, or of kubectl if `--profile` is `auto`. Flux Kustomizations and similar objects can set other
+    /// options for the folders that they name.
     fn options(&self) -> Options {
         let profile = match self.profile {
             Choice::Auto => Profile::Kubectl,

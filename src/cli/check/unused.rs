@@ -19,9 +19,9 @@ pub(super) struct Used {
 }
 
 impl Used {
-    /// Finds the used folders. Also sets `is_used` of each build, and moves the unused builds to the end. If the
-    /// objects in the checkout build less than half of the roots, all roots count as used, because something else may
-    /// build the other roots.
+    /// Finds the used folders, to which Flux Kustomizations or similar objects in the checkout refer directly or
+    /// through a base. Moves the other `builds` to the end. If the objects name less than half of the folders that can
+    /// be built, sets `is_used` of all builds, because something outside of the checkout may use the other folders.
     pub(super) fn of(scan: &Scan, survey: &Survey, builds: &mut [Build]) -> Self {
         let roots = |is_used: bool| {
             let of_kind = builds.iter().filter(|build| build.is_used == is_used && build.owners.is_empty() != is_used);
@@ -41,7 +41,8 @@ impl Used {
         self.folders.is_some()
     }
 
-    /// Returns whether nothing builds the folder of a file.
+    /// Returns whether the folder of a file is unused. A folder is unused if no Flux Kustomization or similar object in
+    /// the checkout builds it.
     pub(super) fn excludes(&self, file: &TreePath) -> bool {
         let folder = file.parent().unwrap_or_default();
         self.folders.as_ref().is_some_and(|folders| !folders.contains(&folder))
@@ -53,7 +54,8 @@ pub(super) fn lowered(located: Located) -> Located {
     Located { level: located.level.min(Level::Audit), is_unused: located.level > Level::Audit, ..located }
 }
 
-/// Returns the number of findings whose level was lowered because nothing builds their files.
+/// Returns the number of findings whose level was lowered because their file is in an unused folder. A folder is unused
+/// if no Flux Kustomization or similar object in the checkout builds it.
 pub(super) fn count(findings: &[Rc<Located>]) -> usize {
     findings.iter().filter(|located| located.is_unused).count()
 }

@@ -60,7 +60,8 @@ impl FromStr for Most {
 }
 
 impl Limits {
-    /// Returns a sentence for each broken limit.
+    /// Returns an error message for each limit that `plan` exceeds, such as the maximum number of deletions. `plan`
+    /// contains the changes of all Kubernetes objects.
     pub(super) fn broken(&self, plan: &Plan) -> Vec<String> {
         let counts = plan.counts();
         let of_kinds = self.fail_on.iter().filter_map(|what| of_kind(*what, plan, &counts));

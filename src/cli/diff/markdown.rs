@@ -42,7 +42,8 @@ pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     out
 }
 
-/// Returns the section of one root, with or without the differences of its objects.
+/// Returns the Markdown section about one kustomize root, a folder that kustomize builds. The section lists the changed
+/// objects of this folder. If `with_differences` is true, it also shows the changed lines of these objects.
 fn part(root: &RootChange, with_differences: bool) -> String {
     let count = root.objects.len();
     let objects = if count == 1 { "object" } else { "objects" };

@@ -1,4 +1,5 @@
-//! `portcullis diff`: shows what a change of files does to the objects of its kustomize roots.
+//! The command `portcullis diff`: shows how a change of files affects the Kubernetes objects that kustomize builds from
+//! these files.
 
 mod html;
 mod json;
@@ -29,7 +30,7 @@ const UNKNOWN: u8 = 3;
 /// The output format of `portcullis diff`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
-    /// Objects and fields for people
+    /// Human-readable text
     Text,
     /// JSON for programs
     Json,
@@ -43,11 +44,12 @@ enum Output {
     Html,
 }
 
-/// Show how a change of files affects the objects of kustomize roots.
+/// Show how a change of files affects the objects that kustomize builds from them.
 ///
-/// Builds every kustomize root that a changed file can affect, before and after the change, in the same way as Flux,
-/// Argo CD or kustomize, and compares the objects. Exit codes: 0 success, 1 something changes (with --exit-code), 2 a
-/// limit is broken, 3 the change cannot be checked, because a side cannot be read or the result of a root is unknown.
+/// Builds every folder with a kustomization that a changed file can affect, before and after the change, in the same
+/// way as Flux, Argo CD or kustomize, and compares the objects. Exit codes: 0 success, 1 something changes (with
+/// --exit-code), 2 the changes exceed a limit such as --max-deletions, 3 the change cannot be checked, because files
+/// cannot be read or the result of a build is unknown.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The folder or tar archive before the change
@@ -72,8 +74,8 @@ pub(super) struct Args {
     /// The system that builds the roots: kubectl, flux, argocd, fleet, sveltos, or auto (derived from the files)
     #[arg(long, default_value = "auto")]
     profile: Choice,
-    /// The load restriction of a root that no object, such as a Flux Kustomization, builds: root-only (files in or
-    /// below its folder) or none (any file); default: as in the profile
+    /// Which files a kustomization may load if no object, such as a Flux Kustomization, builds it: root-only (files in
+    /// or below its folder) or none (any file); default: as in the profile
     #[arg(long)]
     load_restrictor: Option<Restrictor>,
 }

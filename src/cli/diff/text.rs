@@ -42,8 +42,9 @@ fn part(out: &mut String, root: &RootChange) {
 /// Kustomizations. Further owners are only counted.
 const MAX_OWNERS: usize = 3;
 
-/// Returns the names of the objects that build a root, such as Flux Kustomizations. If there are several, each name
-/// comes with its cluster.
+/// Returns a text with the names of the objects, such as Flux Kustomizations, that build the kustomization in `root`.
+/// If there are several objects, each name is followed by its cluster, if known. The text is empty if there are no such
+/// objects.
 pub(super) fn owners(root: &RootChange) -> String {
     let with_cluster = |owner: &Owner| match &owner.cluster {
         Some(cluster) if root.owners.len() > 1 => format!("{} in {}", owner.object, cluster.shown()),

@@ -7,7 +7,7 @@ use crate::landscaper::deployer::explain;
 /// The output format.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Output {
-    /// Text for people
+    /// Human-readable text
     Text,
     /// Tables in Markdown
     Markdown,

@@ -17,11 +17,11 @@ use crate::crossplane::{composition, declarations};
 /// The output format.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 enum Output {
-    /// Text for people
+    /// Human-readable text
     Text,
     /// JSON for programs
     Json,
-    /// A drawing of the layers, for one composite
+    /// An SVG drawing of the merged EnvironmentConfigs, for one composite
     Svg,
 }
 

@@ -1,4 +1,5 @@
-//! Generates YAML skeletons of the fragments that a DryRunConfiguration lacks.
+//! Generates YAML templates of the fragments that are missing in a DryRunConfiguration. A fragment is a part of a
+//! Kubernetes object, from which a Landscaper dry run reads the values of exports.
 
 use serde_json::{Value, json};
 

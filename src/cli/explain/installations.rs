@@ -13,15 +13,15 @@ use crate::landscaper::kinds::INSTALLATIONS;
 /// The output format.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(super) enum Output {
-    /// Text for people
+    /// Human-readable text
     Text,
     /// JSON for programs
     Json,
-    /// A Graphviz graph (trees only)
+    /// A Graphviz graph (only of component trees)
     Dot,
-    /// A Mermaid graph (trees only)
+    /// A Mermaid graph (only of component trees)
     Mermaid,
-    /// A drawing (trees only)
+    /// An SVG drawing (only of component trees)
     Svg,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Output {
 pub(in crate::cli) struct Args {
     /// Show only this Installation
     installation: Option<String>,
-    /// Show only Installations in this namespace. In files, this is also the namespace of objects without one
+    /// Show only Installations in this namespace. It is also the namespace of objects in files that have none
     #[arg(long, short)]
     namespace: Option<String>,
     /// Files or folders with the objects; default: the cluster

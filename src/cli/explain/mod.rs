@@ -14,25 +14,25 @@ use super::lazy::Lazy;
 use super::{OK, Unusable};
 use crate::landscaper::owner::owner;
 
-/// The output format of explanations that can be drawn.
+/// The output format of explanations that can be shown as a graph or as an SVG drawing.
 #[derive(Debug, Clone, Copy, clap::ValueEnum)]
 pub(super) enum Output {
-    /// Text for people
+    /// Human-readable text
     Text,
     /// JSON for programs
     Json,
-    /// A graph for Graphviz
+    /// A Graphviz graph
     Dot,
-    /// A graph for Mermaid
+    /// A Mermaid graph
     Mermaid,
-    /// A drawing
+    /// An SVG drawing
     Svg,
 }
 
 /// The topic to explain.
 #[derive(Debug, clap::Subcommand)]
 pub(super) enum Topic {
-    /// What overwrites change in the component references of Installations, and why
+    /// How ComponentVersionOverwrites change the component references of Installations, and why
     Overwrites(Lazy<Box<tree::Args>>),
     /// Which objects are in dry run, and the value of every export
     DryRun(Lazy<installations::Args>),
@@ -42,7 +42,7 @@ pub(super) enum Topic {
     Deployer(Lazy<deployer::Args>),
     /// The parts of a kustomize root, in the order of evaluation
     Kustomize(Lazy<kustomize::Args>),
-    /// Which objects build the roots of a repository, in which order, and which roots and files nothing builds
+    /// Which objects build the kustomizations of a repository, in which order, and what nothing builds
     Repository(Lazy<repository::Args>),
 }
 

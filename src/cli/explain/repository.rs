@@ -18,10 +18,10 @@ use crate::kustomize::options::Options;
 use crate::kustomize::tree::TreePath;
 use crate::yaml::{self, Limits};
 
-/// Show which objects build the roots of a repository, in which order, and which roots and files nothing builds.
+/// Show which objects build the kustomizations of a repository, in which order, and what nothing builds.
 ///
-/// If a root contains a Flux Kustomization, uses its rendered form, for example with the patches of the root. Reads
-/// only files, and does not use a network or a cluster.
+/// If kustomize renders a Flux Kustomization, for example with patches, uses the rendered object. Reads only files, and
+/// does not use a network or a cluster.
 #[derive(Debug, clap::Args)]
 pub(in crate::cli) struct Args {
     /// The repository, or a folder of it
@@ -57,7 +57,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(OK)
 }
 
-/// Returns the unused kustomizations and files. They are not part of another kustomization, and no object builds them.
+/// Returns the kustomizations and files that nothing uses. No other kustomization refers to them, and no object, such
+/// as a Flux Kustomization or an Argo CD Application, builds them.
 fn unused(scan: &Scan, survey: &Survey) -> Unused {
     let roots = scan.roots.iter().filter(|root| !survey.reached.contains(root));
     let (components, roots): (Vec<_>, Vec<_>) = roots.partition(|root| is_component(scan, root));

@@ -34,9 +34,9 @@ const FILES: [(&str, &str, &str); 4] = [
     (SERVER, "server.yaml", include_str!("server.tmpl")),
 ];
 
-/// Returns all manifests in numbered folders. These are the manifests in `derived`, such as CRDs, webhook
-/// configurations and permissions, and the manifests of the server itself. Files for which `is_optional` returns true
-/// go into the folder of optional manifests.
+/// Returns the manifest files of an installation without Helm, as pairs of path and text. The paths begin with numbered
+/// folders, such as `1-prerequisites`, which users apply in this order. The files are those in `derived`, such as CRDs,
+/// and the manifests of the server. Files for which `is_optional` returns true go into the folder `optional`.
 pub(super) fn numbered(
     derived: Vec<(String, String)>,
     server: &Server,

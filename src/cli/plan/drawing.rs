@@ -16,7 +16,8 @@ const MAX_WARNINGS: usize = 20;
 /// Maximum length of a text in a drawing, in characters. Its tooltip has the whole text.
 const MAX_TEXT: usize = 140;
 
-/// A group of actions that the drawing shows together, such as all deletions under the title `Goes`.
+/// A group of actions that the drawing shows under one heading. For example, the actions `delete` and `replace` are
+/// under the heading `Goes`, because they remove objects from the cluster.
 struct Group {
     title: &'static str,
     actions: &'static [&'static str],
@@ -38,8 +39,9 @@ impl Group {
         all.filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// Returns a line with the number of objects that Flux applied before and applies again. Only the group `Stays` has
-    /// this line. `None` for other groups, or if there are no such objects.
+    /// Returns a line such as `7 applied as before`. It counts the objects that Flux has applied before and will apply
+    /// again. Returns `None` if there are none, or if this is not the group `Stays`, which shows the objects that
+    /// remain in the cluster.
     fn applied(&self, report: &Report) -> Option<String> {
         (self.title == "Stays" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
     }

@@ -64,7 +64,7 @@ pub(super) struct Args {
 /// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
-    /// Text for people
+    /// Human-readable text
     Text,
     /// JSON for programs
     Json,

@@ -51,8 +51,8 @@ pub(super) enum Presence {
     Unknown(String),
 }
 
-/// The possible actions of Flux on an object, such as `delete`, in the order of their rows. Each action has its sign in
-/// the text output.
+/// The actions of Flux that a report can show for an object, each with its symbol in the text output. Reports sort
+/// objects by action, in the order of this array.
 const ACTIONS: [(&str, char); 10] = [
     ("delete", '-'),
     ("possible", '?'),

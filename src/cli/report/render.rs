@@ -123,8 +123,9 @@ const FORGOTTEN: &str = "KZ026";
 /// The id of the rule that reports deprecated fields. The summary counts its findings.
 const DEPRECATED: &str = "KZ024";
 
-/// Returns the end of the summary line. It counts the Kustomizations whose files come from other repositories or from
-/// ExternalArtifacts. It also counts the findings in files that nothing builds.
+/// Returns the last part of the summary line, such as `; 2 Kustomizations build from 1 other repository`. It counts the
+/// Flux Kustomizations whose files come from other repositories or from ExternalArtifacts. It also counts the findings
+/// in unused files, which no object, such as a Flux Kustomization, builds.
 fn elsewhere(report: &Report) -> String {
     let part = |list: &[(String, String)], word: &str| {
         let sources: HashSet<_> = list.iter().map(|(_, source)| source).collect();

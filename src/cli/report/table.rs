@@ -9,12 +9,13 @@ use crate::admission::Level;
 /// Maximum number of reasons for unknown results that are shown.
 const MAX_REASONS: usize = 5;
 
-/// The name of the row for roots that nothing builds.
+/// The text in the column `builder` of the result table, for kustomizations that no object, such as a Flux
+/// Kustomization, builds.
 const UNUSED: &str = "(none)";
 
-/// Returns the table of roots. Omits the table if there is only one root, or if all used roots are accepted without
-/// warnings. With `--verbose`, two lists come before the table: the Kustomizations that use other sources, and the
-/// kustomize options that were assumed.
+/// Returns a table that counts the results of the checked kustomize roots, the folders that kustomize builds. Omits the
+/// table if there is only one root, or if all used roots have the result `accept` and no warnings. With `--verbose`,
+/// the text also lists Kustomizations with files from elsewhere, and kustomize options from scripts.
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     if report.is_verbose {
@@ -54,7 +55,8 @@ fn warnings(root: &Root) -> usize {
     root.findings.iter().filter(|located| located.level == Level::Warn).count()
 }
 
-/// Returns the reasons why the results of roots are unknown, the most frequent ones first.
+/// Returns lines with the reasons why checks of kustomize roots have the result `unknown`, the most frequent reasons
+/// first. A kustomize root is a folder that kustomize builds.
 fn reasons(report: &Report) -> String {
     let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
     for root in report.roots.iter().filter(|root| root.verdict == "unknown" && !root.is_unused) {

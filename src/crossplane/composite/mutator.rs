@@ -141,9 +141,9 @@ impl Mutation<'_> {
     }
 }
 
-/// Removes an explicit null at a parent of `path` if the API server drops this null when it stores the object. No value
-/// can be written below a null, so without the removal this request could not write the value. The next request could,
-/// because its object no longer contains the null.
+/// Removes a `null` from a parent field of `path` in `object`, so that a value can be written at `path`. Removes only a
+/// `null` that the API server drops when it stores the object. Without the removal, the value could be written only in
+/// the next request, because `null` cannot have child fields.
 fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     let [segment, below @ ..] = path else { return };
     match (segment, object, stored) {

@@ -32,7 +32,8 @@ pub struct Writable {
 /// would not store.
 #[derive(Debug, Default)]
 pub struct Writes {
-    /// The fields that may be written, with their values.
+    /// The values that a mutating webhook writes into the composite, each with its field path. The API server would
+    /// store all of them.
     pub fields: Vec<(Path, Value)>,
     /// The patches whose values the API server would not store.
     pub refused: Vec<Refused>,
@@ -52,7 +53,7 @@ pub struct Refused {
 /// The reason why the API server does not store a value.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Refusal {
-    /// The schema lacks the field, or a part of the value.
+    /// The API server drops the value or a part of it, because the schema of the composite does not declare the field.
     Pruned {
         /// The deepest part of the path that the schema declares.
         at: String,
@@ -93,8 +94,8 @@ pub fn definition(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Stored>>
 }
 
 impl Writable {
-    /// Creates the check of the values that are written into the composite of a request. Reads the composite's schema
-    /// from its CompositeResourceDefinition.
+    /// Creates a check for the values that a webhook writes into the composite in `request`. Reads the schema of the
+    /// composite from its CompositeResourceDefinition in `view`.
     pub fn of(request: &Request<'_>, view: &View<'_>) -> Self {
         let definition = definition(request, view);
         let schema = definition.and_then(|found| Structural::of(found.value(), &request.resource.version));
@@ -106,7 +107,8 @@ impl Writable {
         self.schema.as_ref().map_or_else(|| composite.clone(), |schema| schema.stored(composite))
     }
 
-    /// Returns the values that the patches of a computation write into a composite, and the refused patches.
+    /// Returns the values that patches from the environment write into `composite`, and the patches whose values the
+    /// API server would not store. `computed` contains these patches with their results.
     pub fn writes(&self, composite: &Value, computed: &Computed) -> Writes {
         let mut writer = Writer { writable: self, written: composite.clone(), writes: Writes::default() };
         for (step, at, patch, outcome) in computed.environment_patches() {

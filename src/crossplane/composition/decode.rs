@@ -37,8 +37,8 @@ pub fn sources(composition: &Value) -> Vec<(FieldPath, Selection)> {
     steps.into_iter().filter_map(selection).collect()
 }
 
-/// Returns the implementation that computes the environment of a Composition. `None` if the Composition declares no
-/// environment, or if it cannot be decoded.
+/// Returns which software computes the environment of a Composition: Crossplane up to 1.17 itself, or Composition
+/// functions. `None` if the Composition declares no environment, or if it cannot be decoded.
 pub fn profile(composition: &Value) -> Option<Profile> {
     Some(declaration(composition)?.profile)
 }
@@ -123,8 +123,9 @@ fn optional<T: DeserializeOwned + Default>(object: &Value, key: &str) -> Option<
     }
 }
 
-/// Converts sources from the first design of environments. Renames `reference` to `ref`. Replaces a source that has a
-/// list of selectors with one source for each selector.
+/// Converts the entries of `environmentConfigs` from the format in Crossplane's first design document of environments
+/// to the current format. Renames `reference` to `ref`. Replaces an entry that has a list of selectors with one entry
+/// for each selector.
 fn to_current_spelling(sources: &Value) -> Value {
     let Some(sources) = sources.as_array() else { return sources.clone() };
     let mut today = Vec::with_capacity(sources.len());

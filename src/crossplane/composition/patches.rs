@@ -59,9 +59,9 @@ fn writes_environment(reader: &Reader, patch: &Node<'_>, place: Place) -> bool {
     }
 }
 
-/// Returns whether the input of a patch may be an integer. In functions, every number is a float64. In Crossplane up to
-/// 1.17, whole numbers of a composite are integers. The first patch that writes into the environment also converts the
-/// whole numbers of the environment to integers.
+/// Returns whether a number that a patch reads may be an integer; otherwise it is a float64. Crossplane up to 1.17
+/// reads whole numbers of a composite as integers, and Composition functions read them as float64. Whole numbers in the
+/// environment become integers when the first patch writes into it.
 fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
     match place {
         _ if !types::reads(kind, place) => reader.is_native(),
@@ -96,8 +96,9 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     types::check_composite(reader, patch, kind, place);
 }
 
-/// Returns the type of a patch if it is from the first design of environments, and the current name of this type.
-/// Returns `None` for all other types. Crossplane 1.12 accepted the types of the first design and ignored them.
+/// Returns the outdated type of a patch and the current name of this type, such as `FromEnvironmentFieldPath` and
+/// `ToCompositeFieldPath`. The outdated types are those in Crossplane's first design document of environments.
+/// Crossplane 1.12 accepted patches of these types and ignored them. Returns `None` for all other types.
 fn first_design_type(reader: &Reader, patch: &Node<'_>, place: Place) -> Option<(&'static str, &'static str)> {
     let kind = patch.value.get("type").and_then(Value::as_str).filter(|_| reader.is_native())?;
     let now =

@@ -17,7 +17,8 @@ const PLAIN_OF_ENVIRONMENT: &[&str] = &["FromEnvironmentFieldPath", "ToEnvironme
 const COMBINED_OF_ENVIRONMENT: &[&str] = &["CombineFromEnvironment", "CombineToEnvironment"];
 
 impl Place {
-    /// Returns the types that a patch may have in this place. The first type is the default.
+    /// Returns the types that a patch at this position in a Composition may have. The first type is the default.
+    /// `is_native` says whether Crossplane up to 1.17 itself applies the patch, instead of a Composition function.
     pub(super) fn types(self, is_native: bool) -> Vec<&'static str> {
         let plain = if self == Self::Environment && is_native { &[] } else { PLAIN_OF_ENVIRONMENT };
         let combined = if self == Self::Environment { &[] } else { COMBINED_OF_ENVIRONMENT };

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use crate::admission::{FieldPath, json as wire};
 
-/// The topic of a problem. Each rule about the text of a Composition reports one topic.
+/// The topic of a problem in a Composition, such as an invalid field path. For each topic, one rule reports the
+/// problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
     /// Missing fields and wrong types.

@@ -33,7 +33,8 @@ impl<'v> Node<'v> {
 
 /// A reader of a Composition's fields. It collects the problems of these fields.
 pub(super) struct Reader {
-    /// The implementation whose semantics apply: Crossplane itself or the functions.
+    /// The software that evaluates the Composition: Crossplane up to 1.17 itself, or Composition functions. The checks
+    /// depend on it.
     pub(super) profile: Profile,
     /// The problems that were found so far.
     pub(super) problems: Vec<Problem>,

@@ -23,7 +23,7 @@ pub struct PatchOutcome {
     pub written: Vec<String>,
     /// Formatted texts in which Go's `fmt.Sprintf` reports an error, such as `%!d(float64=7)`.
     pub mistakes: Vec<String>,
-    /// How the patch ended, such as written, skipped or failed.
+    /// Whether the patch wrote its value, was skipped, or failed.
     pub ending: Ending,
 }
 
@@ -36,7 +36,7 @@ pub struct Read {
     pub value: Option<Value>,
 }
 
-/// How a patch ended.
+/// The outcome of applying a patch, such as written, skipped or failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// The value was written.

@@ -47,13 +47,15 @@ pub struct StepOutcome {
 pub enum ActionOutcome {
     /// EnvironmentConfigs were selected and merged.
     Selected {
-        /// The result of each source of EnvironmentConfigs. Empty if Crossplane up to 1.17 keeps the references in the
-        /// composite, because it then selects nothing.
+        /// The result of each entry of `environmentConfigs`, which selects EnvironmentConfigs by name or by labels.
+        /// Empty if Crossplane up to 1.17 uses the references that the composite already has, and does not evaluate the
+        /// entries.
         sources: Vec<SourceOutcome>,
         /// The names in the composite's `environmentConfigRefs` if Crossplane up to 1.17 keeps these references. `None`
         /// if Crossplane selects EnvironmentConfigs again.
         kept: Option<Vec<String>>,
-        /// The merged data; `None` if selecting failed.
+        /// The data of all selected EnvironmentConfigs, merged into one environment. `None` if the selection failed, or
+        /// if it does not change the environment.
         merged: Option<Merged>,
     },
     /// Patches were applied.
@@ -140,8 +142,9 @@ impl Computing<'_> {
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
 
-    /// Returns the composite's references to EnvironmentConfigs if Crossplane up to 1.17 keeps them. `None` if
-    /// Crossplane selects EnvironmentConfigs again.
+    /// Returns the names in the composite's `spec.environmentConfigRefs` if Crossplane up to 1.17 uses these references
+    /// again. It does so if the Composition selects no EnvironmentConfigs, or if there are references and
+    /// `policy.resolve` is not `Always`. Otherwise returns `None`, and EnvironmentConfigs are selected.
     fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
         if self.profile == Profile::Function {
             return None;

@@ -1,23 +1,25 @@
-//! The environment that a Composition declares, for Crossplane up to 1.17 or for functions.
+//! The environment that a Composition declares: the data that its patches can read. Crossplane up to 1.17 computes it
+//! from `spec.environment`. Alternatively, Composition functions compute it from their inputs in `spec.pipeline`.
 
 use serde_json::{Map, Value};
 
 use super::{EnvironmentSource, MathType, Patch, PatternType, Policy, StringType, Transform};
 use crate::admission::FieldPath;
 
-/// The implementation that computes environments: Crossplane up to 1.17 or the functions.
+/// The software that computes the environment of a composite: Crossplane up to 1.17 itself, or Composition functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// Crossplane 1.17.6 itself, the last version that computes environments.
     Native117,
-    /// The functions: function-environment-configs and function-patch-and-transform.
+    /// Two Composition functions: function-environment-configs selects and merges EnvironmentConfigs, and
+    /// function-patch-and-transform applies patches.
     Function,
 }
 
 /// The environment that a Composition declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// The implementation whose semantics apply: Crossplane up to 1.17 or the functions.
+    /// The software that computes the environment: Crossplane up to 1.17 itself, or Composition functions.
     pub profile: Profile,
     /// The steps in order. For [`Profile::Native117`], these are the selection and then the patches of `spec`. For
     /// functions, these are the steps of the pipeline.

@@ -80,7 +80,8 @@ impl Document {
         }
     }
 
-    /// Returns whether the object still has a valid kind. Upstream checks this after each write.
+    /// Returns whether the object has a `kind`, and an `apiVersion` with at most one slash. Crossplane and
+    /// function-patch-and-transform also check this after each patch that writes the object.
     fn has_kind(&self) -> bool {
         let text = |key| self.value.get(key).and_then(Value::as_str).unwrap_or_default();
         !text("kind").is_empty() && text("apiVersion").matches('/').count() <= 1

@@ -87,7 +87,8 @@ pub struct Merged {
     pub data: Map<String, Value>,
     /// The origins of the keys in the merged data.
     pub origins: BTreeMap<String, Origin>,
-    /// The merged layers, lowest first.
+    /// The layers that were merged, such as the data of an EnvironmentConfig. If two layers have the same key, the
+    /// later layer takes precedence.
     pub layers: Vec<Layer>,
     /// The paths of integers that a float64 cannot represent exactly. Merging changes these integers.
     pub imprecise: Vec<FieldPath>,
@@ -117,9 +118,10 @@ impl Merged {
         found
     }
 
-    /// Returns whether the order of the two layers of an overwrite is random. function-environment-configs groups
-    /// layers by `toFieldPath`, and merges the groups in random order. The computation in Portcullis merges layers in
-    /// the order of the list.
+    /// Returns whether it is random which of the two values of an overwritten key remains. This is so if both values
+    /// come from EnvironmentConfigs with different `toFieldPath`. function-environment-configs groups
+    /// EnvironmentConfigs by `toFieldPath`, and merges the groups in random order. Portcullis merges in the order of
+    /// the list instead.
     pub fn is_random(&self, overwrite: &Overwrite<'_>) -> bool {
         let layer = |at: usize| self.layers.get(at).filter(|layer| matches!(layer.name, LayerName::Config(_)));
         match (layer(overwrite.from), layer(overwrite.by)) {
@@ -143,7 +145,8 @@ impl Merged {
     }
 }
 
-/// Sets a key and records its origin. The recursion depth is the depth of the value.
+/// Sets `key` in the merged data, and records in `origins` that the layer with index `layer` set it. If the old and the
+/// new value are objects, calls itself for each key of the new value. So the recursion is as deep as `value` is nested.
 fn put(data: &mut Map<String, Value>, origins: &mut BTreeMap<String, Origin>, key: &str, value: Value, layer: usize) {
     match (data.get_mut(key), value) {
         (Some(Value::Object(there)), Value::Object(members)) => {

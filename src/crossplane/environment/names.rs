@@ -1,4 +1,5 @@
-//! Enumerations with a fixed set of names. They also keep unknown names.
+//! Enumerations for fields with a list of known names, such as the type of a transform. An unknown name is not an error
+//! here: the variant `Other` keeps it.
 
 /// Declares an enumeration that is deserialised from a string and keeps unknown names. The computation of an
 /// environment decides later whether an unknown name is an error, and reports it with upstream's message.
@@ -9,7 +10,7 @@ macro_rules! names {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// Any other text. It is empty if the field is missing.
+            /// A name that no other variant has. The text is empty if the field is missing.
             Other(String),
         }
 

@@ -67,9 +67,11 @@ pub struct SourceOutcome {
     pub is_unsortable: bool,
 }
 
-/// Evaluates the sources of a selection independently of each other.
+/// Selects EnvironmentConfigs for each entry of `selection.sources`, independently of the other entries. `profile` is
+/// the implementation whose selection is reproduced: Crossplane up to 1.17 or the composition functions.
 ///
-/// `profile` determines how the numbers in `composite` must be decoded: for functions, every number must be a float64.
+/// The caller must decode the numbers in `composite` like this implementation. For the composition functions, every
+/// number must be a float64.
 pub fn select(
     profile: Profile,
     selection: &Selection,
@@ -326,8 +328,8 @@ pub(super) fn not_fetched(name: &str) -> String {
     )
 }
 
-/// Returns an object as Crossplane up to 1.17 or the functions decode it, depending on `profile`. For the functions,
-/// every number becomes a float64.
+/// Returns a copy of `object` with its numbers decoded as in the implementation `profile`. Crossplane up to 1.17 leaves
+/// the numbers unchanged. The composition functions convert every number to a float64.
 pub(super) fn loaded(profile: Profile, object: &Value) -> Value {
     match profile {
         Profile::Native117 => object.clone(),

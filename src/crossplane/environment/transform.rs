@@ -14,7 +14,7 @@ names! {
         Match = "match",
         /// Multiplies or clamps a number.
         Math = "math",
-        /// Creates a string.
+        /// The type `string`: the transform creates a string from its input, for example with a format.
         String = "string",
         /// Converts a value to another type.
         Convert = "convert",

@@ -1,8 +1,10 @@
-//! Upstream's validation of patches and transforms. It returns the first mistake as a Kubernetes field error.
+//! Crossplane's own validation of patches and transforms. It returns the first error, in the form of a Kubernetes field
+//! error.
 //!
 //! Source: `Validate` of the types in Crossplane 1.17.6, and `validate.go` of function-patch-and-transform 0.10.8. The
-//! computation of environments uses it, because the function validates some transforms when it runs them. The rules of
-//! Portcullis report all mistakes, including some that upstream does not detect.
+//! computation of environments needs this validation, because function-patch-and-transform validates some transforms
+//! only when it runs them. The rules of Portcullis have a separate validation, which reports all errors, including some
+//! that Crossplane does not detect.
 
 use std::fmt;
 

@@ -10,7 +10,8 @@ use crate::go::json::marshal;
 
 /// Maximum number of keys that are drawn.
 const MAX_ROWS: usize = 400;
-/// Maximum number of layers that are drawn.
+/// Maximum number of columns for the layers of an environment. Each layer, such as an EnvironmentConfig, has one
+/// column. Further layers are not drawn.
 const MAX_COLUMNS: usize = 40;
 const ROW: usize = 24;
 const COLUMN: usize = 190;

@@ -115,13 +115,15 @@ pub enum PathError {
     Expand(ExpandError),
 }
 
-/// The error of expanding the wildcards of a path, with the intermediate paths.
+/// The error of replacing the wildcards of a field path by existing keys and indexes. It also contains the path after
+/// each wildcard that was replaced before the error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandError {
     /// The stages of the expansion. The first stage is the path itself. In each later stage, one more wildcard is
     /// replaced.
     pub(super) stages: Vec<String>,
-    /// The reason why the last of the paths in `stages` cannot be expanded further.
+    /// The error that stopped the replacement of wildcards, such as a wildcard at a value that is neither a list nor an
+    /// object.
     pub(super) cause: Box<PathError>,
 }
 

@@ -10,7 +10,8 @@ use super::{MAX_EXPANSIONS, Segment, text_of};
 /// field names or indexes.
 struct PartialPath<'v> {
     segments: Vec<Segment>,
-    /// The number of segments that were followed.
+    /// The number of segments, from the start of the path, that lead to `value`. The other segments are not followed
+    /// yet.
     at: usize,
     value: &'v Value,
     /// The indexes in `segments` of the wildcards that were replaced.
@@ -100,8 +101,9 @@ impl<'v> PartialPath<'v> {
         Self { segments, at: self.at + 1, value, wildcards }
     }
 
-    /// Creates the error for a path whose wildcards cannot be expanded, because of `cause`. The error contains the path
-    /// `original`, and this path after each wildcard that was already replaced.
+    /// Creates the error for the path `original`, whose wildcards cannot all be replaced because of `cause`. The error
+    /// lists `original` first. For each wildcard that was replaced, it then lists the path with this wildcard and all
+    /// earlier ones replaced.
     fn failed(&self, original: &[Segment], cause: PathError) -> PathError {
         let mut stage = original.to_vec();
         let mut stages = vec![text_of(&stage)];

@@ -1,12 +1,14 @@
 //! Crossplane's field paths, with which patches and selectors name a value in an object.
 //!
-//! ```text
-//! spec.replicas                          fields
-//! spec.items[0].name   spec.items[0]name an element; the dot after a bracket is optional
-//! metadata.annotations[example.org/name] a name with dots, in brackets; quotes around it are removed
-//! metadata.labels['8080']                a name of digits, which in bare brackets would be an index
-//! spec.items[*].name                     every element, or every member; only for writing
-//! ```
+//! Examples of field paths:
+//!
+//! - `spec.replicas` names a field of a field.
+//! - `spec.items[0].name` names a field of the first list element. The dot after a bracket may be omitted.
+//! - `metadata.annotations[example.org/name]` names a field whose name contains dots. Quotes around the name in the
+//!   brackets are removed.
+//! - `metadata.labels['8080']` names a field whose name consists of digits. Without quotes, it would be a list index.
+//! - `spec.items[*].name` names a field of every list element, or of every member of an object. Only writing accepts
+//!   such a path.
 //!
 //! A name outside of brackets is always a field, also in `a.0`. There is no escape character. So a path cannot name a
 //! key that contains `]`, or that begins and ends with quotes. The empty path is valid. Reading it gives `null`, and
@@ -33,7 +35,8 @@ pub use merge::MergeOptions;
 
 /// The largest index that can be written, as in upstream: writing `a[1024]` creates a list of 1025 elements.
 pub const MAX_INDEX: u32 = 1024;
-/// Maximum depth of an object after writing. It is the same as for objects from the API server.
+/// Maximum nesting depth of an object after a value is written to a field path in it. It equals the maximum depth of
+/// the JSON that Portcullis parses.
 pub const MAX_DEPTH: usize = crate::admission::json::MAX_DEPTH;
 /// Maximum number of paths that the wildcards of one path may expand to.
 pub const MAX_EXPANSIONS: usize = 10_000;

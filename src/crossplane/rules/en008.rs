@@ -44,8 +44,9 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings.into_iter().map(with_help_in_message).collect()
 }
 
-/// Returns the objects to read from the API server. For a Composition, this is the ConfigMap of its schema. For a
-/// composite, these are also the objects that its environment needs.
+/// Returns the objects that are read from the API server before the check. A Composition can name a ConfigMap that
+/// contains the schema of its environment, and this ConfigMap is returned. For a composite, also returns the objects
+/// from which its environment is computed.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if !is_composite(request) {
         return schema::live_reads(request.object()).into_iter().collect();

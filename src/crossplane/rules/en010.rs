@@ -197,7 +197,7 @@ fn changed(request: &Request<'_>, impact: &Impact, view: &View<'_>) -> Vec<Findi
     findings
 }
 
-/// Returns whether an object is a Composition or a CompositionRevision.
+/// Returns whether `who` refers to a Composition or a CompositionRevision, and not to a composite.
 fn is_text(who: &Reference) -> bool {
     [&COMPOSITIONS, &REVISIONS].iter().any(|kind| std::ptr::eq(*kind, who.kind))
 }

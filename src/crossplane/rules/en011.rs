@@ -70,8 +70,9 @@ fn added<'r>(request: &'r Request<'_>) -> Vec<(usize, &'r str)> {
     now.filter(|(_, name)| !name.is_empty() && !before.contains(name)).collect()
 }
 
-/// Returns the sources from which Crossplane up to 1.17 selects EnvironmentConfigs. `None` if the Composition uses
-/// functions, because functions store no references in composites.
+/// Returns the entries of a Composition's `environmentConfigs`, from which Crossplane up to 1.17 selects
+/// EnvironmentConfigs. `None` if functions select them, or if the Composition declares no environment. Functions do not
+/// record the selected EnvironmentConfigs in the composite, so the caller then has nothing to compare with the entries.
 fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     let profile = composition::profile(composition)?;
     let selections = composition::sources(composition).into_iter();

@@ -60,10 +60,10 @@ fn is_composite(request: &Request<'_>) -> bool {
     request.resource.group != kinds::GROUP
 }
 
-/// Returns findings about the problems of one topic in a Composition.
+/// Returns a finding for each problem of a Composition that belongs to `topic`, such as invalid field paths.
 ///
-/// A problem is only a warning if it already exists before an update. So users can fix the problems of a Composition in
-/// use step by step.
+/// If the Composition already had the problem before an update, the level of the finding is at most `warn`. So users
+/// can fix the problems of a Composition step by step.
 fn text_findings(rule: &Rule, topic: Topic, request: &Request<'_>) -> Vec<Finding> {
     let read = |object: &crate::admission::Object<'_>| object.view::<Arc<[Problem]>>(composition::problems);
     let before = if request.operation == Operation::Update { read(&request.old_object) } else { Arc::default() };

@@ -38,7 +38,7 @@ pub struct Schema {
 pub enum Found {
     /// Any value is allowed.
     Anything,
-    /// A value of one of these types is allowed.
+    /// The value must have one of the types in `types`.
     Something {
         /// The types that the value may have.
         types: Types,

@@ -47,7 +47,7 @@ struct Walk<'s> {
 enum Step<'s> {
     /// The schema allows any value at this segment.
     Anywhere,
-    /// At least one schema describes the segment. Contains the schemas of the value at this segment.
+    /// At least one schema describes the value to which this segment of the path leads. Contains these schemas.
     To(Vec<&'s Value>),
     /// No schema declares the segment. Contains the names of the fields that the schemas declare at this place.
     Nowhere(Vec<String>),

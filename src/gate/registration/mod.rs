@@ -63,12 +63,12 @@ impl Default for Registration {
     }
 }
 
-/// A generated file of the registration.
+/// A generated file of manifests, such as the webhook configurations or the permissions of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Manifest {
     /// The file name, such as `rbac.yaml`.
     pub file: &'static str,
-    /// The YAML text, or the template in the chart.
+    /// The content of the file: YAML, or a Helm template if the file is generated for the chart.
     pub text: String,
 }
 
@@ -102,8 +102,9 @@ impl Registration {
         }
     }
 
-    /// Returns all files: CustomResourceDefinitions, the webhook configurations, and permissions. The registry must
-    /// have all families. The files contain only the parts of enabled families.
+    /// Returns all generated files: CustomResourceDefinitions, webhook configurations and permissions. The files
+    /// contain only what the enabled rule families, such as `KZ`, need. `registry` must contain the rules of all
+    /// families, not only of the enabled ones.
     pub fn manifests(&self, registry: &Registry) -> Vec<Manifest> {
         let definition = |definition: &&'static Definition| self.definition(definition, None);
         let optional = |definition: &&'static Definition| self.definition(definition, Some(CHART_OPTIONAL));
@@ -215,8 +216,8 @@ impl Registration {
         )
     }
 
-    /// Returns the timeout and the failure policy of a webhook. For the chart, returns references to the values of the
-    /// release.
+    /// Returns the timeout and the failure policy of a webhook. In the templates of the Helm chart, these are template
+    /// expressions such as `{{ .Values.webhooks.validate.failurePolicy }}`, which Helm replaces by chart values.
     fn policies(&self, webhook: &Webhook) -> (String, String) {
         if self.is_chart() {
             let value = |key: &str| format!("{{{{ .Values.webhooks.{}.{key} }}}}", webhook.key());
@@ -271,8 +272,9 @@ impl Registration {
         text
     }
 
-    /// Returns the match conditions that divide the requests of a resource between the two webhooks of a phase. Each
-    /// request goes to exactly one of these webhooks.
+    /// Returns the match conditions that divide the requests for a resource between a fail-closed and a fail-open
+    /// webhook. Mutation and validation each have two such webhooks, because a webhook has only one failure policy.
+    /// Deletions are not divided, because they have no object that a condition could read.
     fn share_conditions(&self, webhook: &Webhook, registry: &Registry) -> String {
         let (prefix, not) = if webhook.failure_policy.fails() { ("all-but", "!") } else { ("only", "") };
         // A deletion has no object that a condition could read.

@@ -1,5 +1,6 @@
-//! Derives the entries under `rules` of each webhook from the registry. Each entry has the families of Portcullis rules
-//! that need the matched requests.
+//! Derives the field `rules` of each webhook configuration from the registry of Portcullis rules. An entry of this
+//! field selects the requests for some resources. Portcullis also records which rule families, such as `KZ`, need an
+//! entry, so that it can omit entries of disabled families.
 
 use std::collections::BTreeMap;
 
@@ -17,8 +18,8 @@ pub(super) struct Webhook {
     pub(super) failure_policy: FailurePolicy,
     pub(super) timeout_seconds: u8,
     pub(super) reason: &'static str,
-    /// The match conditions of a webhook that receives only the requests of some sources of kustomize trees. `None` for
-    /// all other webhooks.
+    /// Additional match conditions of a webhook that receives requests only for certain checks of kustomize trees, such
+    /// as the check of Argo CD Applications. `None` for all other webhooks.
     pub(super) narrowed: Option<&'static Narrowed>,
 }
 
@@ -57,8 +58,9 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
     },
 ];
 
-/// Returns the webhooks of a phase. The first ones are those in [`WEBHOOKS`]. After them come separate webhooks for the
-/// sources of kustomize trees with their own match conditions (`Delivery::narrowed`).
+/// Returns the webhooks for mutation or for validation, depending on `phase`. The first ones are those in [`WEBHOOKS`].
+/// For validation, further webhooks follow, which receive requests only for some checks of kustomize trees. There is
+/// one for each set of match conditions that such checks have (`Delivery::narrowed`).
 pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     let mut webhooks: Vec<_> = WEBHOOKS.into_iter().filter(|webhook| webhook.phase == phase).collect();
     for (delivery, narrowed) in registry.deliveries().iter().filter_map(|delivery| Some((delivery, delivery.narrowed?)))
@@ -87,13 +89,15 @@ pub(super) struct Rules {
     pub(super) when: When,
 }
 
-/// A resource whose requests are divided between the two webhooks of a phase. They are divided because only some of
-/// these requests must fail closed.
+/// A resource whose requests are divided between a webhook with `failurePolicy: Fail` and one with `Ignore`. The second
+/// webhook receives the requests that meet `match_condition`, because they need not be denied while the server is
+/// unavailable. The first webhook receives all other requests.
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The condition under which the requests for the resource are divided. It holds if at least one rule family with a
-    /// fail-closed rule for the resource is enabled.
+    /// The condition under which the requests for the resource are divided between two webhooks. It holds if at least
+    /// one enabled rule family has a rule whose requests must be denied while the server is unavailable. Otherwise all
+    /// requests go to the webhook with `failurePolicy: Ignore`.
     pub(super) when: When,
 }
 
@@ -102,11 +106,13 @@ type Key = (&'static str, String);
 /// A request matcher, and the family of its rule, such as `KZ`.
 type FamilyMatcher = (&'static str, &'static Match);
 
-/// The API versions of a resource, and the operations on it. Each operation comes with the families of rules, such as
-/// `KZ`, that need its requests.
+/// The API versions of a resource, and the operations on it that Portcullis checks. For each operation, a `Wanted`
+/// lists the rule families that check it. A family contains all rules with the same prefix in their ids, such as `KZ`.
 type Requested = (&'static [&'static str], Vec<(Operation, Wanted)>);
 
-/// The families of rules that need requests for one resource and operation, by the failure policy of their rules.
+/// The rule families, such as `KZ`, that check requests for one resource and operation. `refusing` contains the
+/// families whose requests are denied while the server is unavailable. `admitting` contains those whose requests are
+/// admitted then.
 #[derive(Default)]
 struct Wanted {
     refusing: Families,
@@ -122,8 +128,9 @@ impl Webhook {
         words.fold(first, |key, word| key + &word[..1].to_uppercase() + &word[1..])
     }
 
-    /// Returns the `rules` of this webhook. They match the requests that need its phase and failure policy. Requests
-    /// that always go to the webhook of the same phase with `failurePolicy: Fail` are left out.
+    /// Returns the field `rules` of this webhook in the webhook configuration. It matches the requests for which rules
+    /// or mutators of Portcullis require the failure policy of this webhook. A webhook with `failurePolicy: Ignore`
+    /// omits the requests that the webhook with `failurePolicy: Fail` always receives.
     pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {
         let match_condition = self.match_condition(registry);
         let mut rules: Vec<Rules> = Vec::new();

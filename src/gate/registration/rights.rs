@@ -47,8 +47,8 @@ impl Registration {
     }
 
     /// Returns the YAML of an aggregated ClusterRole and its binding. Kubernetes copies the rules of every ClusterRole
-    /// with the label [`CHOOSING_LABEL`] into the aggregated ClusterRole, such as the permission to read a composite
-    /// type.
+    /// with the label [`CHOOSING_LABEL`] into it. So administrators can give the server further permissions, such as to
+    /// read a type of composite.
     fn aggregated(&self, registry: &Registry) -> String {
         let when = When::any(registry.declaring().map(|(family, _)| family).collect());
         let role = format!(
@@ -60,8 +60,9 @@ impl Registration {
         self.families.lines(&when, None, role)
     }
 
-    /// Returns the YAML of a ClusterRole and its binding. The ClusterRole permits reading the watched kinds that other
-    /// objects declare, such as composites. `None` if no such kind is watched.
+    /// Returns the YAML of a ClusterRole and its binding. The ClusterRole permits reading custom resources whose kinds
+    /// other objects define, such as composites, which CompositeResourceDefinitions define. `None` if the server
+    /// watches no such kind.
     pub(super) fn reading_declared(&self) -> Option<String> {
         let name = format!("{DECLARED_NAME}-of-definitions");
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
@@ -113,8 +114,8 @@ impl Registration {
         self.families.lines(&whole, None, role)
     }
 
-    /// Returns the rules of the server's ClusterRole, as YAML. They permit watching the kinds that are looked up, and
-    /// getting objects of the kinds that are read live.
+    /// Returns the rules of the server's ClusterRole, as YAML. They permit `list` and `watch` for the kinds that the
+    /// server caches. They permit `get` for the kinds whose objects it reads from the API server during a request.
     fn rights(&self, registry: &Registry) -> String {
         let watched = lines(registry.looked_up().into_iter().filter(|(kind, _)| !kind.is_read_by_name()).collect());
         let is_read = |kind: &Kind| !kind.is_read_by_name() || kind.is_read_everywhere();

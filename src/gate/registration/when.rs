@@ -13,7 +13,7 @@ pub(super) type Families = BTreeSet<&'static str>;
 /// enable.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
-    /// The families in this list, independently of the values of the chart.
+    /// A fixed list of enabled rule families, such as `OW`. The values of the Helm chart cannot change the list.
     These(Vec<&'static str>),
     /// The rule families that the Helm value `families` of a release enables.
     Values,
@@ -25,19 +25,21 @@ pub(super) struct When(Vec<Case>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Case {
-    /// The families of which at least one must be enabled. Otherwise the case does not hold.
+    /// The rule families, such as `OW`, of which at least one must be enabled, so that this alternative of a condition
+    /// holds.
     any: Families,
-    /// The families of which none may be enabled. Otherwise the case does not hold.
+    /// The rule families, such as `OW`, that must all be disabled, so that this alternative of a condition holds.
     none: Families,
 }
 
 impl When {
-    /// Returns a condition that holds if at least one of these families is enabled.
+    /// Returns a condition that holds if at least one of the rule families in `any`, such as `OW`, is enabled.
     pub(super) fn any(any: Families) -> Self {
         Self::any_but(any, Families::new())
     }
 
-    /// Returns a condition that holds if at least one of the families in `any` is enabled, and none of those in `none`.
+    /// Returns a condition on the enabled rule families, such as `OW`. It holds if at least one family in `any` is
+    /// enabled, and no family in `none`.
     pub(super) fn any_but(any: Families, none: Families) -> Self {
         Self(vec![Case { any, none }])
     }
@@ -98,9 +100,9 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Returns the lines `text` if the condition `when` on the enabled rule families holds, and an empty text
-    /// otherwise. If the values of the Helm chart choose the families, returns the lines inside a template `if`. Omits
-    /// this `if` if the lines will be in a block with the same condition, `around`.
+    /// Returns the lines `text` of a manifest if the condition `when` on the enabled rule families holds, and an empty
+    /// text otherwise. In the Helm chart, Helm evaluates the condition, so the lines are returned inside a template
+    /// `if`. `around` is the condition of an enclosing `if`. If it equals `when`, the second `if` is omitted.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),
@@ -117,9 +119,9 @@ impl Choice {
         self.lines(&When::any(families.iter().copied().collect()), None, text)
     }
 
-    /// Returns `text`, a part of a line of a manifest, if the condition `when` on the enabled rule families holds, and
-    /// an empty text otherwise. If the values of the Helm chart choose the families, returns `text` inside a template
-    /// `if`.
+    /// Returns `text` if the condition `when` on the enabled rule families holds, and an empty text otherwise. `text`
+    /// is a part of a line in a manifest. In the Helm chart, Helm evaluates the condition, so `text` is returned inside
+    /// a template `if`.
     pub(super) fn words(&self, when: &When, text: &str) -> String {
         match self {
             _ if when.0.is_empty() => String::new(),
@@ -129,8 +131,8 @@ impl Choice {
         }
     }
 
-    /// Returns whether a rule family is enabled, or can be enabled later. For a fixed list, the list must contain the
-    /// family. For the Helm chart, this is always true, because the values decide at installation.
+    /// Returns whether rules with the id prefix `family`, such as `KZ`, are enabled or can be enabled later. In the
+    /// Helm chart, the result is always true, because users choose the rule families when they install the chart.
     pub fn may_have(&self, family: &str) -> bool {
         match self {
             Self::These(on) => on.contains(&family),
@@ -138,8 +140,9 @@ impl Choice {
         }
     }
 
-    /// Returns whether the condition `when` holds, or can hold later. For the Helm chart, the values decide at
-    /// installation, so every condition with at least one case can hold.
+    /// Returns whether the condition `when` on the enabled rule families holds, or can hold later. In the Helm chart,
+    /// users choose the families when they install the chart. So every condition can hold, except for an empty one,
+    /// which never holds.
     pub(super) fn may(&self, when: &When) -> bool {
         match self {
             Self::These(on) => when.holds(on),

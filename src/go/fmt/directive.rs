@@ -217,8 +217,9 @@ fn whole(text: &str) -> Option<usize> {
     is_number.then(|| bounded(text)).flatten()
 }
 
-/// Parses a decimal number. `None` if the number is too large. Like Go, compares the number with [`MAX_NUMBER`] before
-/// it adds each digit. So the function also accepts numbers with one digit more.
+/// Parses a decimal number. `None` if the number is too large. Like Go, compares the number so far with [`MAX_NUMBER`]
+/// before it adds each digit, but not after the last one. So the result can be about ten times as large as
+/// [`MAX_NUMBER`].
 fn bounded(digits: &str) -> Option<usize> {
     let mut number: i64 = 0;
     for digit in digits.bytes() {

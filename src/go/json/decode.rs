@@ -127,8 +127,9 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Checks the syntax of a value up to its first scalar, or to its first empty object or list. The closing brackets
-    /// that are still missing are then in `open`, and the caller checks the rest of the value.
+    /// Checks the syntax of the start of a JSON value, up to the end of its first scalar, empty object or empty list.
+    /// Objects and lists around this first part stay open: their closing brackets are added to `open`. The caller
+    /// checks the rest up to these brackets.
     fn value(&mut self, context: &str) -> Result<(), String> {
         let mut context = context.to_owned();
         loop {

@@ -26,8 +26,8 @@ pub(in crate::kustomize) struct Own {
     /// The number of components in the original file, and one index for each added component. The index is the position
     /// of the component in the option `components`.
     components: (usize, Vec<usize>),
-    /// The other fields of the kustomization file that come from the kustomize options. Each pair has the name of the
-    /// field, and the name of the option that sets it.
+    /// The fields of the kustomization file, other than `patches` and `components`, that the kustomize options set.
+    /// Each pair has the name of the field, and the name of the option that sets it.
     set: Vec<(&'static str, &'static str)>,
 }
 

@@ -77,12 +77,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks the labels and annotations of the existing object.
+    /// Checks the labels and annotations of an existing object before a generator merges into it or replaces it.
     ///
     /// # Errors
     ///
-    /// If they are a list with an odd number of items, because kustomize reads a list as alternating keys and values, and
-    /// panics. If one of them has no name, and the object was renamed: kustomize then does not copy the new name.
+    /// If the labels or annotations are a list with an odd number of items. kustomize reads a list as alternating keys
+    /// and values, and panics if the last value is missing.
+    ///
+    /// If a label or annotation has an empty key, and the existing object was renamed. kustomize then does not copy the
+    /// current name to the generated object, and so does not find the object to replace.
     fn check_metadata(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
         let refused = |problem: &str| {
             let message = format!("{problem} of {}", id.words());
@@ -108,8 +111,8 @@ impl Run<'_> {
     }
 }
 
-/// Returns whether the key of an entry in `data` is empty for kustomize. This is an empty string, or a key `null` that
-/// was read from a file. A key `null` in a generator is not empty.
+/// Returns whether kustomize treats the key of an entry in `data` as empty. This is so for an empty string, and for the
+/// YAML value `null` as key in a file. In a generator, the key `null` is an ordinary string.
 fn is_empty(entry: &Entry) -> bool {
     entry.key_tag == Tag::Null || entry.key.is_empty()
 }

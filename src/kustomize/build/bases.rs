@@ -35,7 +35,8 @@ pub(super) struct Base {
     folders: Vec<TreePath>,
     warnings: Vec<String>,
     beside: Option<Preferred>,
-    /// The findings of the base, and the reasons why parts of it are unknown.
+    /// The findings about the base, such as warnings. There are no errors and no unknown results, because such a base
+    /// is not cached.
     pub(super) reports: Folder,
 }
 
@@ -95,7 +96,8 @@ impl Bases {
 #[derive(Debug)]
 pub(super) struct Pending {
     key: Key,
-    /// Number of folders that the build had visited before the base.
+    /// The length of the build's list of visited folders when the build of the base began. All later folders in the
+    /// list belong to the base.
     folders: usize,
     warnings: usize,
     spent: u64,

@@ -10,13 +10,14 @@ use crate::kustomize::node::{Kind, Node};
 /// Maximum size in bytes of all objects of a build, including everything that transformers add to them. This is enough
 /// for a million short values.
 const MAX_BYTES: u64 = 256 << 20;
-/// Approximate size of a value in addition to its text, in bytes.
+/// Approximate memory overhead of a value in bytes. The size of a value is this overhead and the length of its text.
 const VALUE: u64 = 160;
 /// Number of bytes that are counted against `MAX_BYTES` for each object that a transformer visits. They represent the
 /// work of the visit.
 const STEP: u64 = 16;
 
-/// A counter of the memory and work of one build, in bytes. Counting fails if the total exceeds [`MAX_BYTES`].
+/// A counter of the memory that one build uses, in bytes. It also limits the work: each visit of an object by a
+/// transformer counts as a few bytes. Counting fails if the total exceeds [`MAX_BYTES`].
 #[derive(Debug, Default)]
 pub(super) struct Budget {
     spent: Cell<u64>,

@@ -41,8 +41,8 @@ impl PatchSite {
         Self { site: target.site(field.clone()), path: target.site(field.key("path")) }
     }
 
-    /// Creates the positions of a patch that a transformer object configures, such as a `PatchTransformer`. Both
-    /// positions are the position of the object.
+    /// Creates the position of a patch that a transformer object configures, such as a `PatchTransformer`. The fields
+    /// `site` and `path` are both set to the position of this object.
     pub(super) fn of_object(site: Site) -> Self {
         Self { path: site.clone(), site }
     }
@@ -91,8 +91,8 @@ impl Run<'_> {
         Ok(list.transformers)
     }
 
-    /// Returns the transformer in `what`. If `what` is an error and the build continues after errors, records the error
-    /// and returns a placeholder for the transformer.
+    /// Returns the transformer in `what` if it could be configured. If `what` is an error, records the error and
+    /// returns a placeholder for the transformer. If the build must stop at its first error, returns the error instead.
     fn configured(&self, what: Step<What>) -> Step<What> {
         Ok(self.recover(&mut Lost::Nothing, Lost::Nothing, what)?.unwrap_or(What::LeftOut))
     }

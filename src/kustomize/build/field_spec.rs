@@ -12,7 +12,8 @@ use super::resource::Resource;
 use super::stop::Failed;
 use crate::kustomize::node::{Entry, Kind, Node, Tag};
 
-/// A text of a field spec. It is static in the built-in table, and owned if it was read from a file.
+/// A string in a field spec, such as a kind or a path. It is borrowed in kustomize's built-in field specs, and owned if
+/// it was read from a file.
 pub(super) type Text = Cow<'static, str>;
 
 /// A field that a transformer changes, and the group, version and kind of the objects that contain it. Corresponds to
@@ -34,9 +35,9 @@ pub(super) struct FieldSpec {
 /// The value to create for a missing or null field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Create {
-    /// Creates nothing.
+    /// No value: a missing field is not created.
     No,
-    /// An empty mapping.
+    /// An empty mapping as the value of the created field.
     Map,
     /// An empty scalar with this YAML tag.
     Scalar(Tag),

@@ -184,8 +184,10 @@ fn values(
 ///
 /// # Errors
 ///
-/// If kustomize fails to merge the annotations. Also if the result is unknown, because it depends on when kustomize
-/// wrote the annotations about origins and transformers.
+/// If kustomize fails to merge the annotations.
+///
+/// If the result is unknown. kustomize can add annotations about the origin of an object and about the transformers
+/// that changed it. If it did, the result depends on when it added them.
 fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes: bool) -> Step<()> {
     let words = resource.id(scope).words();
     let site = run.site_of(resource.origin);

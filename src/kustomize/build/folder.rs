@@ -47,8 +47,9 @@ impl Run<'_> {
         }
     }
 
-    /// Records that the current build step read its last file from an entry of the wrong list. For example, an entry of
-    /// `components` must be a folder, not a file. Does nothing if steps are not recorded.
+    /// Records that the last file of the current build step is in the wrong list of the kustomization file. For
+    /// example, a file is an entry of `components`, which may list only folders. Does nothing if steps are not
+    /// recorded.
     fn misplace(&self) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.misplaced = true;
@@ -126,9 +127,11 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Repeats the look-up of the scope of all objects, and merges all field specs again. kustomize does the same after
-    /// a component, because it then adds everything to a new accumulator. In this merge, an earlier field spec can hide
-    /// a later one.
+    /// Checks again whether the kinds of all objects are namespaced, and merges all field specs again. Field specs are
+    /// settings that name the fields that a transformer changes.
+    ///
+    /// kustomize does the same after a component, because it then copies everything to new lists. When it merges field
+    /// specs again, it drops a field spec if an earlier one has the same path and selects the same or fewer objects.
     fn regather(&self, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         let looked_up = self.looked_up(acc.map.resources());
         self.recover(&mut acc.map.lost, Lost::Nothing, looked_up)?;

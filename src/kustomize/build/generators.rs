@@ -31,7 +31,8 @@ impl<'t> Spot<'t> {
         Self { target, site: target.site(field.clone()), field: Some(field) }
     }
 
-    /// Creates the position of a generator that an object configures.
+    /// Creates the position of a generator that is an object in a file of the list `generators`, such as a
+    /// `ConfigMapGenerator`. `site` is the position of this object.
     pub(super) fn of_object(target: &'t Target<'t>, site: Site) -> Self {
         Self { target, field: None, site }
     }
@@ -137,8 +138,9 @@ impl Run<'_> {
         }
     }
 
-    /// Adds the literals, files and environment files of a generator to `pairs`. Stores the last error in `last`, for
-    /// the caller, and records all earlier errors.
+    /// Adds the literals, files and environment files of a generator to `pairs`. If any of them is invalid, stores the
+    /// last error in `last`, which the caller returns as the error of the generator. Records the earlier errors, so
+    /// that they are reported too.
     fn pairs(&self, spot: &Spot<'_>, generator: &Generator, pairs: &mut Pairs, last: &mut Option<Stop>) -> Step<()> {
         let mut gather = |gathered: Step<()>| -> Step<()> {
             let Err(stop) = gathered else { return Ok(()) };

@@ -14,8 +14,8 @@ use crate::kustomize::node::{Node, Unprintable};
 /// Number of letters of the hash in the name of a generated object.
 const LENGTH: usize = 10;
 
-/// Returns the hash suffix of a ConfigMap or Secret; `None` for other kinds, because their hashes depend on kustomize's
-/// internal nodes.
+/// Returns the hash that kustomize appends to the name of a ConfigMap or Secret. `None` for other kinds, because
+/// kustomize hashes their internal representation, which cannot be reproduced here.
 ///
 /// # Errors
 ///

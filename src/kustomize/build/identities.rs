@@ -43,9 +43,9 @@ impl Identities {
         push(&mut self.kinds, kind);
     }
 
-    /// Returns whether kustomize can combine the names, namespaces and kinds to previous identities. The three lists
-    /// must have the same length, and kustomize counts an empty list of namespaces or kinds as one empty text. Without
-    /// names, there are no previous identities, and the other lists are not compared.
+    /// Returns whether the lists of previous names, namespaces and kinds have the same length. kustomize needs this to
+    /// combine their elements by position. An empty list of namespaces or kinds has length 1, because kustomize splits
+    /// an empty annotation into one empty string. Returns true if there are no names.
     pub(super) fn agree(&self) -> bool {
         let agrees = |list: &[Arc<str>]| list.len().max(1) == self.names.len();
         self.names.is_empty() || (agrees(&self.namespaces) && agrees(&self.kinds))

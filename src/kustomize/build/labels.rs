@@ -47,8 +47,8 @@ pub(super) fn set(
 struct Setter<'p> {
     key: &'p str,
     value: Node,
-    /// Number of the group of shared scalars to which all added values belong. A later change of one value changes all
-    /// values of the group; see [`super::shared`].
+    /// The ID of a group of fields: all fields to which this label or annotation is added. kustomize puts the same YAML
+    /// node into all of them, so a later change of one field changes the others too; see [`super::shared`].
     group: u32,
     added: usize,
 }

@@ -78,8 +78,8 @@ impl Run<'_> {
         }
     }
 
-    /// Records kustomize's warnings about deprecated fields of a kustomization file. If the build reports all errors,
-    /// also records findings about probable mistakes that kustomize accepts.
+    /// Records kustomize's warnings about deprecated fields of a kustomization file. A build that continues after
+    /// errors also records findings about probable mistakes that kustomize accepts, such as a duplicate key.
     fn warn(&mut self, file: &KustomizationFile) {
         for (field, instead) in file.deprecated() {
             let experimental = if field == "vars" { "[EXPERIMENTAL] " } else { "" };

@@ -18,8 +18,8 @@ pub(super) struct Log {
     folders: Vec<Folder>,
 }
 
-/// The findings, the reasons for unknown results, and the recorded step of one folder. Also includes the findings,
-/// reasons and steps of the folders to which this folder refers.
+/// The log of building one folder. It contains the findings, the reasons why the result is unknown, and the step that
+/// describes the build. It also contains the logs of the folders to which this folder refers, such as its bases.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Folder {
     /// The findings, in the order in which kustomize finds the problems.
@@ -28,7 +28,8 @@ pub(super) struct Folder {
     pub(super) reasons: Vec<String>,
     /// The step that builds the folder; `None` if steps are not recorded.
     pub(super) step: Option<explain::Step>,
-    /// Hashes of the findings and reasons, for detecting duplicates.
+    /// Hashes of all recorded findings, and of all recorded reasons why the result is unknown. They are used to detect
+    /// duplicates.
     seen: HashSet<u64>,
     refused: usize,
 }
@@ -51,7 +52,7 @@ impl Folder {
         }
     }
 
-    /// Returns whether the folder has no errors and no unknown parts.
+    /// Returns whether kustomize builds the folder without errors, and the whole result of the build is known.
     pub(super) fn is_accepted(&self) -> bool {
         self.refused == 0 && self.reasons.is_empty()
     }
@@ -66,7 +67,8 @@ impl Log {
         self.folders.push(Folder { step, ..Folder::default() });
     }
 
-    /// Finishes and returns the current folder. Adds its findings, reasons and step to the folder that refers to it.
+    /// Ends the log of the folder that is being built, and returns this log. If another folder refers to this folder,
+    /// also copies the log into the log of that other folder.
     pub(super) fn end(&mut self) -> Folder {
         let folder = self.folders.pop().unwrap_or_default();
         if !self.folders.is_empty() {
@@ -75,7 +77,8 @@ impl Log {
         folder
     }
 
-    /// Adds the findings, reasons and step of a folder to the current folder. The current folder refers to this folder.
+    /// Copies the findings and other records in `folder` into the log of the folder that is being built. `folder` is
+    /// the log of a base or component of that folder.
     pub(super) fn add(&mut self, folder: &Folder) {
         let own = self.own();
         folder.findings.iter().for_each(|finding| own.report(finding.clone()));
@@ -91,7 +94,8 @@ impl Log {
         self.own().report(finding);
     }
 
-    /// Adds a reason why the result is unknown to the current folder, unless it is a duplicate or there are too many.
+    /// Records a reason why the result of the folder that is being built is unknown. Ignores the reason if it is a
+    /// duplicate, or if there are too many reasons.
     pub(super) fn reason(&mut self, reason: String) {
         self.own().reason(reason);
     }

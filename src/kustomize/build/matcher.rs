@@ -16,7 +16,8 @@ pub(super) enum Create {
 }
 
 impl Create {
-    /// Returns the type of node to create for a missing node that will get the value `value`.
+    /// Returns the node type of `value`: scalar, mapping or sequence. A missing field that is created for this value
+    /// gets the same type.
     pub(super) fn like(value: &Node) -> Self {
         match value.kind {
             Kind::Scalar(_) => Self::Scalar,
@@ -47,12 +48,15 @@ impl Create {
 /// The path to a node, as the indexes of mapping entries and sequence elements.
 pub(super) type Way = Vec<usize>;
 
-/// Returns the paths of all nodes below `node` that match `steps`. A path consists of indexes. A match inside a string
-/// that contains YAML is returned as `None`, because such a node has no path in the object.
+/// Returns the paths of all nodes below `node` that match the field path `steps`. If `create` is set, also creates
+/// missing nodes; the last node of a path gets the type `create`.
+///
+/// Each returned path is a list of indexes. It is `None` for a node that is not part of the object, such as a match
+/// inside a string that contains YAML.
 ///
 /// # Errors
 ///
-/// If a step is invalid, or does not fit the node that it reaches, such as a field name at a list.
+/// If a step is invalid, or cannot be applied to a node. For example, a step names a field, but the node is a list.
 pub(super) fn find(node: &mut Node, steps: &[String], create: Option<Create>) -> Result<Vec<Option<Way>>, String> {
     let mut found = Vec::new();
     walk(node, steps, create, &mut Vec::new(), &mut found)?;
@@ -137,8 +141,9 @@ fn field(
     Ok(())
 }
 
-/// Matches a path below a null value. If missing nodes are created, kustomize replaces the null by an empty collection,
-/// and creates the missing nodes in it. These nodes are not attached to the object, so the matches have no path.
+/// Finds the matches of a path below a null value. If `create` is set, kustomize creates the missing nodes below
+/// `node`, an empty mapping or list, but does not add `node` to the object. So each match is added to `found` as
+/// `None`, which means that it has no path in the object. If `create` is not set, there are no matches.
 fn detached(
     mut node: Node,
     create: Option<Create>,

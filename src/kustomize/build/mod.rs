@@ -259,15 +259,17 @@ pub(super) struct Reported {
     /// The recorded steps of the build, such as the bases and transformers in their order. `None` if the kustomization
     /// cannot be read, or if the build shares caches with other builds.
     pub(super) evaluation: Option<explain::Step>,
-    /// The identities of all objects that Flux renders; `None` for other profiles, or if an identity is unknown.
+    /// The identities of all objects that Flux renders. `None` if the folder is not built for Flux, or if an identity
+    /// is unknown.
     pub(super) rendered: Option<Vec<ObjectId>>,
     /// The rendered objects that Flux does not apply, for example because they are annotated
     /// `kustomize.toolkit.fluxcd.io/reconcile: disabled`.
     pub(super) excluded: Vec<Excluded>,
 }
 
-/// Builds the folder `root`. Returns all errors and unknown parts, because the build does not stop at the first error.
-/// Records the steps of the build only if `shared` is `None`.
+/// Builds the folder `root`, and continues after errors. The result contains all errors, and all reasons why parts of
+/// the output are unknown. Records the steps of the build only if `shared`, the caches that several builds use, is
+/// `None`. With shared caches, the steps of a base would be recorded again for each build.
 pub(super) fn report(
     tree: &Tree,
     root: &TreePath,

@@ -55,12 +55,14 @@ pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference])
     Ok(())
 }
 
-/// Checks the `apiVersion` of an object that may refer to others. kustomize compares it with the one that it composes of
-/// group and version. Source: `confirmNodeMatchesReferrer` in kustomize's `api/filters/nameref/nameref.go`.
+/// Checks that kustomize accepts the `apiVersion` of an object when it searches the object for references. kustomize
+/// splits `apiVersion` into group and version, joins them again, and fails if the result is different. Source:
+/// `confirmNodeMatchesReferrer` in kustomize's `api/filters/nameref/nameref.go`.
 ///
 /// # Errors
 ///
-/// If the two differ, because `apiVersion` is a null that is written as a word, or starts with a slash.
+/// If the result is different. This happens if `apiVersion` starts with a slash, or is a null with a text, such as
+/// `null` without quotes.
 fn check_api_version(resource: &Resource) -> Result<(), String> {
     let Some(written) = resource.node.get("apiVersion").filter(|version| version.is_scalar()) else { return Ok(()) };
     let (text, gvk) = (written.text().unwrap_or_default(), resource.gvk());
@@ -197,7 +199,8 @@ impl Target {
     }
 }
 
-/// An object whose references are updated in the field of a [`Rule`].
+/// An object that may contain references to renamed objects. The [`Rule`] names the field of this object that contains
+/// the references.
 struct Referrer<'t> {
     names: &'t Names<'t>,
     own: &'t Target,
@@ -217,7 +220,9 @@ impl Referrer<'_> {
         })
     }
 
-    /// Returns whether the path `steps` leads from `node` to the previous name of an object, or to an invalid value.
+    /// Returns whether kustomize may update the field at the path `steps` below `node`, or fails at this field. An
+    /// update is possible if the field contains a previous name of any object. kustomize fails if a value on the path
+    /// has the wrong type.
     fn is_concerned(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return self.is_name(node) };
         match &node.kind {

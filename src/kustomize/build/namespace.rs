@@ -14,12 +14,12 @@ pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 /// kustomize's field `setRoleBindingSubjects`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Subjects {
-    /// The namespaces of subjects with the name `default` are set.
+    /// Sets the namespace of each RoleBinding or ClusterRoleBinding subject that has the name `default`.
     #[default]
     Default,
-    /// The namespaces of all service accounts are set.
+    /// Sets the namespace of each RoleBinding or ClusterRoleBinding subject that has the kind `ServiceAccount`.
     ServiceAccounts,
-    /// No namespace of a subject is set.
+    /// Leaves the namespaces of all RoleBinding and ClusterRoleBinding subjects unchanged.
     None,
 }
 

@@ -17,12 +17,13 @@ const NO_MAPPING: &str = "metadata.annotations is no mapping";
 /// Number of times that kustomize writes annotations to store an identity. It stores the name, the namespace and the
 /// kind separately.
 const IDENTITY_WRITES: usize = 3;
-/// Number of times that kustomize writes annotations at the end of a build. It writes them once without origins, and
-/// once without transformations.
+/// Number of times that kustomize writes the annotations of an object at the end of a build. One write removes the
+/// annotation with the origin of the object. The other write removes the annotation with the transformers that changed
+/// the object.
 const FINAL_WRITES: usize = 2;
 
-/// The kinds of state that kustomize has stored in the annotations of an object. Portcullis keeps this state outside of
-/// the YAML node.
+/// Tells which data kustomize has stored in the annotations of an object during a build. Portcullis keeps this data
+/// outside of the YAML node, but must treat the annotations as if they contained it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stored {
     /// Whether kustomize has stored previous identities, prefixes, suffixes or generator options in annotations.
@@ -47,8 +48,9 @@ fn fields(metadata: &Node) -> impl Iterator<Item = (usize, &Node)> {
     entries.filter(|(_, entry)| &*entry.key == FIELD).map(|(at, entry)| (at, &entry.value))
 }
 
-/// Returns whether kustomize changes existing fields `annotations` when it stores the identity of an object in
-/// annotations.
+/// Returns whether kustomize changes existing annotations of an object, or fails, when it stores the object's previous
+/// name as an annotation. This can happen if `metadata` has several fields named `annotations`, or if the first one is
+/// empty or not a mapping.
 pub(super) fn hinder_storing(metadata: &Node) -> bool {
     count(metadata) > 1 || metadata.get(FIELD).is_some_and(|first| !first.is_map() || is_empty(first))
 }
@@ -57,12 +59,13 @@ fn is_empty(annotations: &Node) -> bool {
     annotations.is_scalar() || annotations.is_null_or_empty()
 }
 
-/// Removes empty fields `annotations` from the metadata of an object, which may have several fields of this name.
-/// kustomize does the same when it stores the identity of the object in the first of these fields.
+/// Changes `metadata` in the same way as kustomize does when it stores the previous name of an object in annotations:
+/// removes empty fields named `annotations`. There can be several such fields by mistake of the user. Does not add the
+/// name itself, because Portcullis keeps it outside of the YAML node.
 ///
 /// # Errors
 ///
-/// If the first field is not a mapping, because kustomize then panics.
+/// If the first field named `annotations` is not a mapping, because kustomize then panics.
 pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), &'static str> {
     for at in 0..IDENTITY_WRITES {
         // the first field is not empty if it has an origin or transformers, or a part of the identity after the first
@@ -80,22 +83,23 @@ pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), 
     Ok(())
 }
 
-/// Returns whether it is unknown what kustomize does when it writes an origin or transformers to the annotations of an
-/// object. It is unknown if the object has several fields `annotations`, and one of them contains
+/// Returns whether it is unknown how kustomize adds an annotation of `buildMetadata`, such as the origin, to an object.
+/// This is the case if `metadata` has several fields named `annotations`, and one of them contains
 /// `config.kubernetes.io/local-config`.
 pub(super) fn hinder_notes(metadata: &Node) -> bool {
     count(metadata) > 1 && fields(metadata).any(|(_, annotations)| annotations.get(LOCAL).is_some())
 }
 
-/// Returns whether kustomize fails when it writes an origin or transformers to the annotations of an object. kustomize
-/// removes the first field `annotations`, and fails if the second one is not a mapping.
+/// Returns whether kustomize fails when it adds an annotation of `buildMetadata`, such as the origin, to an object with
+/// several fields named `annotations`. kustomize removes the first of these fields and writes to the second one. It
+/// fails if the second one is not a mapping.
 fn refuse_notes(metadata: &Node) -> bool {
     fields(metadata).nth(1).is_some_and(|(_, second)| !second.is_map() && !second.is_null())
 }
 
-/// Merges the fields `annotations` of an object that has several of them. kustomize does the same at the end of a
-/// build, when it removes its stored state. Drops an annotation if `kept` returns false for its key. More than one
-/// field may remain.
+/// Merges several fields named `annotations` in the metadata of an object. kustomize does the same at the end of a
+/// build, when it removes its internal annotations. Keeps an annotation only if `kept` returns true for its key.
+/// kustomize merges only two or three times, so more than one field may remain.
 ///
 /// # Errors
 ///

@@ -25,7 +25,9 @@ pub(super) struct OriginNote {
     /// The file that configures the generator or transformer. Empty if this is not the origin of a generator or
     /// transformer.
     pub configured_in: String,
-    /// The generator or transformer. Empty if this is not the origin of a generator or transformer.
+    /// The value of the field `configuredBy` in the origin annotation. It describes the object that configures a
+    /// generator or transformer, or names a built-in one. Empty if the annotation describes an object that was read
+    /// from a file.
     pub configured_by: ConfiguredBy,
 }
 
@@ -40,7 +42,8 @@ pub(super) struct ConfiguredBy {
 }
 
 impl OriginNote {
-    /// Returns the origin of the file, folder or repository that an entry of the kustomization in this folder names.
+    /// Returns the origin of the file, folder or repository to which `entry` refers. `entry` is a path or URL in a list
+    /// of a kustomization file. The kustomization file is in the folder whose origin is `self`.
     #[must_use]
     pub(super) fn append(&self, entry: &str) -> Self {
         match Repository::of(entry) {

@@ -27,7 +27,8 @@ pub(super) enum Tree {
     /// The `value` of a JSON patch operation that is `null` in the patch. The library json-patch does not treat it like
     /// [`Tree::Null`].
     WrittenNull,
-    /// The JSON text of a scalar. It is `null` only if an operation has copied [`Tree::WrittenNull`].
+    /// The JSON text of a string, number or boolean. The text can also be `null`: the JSON patch operation `copy`
+    /// converts a [`Tree::WrittenNull`] to such a scalar.
     Scalar(Box<str>),
     Object(BTreeMap<String, Tree>),
     Array(Vec<Tree>),

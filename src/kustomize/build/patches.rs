@@ -222,8 +222,8 @@ fn is_directive(patch: &Node) -> bool {
     matches!(patch.get("$patch").and_then(Node::text), Some("replace" | "delete"))
 }
 
-/// Sets `apiVersion` to a null with an empty text, as kustomize does when it merges a patch into an object without
-/// `apiVersion`.
+/// Adds the field `apiVersion` without a value, which YAML parses as null, to the object at index `at`. kustomize does
+/// the same when it merges a patch into an object without `apiVersion`.
 fn add_null_version(map: &mut ResMap, at: usize) {
     let mut null = Node::null();
     null.set_text("");
@@ -365,14 +365,14 @@ impl Operations<'_, '_> {
         Ok(())
     }
 
-    /// Checks that the result of the JSON patch does not depend on state, such as former names, that kustomize has
-    /// stored in the annotations of the object. `was_stored_in_null` is true if kustomize stored state although the
-    /// field `annotations` is null.
+    /// Checks that the result of the JSON patch on `resource` can be determined. kustomize stores data, such as
+    /// previous names, in annotations of objects during a build, and a JSON patch may read them. `was_stored_in_null`
+    /// is true if such data was stored in a field `annotations` whose value is null.
     ///
     /// # Errors
     ///
-    /// [`Failed::Unknown`] with the reason if the result depends on such state, or if the patch adds a merge key, which
-    /// kustomize merges after the patch.
+    /// [`Failed::Unknown`] with the reason if the result may depend on these annotations. Also if the patch adds the
+    /// YAML merge key `<<`, because kustomize merges its value into the object after the patch.
     fn check_is_known(&self, resource: &Resource, was_stored_in_null: bool) -> Result<(), Failed> {
         let several = |metadata: &Node| odd_annotations::count(metadata) > 1;
         let reason = if self.patch.adds_merge_key() {
@@ -417,7 +417,8 @@ fn tag_merge_keys(node: &mut Node) {
     node.items_mut().into_iter().flatten().for_each(tag_merge_keys);
 }
 
-/// Returns whether a node contains a scalar `<<` that is not a key.
+/// Returns whether a value in `node` is the text `<<`. kustomize treats such a value as the YAML merge key when it
+/// parses the patched object again. Ignores the keys of mappings.
 fn contains_merge_key(node: &Node) -> bool {
     node.text() == Some("<<")
         || node.entries().iter().any(|entry| contains_merge_key(&entry.value))

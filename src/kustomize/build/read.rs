@@ -67,7 +67,8 @@ impl BadObjects {
         }
     }
 
-    /// Returns whether kustomize's result for the text is unknown.
+    /// Returns whether it is unknown how kustomize parses the text for which this error is returned. Examples are
+    /// UTF-16, and YAML syntax that parsers interpret differently.
     pub(in crate::kustomize) fn is_open(&self) -> bool {
         match self {
             Self::Yaml(error) => error.problem.is_open(),

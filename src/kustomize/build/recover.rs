@@ -15,16 +15,18 @@ use crate::kustomize::rules::kz040;
 pub(super) enum Lost {
     #[default]
     Nothing,
-    /// Some objects are missing.
+    /// Some objects are missing from the build, because the step that reads or creates them failed.
     Objects,
-    /// Some changes of the objects are missing.
+    /// Some objects are incomplete, because a step that changes them failed. Whole objects may be missing too.
     Changes,
 }
 
 impl Run<'_> {
-    /// Continues the build after a part that may have failed. Returns the value in `result`. If `result` is an error,
-    /// records the error and returns `None`. `lost` is the data that is missing so far, and `more` is the data that is
-    /// missing without the failed part. After an error, raises `lost` to at least `more`.
+    /// Continues the build after a step that may have failed. Returns the value in `result`. If `result` is an error,
+    /// records the error and returns `None`.
+    ///
+    /// `lost` is the kind of data that is missing from the build so far. An error sets it to `more`, unless it already
+    /// has a higher value.
     ///
     /// # Errors
     ///
@@ -57,8 +59,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Records an error or an unknown result. Ignores an error that may only be a consequence of `lost`, the data that
-    /// is missing so far.
+    /// Records an error of kustomize, or the reason why the result of a step is unknown. `lost` is the kind of data
+    /// that is missing from the build because of earlier errors. Ignores an error of kustomize that the missing data
+    /// may have caused.
     pub(super) fn record(&self, stop: Stop, lost: Lost) {
         let mut log = self.log.borrow_mut();
         match stop {

@@ -43,8 +43,9 @@ impl Copied {
         }
     }
 
-    /// Keeps the current copied value if a replacement is about to remove the source of the value. `replaced` is the
-    /// path of the node to be replaced, in the object at index `at`.
+    /// Stops reading the copied value again from its source object, if a replacement is about to overwrite the node
+    /// that contains the source field. The value then keeps its current content. `replaced` is the path of the
+    /// overwritten node, and `at` is the index of its object.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
         self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));
@@ -200,8 +201,9 @@ fn source_words(source: &Source) -> String {
     written.join(" ")
 }
 
-/// Returns the current identity of an object, and then its previous identities. The current identity is treated as
-/// namespaced.
+/// Returns the current identity of an object, and then its previous identities. As in kustomize, replacements do not
+/// check whether the kind is cluster-scoped. So an object without a namespace counts as an object in the namespace
+/// `default`.
 fn ids(resource: &Resource) -> impl Iterator<Item = Id<'_>> {
     let now = Id { is_cluster: false, ..resource.id(&Scope::default()) };
     std::iter::once(now).chain(resource.previous_ids())

@@ -12,7 +12,8 @@ use super::resource::Resource;
 #[derive(Debug, Clone, Default)]
 pub(super) struct ResMap {
     resources: Vec<Resource>,
-    /// The scope of kinds, which is namespaced or cluster-scoped. Identities depend on the scope.
+    /// The lookup that tells whether a kind is namespaced or cluster-scoped. Cluster-scoped objects are compared
+    /// without their namespaces.
     pub(super) scope: Scope,
     /// The kind of data that is missing because a part of the build failed: none, whole objects, or changes of objects.
     pub(super) lost: Lost,
@@ -35,15 +36,15 @@ impl ResMap {
         &self.resources
     }
 
-    /// Returns a mutable reference to the objects. Their identities are counted again later, because the caller may
-    /// change the objects.
+    /// Returns a mutable reference to all objects. The caller may rename the objects, so this method deletes the index
+    /// that is used to find duplicates.
     pub(super) fn resources_mut(&mut self) -> &mut Vec<Resource> {
         self.index = None;
         &mut self.resources
     }
 
-    /// Changes the object at index `at`, and updates the count of its identity. Returns the result of `change`; `None`
-    /// if there is no object at this index.
+    /// Calls `change` on the object at index `at`, and returns the result. Returns `None` if there is no object at this
+    /// index. If the name, namespace or kind changes, updates the index that is used to find duplicates.
     pub(super) fn change<T>(&mut self, at: usize, change: impl FnOnce(&mut Resource) -> T) -> Option<T> {
         let resource = self.resources.get_mut(at)?;
         let before = hash(&resource.id(&self.scope));
@@ -89,7 +90,8 @@ impl ResMap {
         self.resources.iter().find(|resource| resource.id(&self.scope) == *id)
     }
 
-    /// Removes all empty objects. Does nothing if none of the objects with the indexes `places` is empty.
+    /// Removes all empty objects after a patch was merged into the objects with the indexes `places`. A patch that
+    /// deletes an object makes it empty. Does nothing if none of these objects is empty.
     pub(super) fn drop_empty_at(&mut self, places: &[usize]) {
         let mut changed = places.iter().filter_map(|at| self.resources.get(*at));
         if changed.any(|resource| resource.node.is_null_or_empty()) {

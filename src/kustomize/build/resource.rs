@@ -14,7 +14,9 @@ use crate::yaml::core;
 /// The prefix of annotations in which kustomize stores its state.
 const INTERNAL: &str = "internal.config.kubernetes.io/";
 
-/// The annotation that stands for all state of [`INTERNAL`] annotations while a patch is merged.
+/// A placeholder annotation that an object has while a patch is merged into it. It represents all annotations with the
+/// prefix [`INTERNAL`], whose values are kept outside of the YAML node. If the patch removes the placeholder, the
+/// values are deleted too.
 const STATE: &str = "internal.config.kubernetes.io/state";
 
 /// The [`Resource::uid`] of the next object that is created.
@@ -52,7 +54,8 @@ pub struct Resource {
     pub node: Node,
     /// The position of the object in its file, or of the entry that generates it.
     pub(super) origin: Origin,
-    /// Whether changes of the object are missing, because a build step failed on the object.
+    /// `Lost::Changes` if the object may be incomplete, because a build step on it failed. `Lost::Nothing` if no step
+    /// failed.
     pub(super) lost: Lost,
     /// A number that identifies the object in this process.
     pub(super) uid: u64,
@@ -72,16 +75,18 @@ pub struct Resource {
     pub(super) source: Option<OriginNote>,
     /// The transformers that changed the object, if the build records them.
     pub(super) transformations: Vec<OriginNote>,
-    /// Number of groups of shared scalars that were created in the object so far. The fields of a group share one
-    /// value; see [`super::shared`].
+    /// The ID of the newest group of fields that share one value; 0 if there is no group. For example, kustomize puts
+    /// one YAML node into all fields to which it adds the same label; see [`super::shared`].
     pub(super) groups: u32,
-    /// The values that several fields of the object share. Each entry contains the number of a group and its current
-    /// value; see [`super::shared`].
+    /// The groups of fields that share one value, as pairs of the group's ID and its current value. kustomize puts one
+    /// YAML node into all fields of a group, so they always change together; see [`super::shared`].
     pub(super) shared: Vec<(u32, Node)>,
-    /// The reason why kustomize panicked when it stored a previous identity; `None` if it did not panic.
+    /// The reason why kustomize panics when it stores the previous name of the object in its annotations. For example,
+    /// the annotations are a list. `None` if kustomize does not panic.
     pub(super) unstorable_identity: Option<&'static str>,
     /// The content of the object after the last JSON patch. `None` if there was no JSON patch. kustomize prints the
-    /// patched object and parses it again, so its nodes have the lines of the printed text.
+    /// patched object and parses it again, which changes the line numbers of its nodes. This copy is used to find out
+    /// whether two versions of the object have the same line numbers.
     pub(super) rebuilt: Option<Arc<Node>>,
 }
 
@@ -223,8 +228,8 @@ impl Resource {
         }
     }
 
-    /// Rewrites the annotations of the object as kustomize does after a JSON patch. The values lose their positions. If
-    /// any key needs quotes, all keys lose their quotes.
+    /// Rewrites the annotations of the object as kustomize does after a JSON patch. Their values then count as created
+    /// by kustomize, without a line in a file. If a key must be quoted in YAML, the quotes of all keys are removed.
     pub(super) fn rewrite_annotations(&mut self) {
         let Some(annotations) = self.node.at_path(&["metadata", "annotations"]) else { return };
         let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
@@ -260,9 +265,9 @@ impl Resource {
         Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
     }
 
-    /// Returns whether kustomize stores previous identities of the object although its field `annotations` is null.
-    /// This can happen if the object had several fields `annotations`, and only the null field is left. A merge then
-    /// removes this field together with the identities.
+    /// Returns whether kustomize has stored previous names of the object in a field `annotations` whose value is null.
+    /// This can happen if the object had several fields named `annotations`, and only the null one remains. A merge
+    /// then removes this field together with the stored names.
     pub(super) fn is_stored_in_null(&self) -> bool {
         let are_null = self.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
         are_null && self.identities.are_stored() && !self.has_notes()
@@ -273,8 +278,9 @@ impl Resource {
         self.source.is_some() || !self.transformations.is_empty()
     }
 
-    /// Adds annotations with empty values for the origin of the object and for the transformers that changed it. Omits
-    /// an annotation that the build does not record.
+    /// Adds the annotations of `buildMetadata` with empty values: the origin of the object, and the transformers that
+    /// changed it. Adds only the annotations for which the build has recorded data. With them, a patch finds the same
+    /// annotations as in kustomize.
     pub(super) fn write_notes(&mut self) {
         let keys = [(ORIGIN, self.source.is_some()), (TRANSFORMATIONS, !self.transformations.is_empty())];
         for (key, _) in keys.into_iter().filter(|(_, is_recorded)| *is_recorded) {
@@ -284,8 +290,9 @@ impl Resource {
         }
     }
 
-    /// Removes the annotations that [`Resource::write_notes`] added. If a patch has removed one of them, clears the
-    /// recorded origin or transformers.
+    /// Removes the annotations of `buildMetadata` that [`Resource::write_notes`] added before a patch. If the patch has
+    /// removed one of them, deletes the recorded data for this annotation too: the origin of the object, or the
+    /// transformers that changed it.
     pub(super) fn take_notes(&mut self) {
         if !self.has_notes() {
             return;
@@ -302,8 +309,9 @@ impl Resource {
         }
     }
 
-    /// Adds annotations in place of the state that kustomize stores in annotations of the object. Returns whether there is
-    /// such state besides the origin and the transformers. Remove the annotations with [`Resource::take_state`].
+    /// Adds placeholder annotations to the object before a patch is merged into it. They represent the data that
+    /// kustomize stores in annotations during a build. Returns whether there is more data than the origin and the
+    /// transformers, such as previous names. [`Resource::take_state`] removes the placeholders.
     pub(super) fn write_state(&mut self) -> bool {
         self.write_notes();
         if !self.has_internal_annotations() {
@@ -313,8 +321,9 @@ impl Resource {
         annotations.map(|annotations| annotations.set(STATE, Node::string(""))).is_some()
     }
 
-    /// Removes the annotations that [`Resource::write_state`] added. Clears the state whose annotation a patch has removed.
-    /// `has_state` is the result of [`Resource::write_state`].
+    /// Removes the placeholder annotations that [`Resource::write_state`] added before a patch was merged. If the patch
+    /// has removed a placeholder, deletes the data that it represents, such as previous names. `has_state` is the
+    /// return value of [`Resource::write_state`].
     pub(super) fn take_state(&mut self, has_state: bool) {
         let had_notes = self.has_notes();
         self.take_notes();

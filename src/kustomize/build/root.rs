@@ -150,9 +150,8 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records each finding as an error of the build, and continues the build. If there are findings, raises `lost` to
-    /// at least `more`. `lost` is the data that is missing from the result so far, and `more` is the data that is
-    /// missing because of the findings.
+    /// Records each finding as an error of the build, and continues the build. `lost` is the kind of data that is
+    /// missing from the build so far. If there are findings, sets it to `more`, unless it already has a higher value.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;

@@ -100,9 +100,9 @@ pub(super) struct Run<'a> {
     pub(super) has_schema: bool,
     /// The error of the custom schema, if it is invalid.
     pub(super) invalid_schema: Option<Stop>,
-    /// Which definitions take precedence if a later kustomization sets a custom schema: those of the custom schema, or
-    /// the built-in ones. `None` if kustomize would use only the custom schema, because it has not needed a schema so
-    /// far.
+    /// The schema, custom or built-in, whose definitions take precedence if a later kustomization sets a custom schema.
+    /// kustomize then uses both schemas. `None` if kustomize has not needed a schema so far, because it then uses only
+    /// the custom one.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,
@@ -127,9 +127,9 @@ pub(super) struct Run<'a> {
 /// A record of which fields of a kustomization file come from the Flux Kustomization or Argo CD Application that builds
 /// the folder. The other fields come from the user.
 pub(super) enum Own {
-    /// The record for the folder of a Flux Kustomization.
+    /// A record of the fields that come from the Flux Kustomization that builds the folder.
     Flux(flux::Own),
-    /// The record for the folder of a source in an Argo CD Application.
+    /// A record of the fields that come from the Argo CD Application that builds the folder.
     Argo(argo::Own),
 }
 
@@ -182,7 +182,8 @@ impl Target<'_> {
         Entry { list, index, text, site: self.entry(list, index) }
     }
 
-    /// Converts the position of an entry to an origin. Nodes that the entry creates get this origin.
+    /// Converts a position in the kustomization file to the number of the file and the line. `site` is the position of
+    /// a list entry. The YAML nodes that this entry creates get the returned origin.
     pub(super) fn origin(&self, site: &Site) -> Origin {
         Origin { source: self.source, line: site.place.line }
     }
@@ -213,14 +214,17 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Returns the scope of kinds according to the current schema.
+    /// Returns the lookup that tells whether a kind is namespaced or cluster-scoped. If the build has a custom schema,
+    /// the lookup includes the kinds of this schema.
     pub(super) fn scope(&self) -> Scope {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
-    /// Records that kustomize must find out whether the kinds of these objects are namespaced. Does nothing if all
-    /// kinds are in kustomize's precomputed table. Otherwise kustomize needs a schema. If a custom schema is set,
-    /// kustomize loads it now. If not, it will load its built-in schema in addition to the next custom schema.
+    /// Records that kustomize looks up whether the kinds of these objects are namespaced. Does nothing if all kinds are
+    /// in kustomize's precomputed table.
+    ///
+    /// For other kinds, kustomize needs a schema. It loads the custom schema, if one is set. If not, it marks its
+    /// built-in schema as needed. When a later kustomization sets a custom schema, kustomize then uses both schemas.
     ///
     /// # Errors
     ///
@@ -235,7 +239,8 @@ impl<'a> Run<'a> {
         self.usable_schema().map(drop)
     }
 
-    /// Returns the schema for merging objects, and records that kustomize loads this schema now.
+    /// Returns the schema for merging objects. Also records that kustomize has loaded a schema. Because of this,
+    /// kustomize keeps using its built-in schema even if a later kustomization sets a custom one.
     ///
     /// # Errors
     ///

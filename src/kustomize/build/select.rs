@@ -75,7 +75,8 @@ impl Compiled {
     ///
     /// # Errors
     ///
-    /// If everything else matches, and the selector of labels or annotations cannot be used.
+    /// If the label selector or the annotation selector is invalid, or cannot be applied to the object. There is no
+    /// error if the group, version, kind, name or namespace does not match, because kustomize compares these first.
     pub(super) fn selects(&self, resource: &Resource, scope: &Scope) -> Result<bool, BadSelector> {
         // compare the kind first: most objects have another one, and an identity is slower to compute
         if !self.kind.matches(resource.kind()) {
@@ -100,20 +101,20 @@ impl Compiled {
         self.group.matches(gvk.group) && self.version.matches(gvk.version) && self.kind.matches(gvk.kind)
     }
 
-    /// Returns whether an object satisfies the label selector and the annotation selector. Like kustomize for
-    /// replacements, evaluates both.
+    /// Returns whether an object satisfies the label selector and the annotation selector. Evaluates both, even if the
+    /// first one does not match, because kustomize does so for replacements. So an invalid selector is always an error.
     ///
     /// # Errors
     ///
-    /// If one of them cannot be used.
+    /// If one of the selectors is invalid, or cannot be applied to the object.
     pub(super) fn selects_labels(&self, resource: &Resource) -> Result<bool, BadSelector> {
         let (by_annotations, by_labels) = (self.annotations.selects(resource)?, self.labels.selects(resource)?);
         Ok(by_annotations && by_labels)
     }
 }
 
-/// A selector of labels or annotations. kustomize parses it for each object anew, so an invalid one is no error without
-/// an object.
+/// A selector of labels or annotations, such as `app=web`. An invalid selector is an error only when it is applied to
+/// an object, because kustomize parses it at that time.
 #[derive(Debug)]
 struct MetadataSelector {
     /// `labels` or `annotations`.

@@ -8,7 +8,8 @@ use super::resource::Resource;
 use crate::kustomize::node::{Kind, Node};
 
 impl Resource {
-    /// Creates a group for scalars that several fields of the object share, and returns the number of the group.
+    /// Creates a group of fields that share one value, and returns its ID. For example, kustomize puts one YAML node
+    /// into all fields to which it adds the same label. If one of these fields changes, the others change too.
     pub(super) fn next_group(&mut self) -> u32 {
         self.groups += 1;
         self.groups
@@ -34,8 +35,8 @@ impl Resource {
     }
 }
 
-/// Finds the groups of scalars that share one value, and whose value has changed in `node`. Adds the number and the new
-/// value of each such group to `new`.
+/// Finds the groups of fields that share one value, and whose value has changed in `node`. `groups` contains the ID and
+/// the old value of each group. Adds the ID and the new value of each changed group to `new`.
 fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     match &node.kind {
         Kind::Map(entries) => {
@@ -56,8 +57,9 @@ fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     }
 }
 
-/// Keeps scalars shared after a merge. If a scalar of `new` replaces a scalar of `old`, it joins the group of fields
-/// that share the old scalar. The reason is that kustomize overwrites nodes in place.
+/// Records after a merge which fields still share one value. kustomize can put one YAML node into a group of fields,
+/// and a merge overwrites this node in place. So a scalar of `new` joins the group of the scalar of `old` that it
+/// replaces.
 pub(super) fn keep(new: &mut Node, old: &Node) {
     if !has_group(old) {
         return;

@@ -1,4 +1,5 @@
-//! The reasons why a step of a kustomize build has no result: errors of kustomize, and unknown results.
+//! The errors of a step in a kustomize build. Either kustomize itself fails, or the output of kustomize cannot be
+//! determined here, for example because it depends on a Helm chart.
 
 use super::budget::Exceeded;
 use super::recover::Lost;
@@ -22,8 +23,8 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The largest loss of data at which this error is certain. If more data is missing, the error may only be a
-    /// consequence of an earlier error.
+    /// The greatest kind of missing data with which this error is still reported. Data is missing from the build if an
+    /// earlier step failed. If more data is missing, the earlier failure may have caused this error.
     pub(super) holds: Lost,
 }
 
@@ -34,14 +35,14 @@ pub struct Reason {
     pub site: Site,
     /// The message, without the position.
     pub message: String,
-    /// The category of the reason, such as [`Cause::Helm`].
+    /// The category of this reason for an unknown result, such as [`Cause::Helm`].
     pub cause: Cause,
 }
 
 /// A category of reasons why a result is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Cause {
-    /// The result needs a remote repository or file. It is not fetched here, or cannot be fetched.
+    /// The build needs a remote file or repository that was not fetched.
     Network,
     /// The result needs Helm charts, which are not rendered here.
     Helm,
@@ -49,24 +50,24 @@ pub enum Cause {
     Program,
     /// The build ends because a limit is exceeded.
     Limit,
-    /// Any other reason, such as a text that YAML parsers interpret differently.
+    /// The result is unknown for another reason, such as a text that YAML parsers interpret differently.
     Other,
 }
 
 impl Stop {
-    /// Creates an error of kustomize that cannot be a consequence of another error.
+    /// Creates an error of kustomize that is always reported, even after other errors in the same build.
     pub fn refused(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Changes }))
     }
 
-    /// Creates an error of kustomize about the content of objects. If changes of objects are missing, this error may
-    /// only be a consequence of an earlier error.
+    /// Creates an error of kustomize about the content of objects. The error is not reported if an earlier build step
+    /// that changes objects failed, because this failure may have caused it.
     pub(super) fn of_content(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Objects }))
     }
 
-    /// Creates an error of kustomize about a missing object. If objects or changes are missing, this error may only be
-    /// a consequence of an earlier error.
+    /// Creates an error of kustomize about an object that does not exist. The error is not reported if an earlier build
+    /// step that creates or changes objects failed, because this failure may have caused it.
     pub(super) fn of_absence(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Nothing }))
     }
@@ -76,12 +77,14 @@ impl Stop {
         Self::unknown_by(Cause::Other, site, message)
     }
 
-    /// Creates an unknown result with a cause, for a part of the build that is not executed.
+    /// Creates the error for a part of the build that is not executed here, so that kustomize's result is unknown.
+    /// `cause` is the category of the reason, such as a Helm chart.
     pub(super) fn unknown_by(cause: Cause, site: Site, message: impl Into<String>) -> Self {
         Self::Unknown(Box::new(Reason { site, message: message.into(), cause }))
     }
 
-    /// Creates an unknown result for a build that exceeds a limit.
+    /// Creates the error for a build that is stopped because it exceeds a limit of Portcullis. kustomize's result is
+    /// then unknown.
     pub(super) fn limit(site: Site, message: impl ToString) -> Self {
         Self::unknown_by(Cause::Limit, site, message.to_string())
     }
@@ -94,7 +97,7 @@ impl Stop {
         }
     }
 
-    /// Returns the message of the error or of the unknown result, without the position.
+    /// Returns the message of this error, without the position. If kustomize's result is unknown, the message says why.
     pub fn message(&self) -> &str {
         match self {
             Self::Refused(refusal) => &refusal.finding.message,
@@ -121,8 +124,9 @@ impl Failed {
         self.by(site, kz031::found)
     }
 
-    /// Converts the failure to the error of a build step at the position `site`. For an error of kustomize, `rule`
-    /// creates the finding.
+    /// Converts this failure to the error of a build step. `site` is the position of the entry or object that causes
+    /// it. If kustomize itself fails, `rule` creates the finding that reports the failure. If the result is unknown or
+    /// a limit is exceeded, `rule` is not called.
     pub(super) fn by(self, site: Site, rule: impl FnOnce(Site, &str) -> TreeFinding) -> Stop {
         match self {
             Self::Refused(message) => Stop::of_content(rule(site, &message)),

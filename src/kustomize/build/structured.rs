@@ -20,7 +20,7 @@ pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
 ///
 /// # Errors
 ///
-/// If it is unknown which text kustomize writes.
+/// If the string is YAML with comments or anchors, and Portcullis cannot keep them in the same way as kustomize.
 pub(super) fn set(node: &mut Node, value: &Node, steps: &[String], create: Option<Create>) -> Result<bool, String> {
     for count in 1..steps.len() {
         let (outer, inner) = steps.split_at(count);
@@ -73,7 +73,8 @@ fn write(
     Ok(true)
 }
 
-/// Returns whether a YAML text contains no anchor, tag, directive or end of a document.
+/// Returns whether a YAML text contains no anchor (`&`), tag (`!`), directive (`%`) or document end marker (`...`).
+/// Only searches for these characters, so it can return `false` for a text that contains them in a string.
 fn is_plain(text: &str) -> bool {
     !text.contains(['&', '!', '%']) && !text.contains("...")
 }

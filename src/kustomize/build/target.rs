@@ -34,8 +34,8 @@ pub(super) struct Accumulator {
     /// The field specs of all transformers that run on the objects.
     pub config: Arc<Config>,
     pub vars: Vars,
-    /// The folders of the components that were applied to the objects. The value is the position of the folder's first
-    /// entry in a list `components`.
+    /// The components that were applied to the objects. The key is the folder of a component. The value is the position
+    /// of the first list entry in `components` that refers to this folder.
     pub components: BTreeMap<TreePath, Site>,
 }
 
@@ -50,7 +50,7 @@ impl Accumulator {
 #[derive(Debug, Clone)]
 pub(super) struct Entry<'e> {
     pub list: &'static str,
-    /// The index of the entry in its list.
+    /// The index of this entry in the list `list` of the kustomization file, starting at 0.
     pub index: usize,
     /// The text of the entry, such as `../base`.
     pub text: &'e str,
@@ -59,8 +59,8 @@ pub(super) struct Entry<'e> {
 }
 
 impl Entry<'_> {
-    /// Returns the kind of data that is missing if the build skips the entry. If the entry is a component, changes of
-    /// objects are missing. Otherwise, objects are missing.
+    /// Returns the kind of data that is missing from the build if this entry is skipped because of an error. Without a
+    /// component, some objects do not get its changes. Without any other entry, whole objects are missing.
     pub(super) fn loss(&self) -> Lost {
         if self.list == "components" { Lost::Changes } else { Lost::Objects }
     }
@@ -268,8 +268,8 @@ impl Run<'_> {
         }
     }
 
-    /// Records effects, such as `ConfigMap a`, of the file or folder that the current build step read last. Does
-    /// nothing if steps are not recorded.
+    /// Adds descriptions of objects, such as `ConfigMap a`, to the record of the file that the build has read last.
+    /// Does nothing if the build does not record its steps.
     fn adds_to_part(&self, words: impl FnOnce() -> Vec<String>) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.adds.extend(words());
@@ -289,7 +289,8 @@ impl Run<'_> {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Compared {
     Equal,
-    /// The values are equal, but it is unknown whether their line numbers are equal.
+    /// The object has the same values before and after the validator, but it is unknown whether the line numbers of its
+    /// YAML nodes changed.
     Unknown,
     Changed,
 }

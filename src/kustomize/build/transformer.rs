@@ -159,8 +159,8 @@ impl Transformer {
         Failed::from(error).within(id).at(self.site.clone())
     }
 
-    /// Returns the indexes of the objects that the field `target` of a patch selects. If `target` selects no object and
-    /// the build reports all errors, reports a finding.
+    /// Returns the indexes of the objects that the field `target` of a patch selects. If it selects none, records a
+    /// finding, unless the build stops at its first error or an earlier error may be the cause.
     fn selected(&self, run: &Run<'_>, map: &mut ResMap, target: &Selector) -> Step<Vec<usize>> {
         let compiled = Compiled::new(target).map_err(|bad| bad.at(self.site.clone()))?;
         run.check_identities(map)?;
@@ -175,7 +175,8 @@ impl Transformer {
         Ok(places)
     }
 
-    /// Returns whether a Component configures the transformer. Other kustomizations may use the same Component.
+    /// Returns whether the transformer is configured in a Component. Several kustomizations may use the same Component,
+    /// so its patches need not match an object in each of them.
     fn is_of_component(&self, run: &Run<'_>) -> bool {
         let file = run.files.kustomization(run.tree, &self.site.file);
         file.is_ok_and(|file| file.kustomization.is_component())

@@ -6,7 +6,7 @@ use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::options::{CommonMetadata, PostBuild};
 use crate::kustomize::{emit, flux};
 
-/// An object that a root renders.
+/// An object in the output of a kustomization build.
 #[derive(Debug, Clone)]
 pub struct Object {
     /// The identity of the object in a cluster.
@@ -15,7 +15,7 @@ pub struct Object {
     pub api_version: String,
     /// The name of the object in its file or generator, without prefixes and hashes.
     pub original_name: String,
-    /// The content of the object. Each node refers to the position in a file of the build from which it comes.
+    /// The content of the object. Each YAML node contains the number of its file, and its line in this file.
     pub node: Node,
     /// The YAML text of the object, as kustomize prints it.
     pub text: String,

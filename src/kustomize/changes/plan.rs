@@ -1,4 +1,5 @@
-//! The plan of a change: its effects on all roots of a tree.
+//! Compares the builds of all kustomization roots before and after a change of files. A root is a folder that is built.
+//! The result is a plan: the list of objects that the change creates, changes or deletes.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
@@ -11,22 +12,23 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::tree::TreePath;
 
-/// The effects of a change of files on all roots of a tree.
+/// The effects of a change of files on all kustomization roots, which are the folders that are built.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// The roots that can read a changed file, sorted by path.
+    /// The effects on each kustomization root that the change of files can affect, sorted by path. A root is a folder
+    /// that is built. The change can affect it if its build may read a changed file, or if its build settings change.
     pub roots: Vec<RootChange>,
-    /// The number of roots that cannot read any changed file.
+    /// The number of kustomization roots, the folders that are built, that the change of files cannot affect.
     pub untouched: usize,
 }
 
 /// The effects of a change on one root.
 #[derive(Debug, Clone)]
 pub struct RootChange {
-    /// The folder of the root.
+    /// The kustomization root: the path of the folder that is built.
     pub root: TreePath,
-    /// The objects that name the root, such as `Kustomization flux-system/apps`, each with the folder of its cluster.
-    /// Empty if no object names the folder.
+    /// The objects whose controllers build this folder, such as the Flux object `Kustomization flux-system/apps`. Empty
+    /// if no such object is known.
     pub owners: Vec<Owner>,
     /// Whether the root builds before and after the change.
     pub state: State,
@@ -36,7 +38,8 @@ pub struct RootChange {
     pub unchanged: usize,
 }
 
-/// An object that names a root.
+/// An object whose controller builds a folder and applies the result to a cluster, such as a Flux Kustomization or an
+/// Argo CD Application.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
     /// The folder with the objects that are applied to the cluster by hand or by `flux bootstrap`, if it is known.
@@ -48,7 +51,8 @@ pub struct Owner {
 /// The reason why the objects of a root are unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// The position of the cause: a list entry in a kustomization file, or an object.
+    /// The position of the list entry in a kustomization file, or of the object, that causes the failed or unknown
+    /// build.
     pub site: Site,
     /// The message of the error, without the position.
     pub message: String,
@@ -63,13 +67,13 @@ impl From<Stop> for Cause {
 /// The state of a root: whether it builds before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
-    /// The root builds before and after the change.
+    /// The build of the kustomization succeeds before and after the change.
     Builds,
     /// The root exists only after the change.
     Appears,
     /// The root exists only before the change. Its objects count as deleted.
     Vanishes,
-    /// The root builds only after the change. Its objects count as created.
+    /// The build of the kustomization fails before the change, and succeeds after it. All its objects count as created.
     BeginsToBuild,
     /// The root builds only before the change. The changes of its objects are unknown.
     StopsBuilding(Cause),
@@ -118,7 +122,7 @@ pub struct Counts {
     pub orphan: usize,
     /// Number of objects that another root renders after the change.
     pub moved: usize,
-    /// Number of unchanged objects in roots that can read a changed file.
+    /// Number of unchanged objects. Includes only objects from folders whose build the change of files can affect.
     pub unchanged: usize,
 }
 
@@ -141,13 +145,15 @@ impl fmt::Display for Counts {
 }
 
 impl RootChange {
-    /// Returns the clusters of the objects that name the root. A cluster is identified by its folder, or `None` if the
+    /// Returns the clusters to which this folder is deployed. Each cluster is identified by the folder with the
+    /// manifests that are applied to it first, for example by `flux bootstrap`. `None` represents a cluster whose
     /// folder is unknown.
     fn clusters(&self) -> BTreeSet<Option<TreePath>> {
         self.owners.iter().map(|owner| owner.cluster.clone()).collect()
     }
 
-    /// Returns whether the root has changed objects, or a state other than `Builds` and `Fails`.
+    /// Returns whether the change of files affects this kustomization. True if an object changes, or if the
+    /// kustomization has a `state` other than `Builds` and `Fails`.
     pub fn is_changed(&self) -> bool {
         !self.objects.is_empty() || !matches!(self.state, State::Builds | State::Fails(_))
     }
@@ -159,15 +165,17 @@ impl Plan {
         !self.roots.iter().any(RootChange::is_changed)
     }
 
-    /// Creates a plan from the changes of roots, and finds the objects that move between these roots. `untouched` is the
-    /// number of roots that cannot read any changed file.
+    /// Creates a plan from the effects on each affected kustomization root, which is a folder that is built. If one
+    /// root no longer renders an object and another root of the same clusters now does, records this as a move.
+    /// `untouched` is the number of roots that the change cannot affect.
     pub fn new(roots: Vec<RootChange>, untouched: usize) -> Self {
         let mut plan = Self { roots, untouched };
         plan.find_moves();
         plan
     }
 
-    /// Returns the numbers of objects in all roots, by the effect of the change on them.
+    /// Returns how many objects the change of files creates, changes, replaces, deletes, orphans or moves, over all
+    /// kustomizations. Also counts the unchanged objects.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for root in &self.roots {

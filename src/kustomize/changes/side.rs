@@ -21,15 +21,16 @@ pub struct Side {
     files: Files,
     settings: Settings,
     pub(super) roots: Vec<Root>,
-    /// Maps the key of each root to its index in `roots`. The key is the object that names the root, or the folder of
-    /// the root if no object names it. Several objects have the same index if their builds are equal.
+    /// The index in `roots` of each folder that is built. The key is the object that refers to the folder, such as a
+    /// Flux Kustomization. If there is no such object, the key is the folder. Objects that build the same folder with
+    /// equal options have the same index.
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
 /// The identity of a root, which is the same before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// The folder of a root that is not named by any object.
+    /// The folder itself, because no object such as a Flux Kustomization refers to it.
     Folder(TreePath),
     /// An object that names a root, such as a Flux Kustomization or an Application of Argo CD.
     Object {
@@ -43,7 +44,8 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Returns the folder of the cluster, if it is known.
+    /// Returns the folder with the objects that are applied to the cluster by hand or by `flux bootstrap`. `None` if
+    /// this folder is unknown, or if this key is a `Folder`.
     pub(super) fn cluster(&self) -> Option<&TreePath> {
         match self {
             Self::Folder(_) => None,
@@ -51,7 +53,8 @@ impl Key {
         }
     }
 
-    /// Returns kind, namespace and name of the object that names the root; `None` for a folder that no object names.
+    /// Returns kind, namespace and name of the object in this key, such as `Kustomization flux-system/apps`. `None` if
+    /// this key is a `Folder`.
     pub(super) fn owner(&self) -> Option<&str> {
         match self {
             Self::Folder(_) => None,
@@ -170,8 +173,9 @@ impl Root {
     }
 }
 
-/// Returns the index of each build in `survey`, which contains the roots that were found in a checkout. The key is the
-/// object that names the root, or the folder if no object names the root.
+/// Returns an index of the builds in `survey`, which maps a key to the position in `survey.builds`. The key of a build
+/// is the object that refers to the built folder, such as a Flux Kustomization. If there is no such object, the key is
+/// the folder.
 fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
     let mut keys = BTreeMap::new();
     for cluster in &survey.clusters {

@@ -33,7 +33,8 @@ const OVERRIDES: &str = ".argocd-source.yaml";
 /// The parameters of an ApplicationSet's template, by name.
 type Parameters = BTreeMap<String, String>;
 
-/// Adds the roots that Argo CD builds from `checkout` to `survey`.
+/// Searches a checkout for the folders that Argo CD builds, and adds them to `survey`. `standing` contains the
+/// Applications and ApplicationSets in the files of the checkout.
 pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, survey: &mut Survey) {
     if standing.applications.is_empty() {
         return;
@@ -63,10 +64,10 @@ struct Surveyor<'a, 's> {
     reaches: Reaches<'a>,
     /// The files that define Applications or ApplicationSets.
     files: HashSet<TreePath>,
-    /// The files whose Applications are also rendered by a root. The search for roots uses the rendered Applications
-    /// instead of the Applications in these files.
+    /// The files whose Applications a kustomization includes. The search uses these Applications as the build of the
+    /// kustomization returns them, not as they are in the files.
     rendered: HashSet<TreePath>,
-    /// The Applications that were processed, each as title and content.
+    /// The Applications that were processed. Each string contains kind, namespace, name and the JSON of an Application.
     seen: HashSet<String>,
     survey: &'s mut Survey,
     open: VecDeque<Object>,
@@ -106,7 +107,8 @@ impl Surveyor<'_, '_> {
         }
     }
 
-    /// Adds a root that Argo CD builds to the result, and queues the Applications that the root renders.
+    /// Records that Argo CD builds a folder for `application`. Queues all Applications that are in the output of this
+    /// build.
     fn build(&mut self, Source { root, spec }: Source, application: &Object) {
         let options = Options { argo: spec, ..Options::of(Profile::ArgoCd) };
         let is_same = |build: &&mut Build| build.root == root && build.options == options;

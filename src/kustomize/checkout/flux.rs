@@ -71,8 +71,9 @@ fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
     found
 }
 
-/// Returns words for a quick search of files. A file that contains none of these words has no objects that matter to
-/// the search for roots.
+/// Returns the strings that a file contains if it can affect which folders Flux builds: the API group of Flux
+/// Kustomizations, and the names of ConfigMaps and Secrets with variables. The search builds a folder only if one of
+/// its files contains one of these strings.
 fn words(standing: &Standing) -> Vec<String> {
     let mut words = standing.variables.clone();
     words.push(KUSTOMIZE.to_owned());
@@ -93,15 +94,16 @@ struct Surveyor<'a> {
     words: Vec<String>,
     trees: HashMap<TreeKey, Arc<Tree>>,
     rendered: HashMap<(TreeKey, TreePath, FluxSpec), Rendered>,
-    /// A cache that records for each file whether it contains one of the words in the field `words`. All other files
-    /// define no Flux objects.
+    /// A cache for the method `mentions`, so that each file is searched only once. The value is true if the file
+    /// contains one of the strings in `words`. All other files define no objects that affect which folders Flux builds.
     mentions: HashMap<TreePath, bool>,
 }
 
 /// A Kustomization or folder at which the search for Flux Kustomizations in a checkout begins.
 enum Seed {
-    /// A Kustomization that no other root contains. The flag is set if Flux was bootstrapped from this Kustomization:
-    /// either its root contains the file of the Kustomization itself, or a FluxInstance creates the Kustomization.
+    /// A Kustomization whose file no other Kustomization builds, or one Kustomization of a cycle. The flag is set if
+    /// Flux was bootstrapped from this Kustomization. This is the case if it builds its own file, if it is in a cycle,
+    /// or if a FluxInstance creates it.
     Object(Object, bool),
     /// A folder that contains Kustomizations, but that no Kustomization builds. So users apply the folder by hand.
     Folder(TreePath),
@@ -115,9 +117,9 @@ impl Seed {
 }
 
 impl Surveyor<'_> {
-    /// Returns the Kustomizations and folders at which the search for Kustomizations starts. The Kustomizations are
-    /// those that no other root contains. The folders are those that contain Kustomizations, but that no Kustomization
-    /// builds.
+    /// Returns the Kustomizations and folders at which the search for Kustomizations starts. A folder is included if it
+    /// contains Kustomizations, and no Kustomization builds it. A Kustomization is included if it is in none of these
+    /// folders, and no other Kustomization builds its file. For a cycle of Kustomizations, one of them is included.
     fn seeds(&mut self, standing: &Standing) -> Vec<Seed> {
         let of_instances = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
         let mut all: Vec<Object> = of_instances.collect();
@@ -163,8 +165,9 @@ impl Surveyor<'_> {
         read.is_none_or(|read| read.source.name.is_empty()) || self.root(object).is_some()
     }
 
-    /// Returns the root folders that no Kustomization builds, but that contain Kustomizations which may be built from
-    /// this checkout.
+    /// Returns the folders that users probably apply by hand, each with the folders and files that its build reads.
+    /// Such a folder contains a Kustomization that may be built from this checkout, but no Kustomization builds the
+    /// folder itself.
     fn folders(&mut self, all: &[Object], reaches: &[Reach], own: &[bool]) -> Vec<(TreePath, Reach)> {
         let reached: HashSet<&TreePath> = reaches.iter().flat_map(|reach| &reach.folders).collect();
         let files: HashSet<&TreePath> =
@@ -186,8 +189,9 @@ impl Surveyor<'_> {
         roots::roots(folders, |folder| roots::references(tree, folder, &options, files).folders)
     }
 
-    /// Returns the folder and the ignore patterns of the tree from which a Kustomization is built, and the path of its
-    /// root. `None` if the source of the Kustomization is not the checkout.
+    /// Returns the folder that a Kustomization builds, with a key for the files of its source. The key contains the top
+    /// folder of the source in the checkout, and the ignore patterns. `None` if the source of the Kustomization is not
+    /// this checkout.
     fn root(&mut self, object: &Object) -> Option<(TreeKey, TreePath)> {
         let read = Kustomization::of(&object.value, object.namespace())?;
         match self.sources.place(&read.source) {
@@ -199,8 +203,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Returns the folders and files that the root of a Kustomization reads. Empty if the source of the Kustomization
-    /// is not the checkout.
+    /// Returns the folders and files that kustomize reads to build a Kustomization (`spec.path` and `spec.components`).
+    /// The result is empty if the source of the Kustomization is not this checkout.
     fn reach(&mut self, object: &Object) -> Reach {
         let Some((_, root)) = self.root(object) else { return Reach::default() };
         let components = object.value.pointer("/spec/components").and_then(serde_json::Value::as_array);
@@ -208,8 +212,9 @@ impl Surveyor<'_> {
         self.reaches.of(&root, &components)
     }
 
-    /// Finds the roots that Flux builds. The search begins at `seeds`. Repeats the search with the variables that the
-    /// previous pass found, until the variables stay the same.
+    /// Finds the folders that Flux builds, beginning with the Kustomizations and folders in `seeds`. Flux variables can
+    /// come from ConfigMaps that are found only during the search. So the search is repeated until it finds no new
+    /// values of variables.
     fn follow(&mut self, seeds: &[Seed], standing: &Standing) -> Survey {
         let mut variables: Vec<Variables> = Vec::new();
         let clusters = clusters(seeds);
@@ -261,8 +266,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Renders a folder as Flux does, and returns the rendered Kustomizations. If some of these Kustomizations build
-    /// the same folder, returns only them. Otherwise also records the folder as a build.
+    /// Builds a folder that users apply by hand, and returns the Kustomizations in the output. After a bootstrap, one
+    /// of these Kustomizations builds the same folder. It is then the only one that is returned, because its build
+    /// contains the others. Otherwise, also records the folder in `pass`, because no Kustomization does so.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -320,8 +326,8 @@ impl Surveyor<'_> {
         take(&objects, post_build.as_ref(), cluster, pass)
     }
 
-    /// Records a Kustomization whose root is not rendered. Such a Kustomization is suspended, or its path or source
-    /// contains unknown variables.
+    /// Records a Kustomization that cannot be followed. If the Kustomization is suspended, records the folders and
+    /// files that it would read. Otherwise, records that its path or source is unknown.
     fn not_read(&mut self, object: &Object, pass: &mut Pass) {
         let mut resumed = object.clone();
         let suspend = resumed.value.pointer_mut("/spec/suspend").filter(|suspend| **suspend == true);
@@ -358,8 +364,8 @@ impl Surveyor<'_> {
         rendered.unwrap_or_default()
     }
 
-    /// Returns whether a file contains one of the words that the function `words` returns. All other files define no
-    /// objects that are relevant for the search for roots.
+    /// Returns whether a file contains one of the strings in the field `words`. Files without these strings define no
+    /// objects that affect which folders Flux builds.
     fn mentions(&mut self, file: &TreePath) -> bool {
         if let Some(known) = self.mentions.get(file) {
             return *known;
@@ -377,8 +383,8 @@ impl Surveyor<'_> {
         Arc::clone(self.trees.entry(key.clone()).or_insert_with(make))
     }
 
-    /// Adds the Kustomizations that no pass has rendered, because the root that contains them cannot be built. These
-    /// Kustomizations are used as they are in their files, with unknown variables.
+    /// Adds the Kustomizations that the search did not find, because kustomize cannot build the folder that contains
+    /// them. They are added to a separate cluster as they are in their files, and their variables are unknown.
     fn add_unrendered(&mut self, standing: &Standing, pass: &mut Pass) {
         let known: HashSet<TreePath> =
             pass.survey.clusters.iter().flat_map(Cluster::objects).map(|object| object.file.clone()).collect();
@@ -395,9 +401,8 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns the folder of each element of `seeds`, and the index of the cluster to which the element is applied. The
-/// folder of a Kustomization is the folder that contains its file. Elements in the same folder belong to the same
-/// cluster.
+/// Returns the folder and the cluster index of each Kustomization or folder in `seeds`. The folder of a Kustomization
+/// is the one that contains its file. Two elements of `seeds` with the same folder have the same cluster index.
 fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();
     let of = |seed: &Seed| {

@@ -17,8 +17,8 @@ pub struct Git {
     pub top: TreePath,
     /// The repositories of the remotes.
     pub remotes: BTreeSet<Repository>,
-    /// The branches that the checkout may have: the current branch, and the default branches of the remotes. Empty for
-    /// a detached HEAD without default branches.
+    /// The names of the branches that the files of this checkout may belong to: the current branch, and the default
+    /// branches of the remotes. Empty if HEAD is detached and no default branch is known.
     pub branches: BTreeSet<String>,
     /// The folders of submodules.
     pub submodules: Vec<TreePath>,

@@ -43,7 +43,8 @@ use crate::admission::{FieldPath, Level};
 
 /// A checkout of a git repository, with the files that may define roots.
 pub struct Checkout<'a> {
-    /// The whole file system, or the part with the checkout.
+    /// A file tree that contains the checkout. It is the whole file system for `portcullis check`, and only the
+    /// checkout for `portcullis diff`.
     pub tree: &'a Arc<Tree>,
     /// The cache of parsed kustomization files.
     pub files: &'a Files,
@@ -60,10 +61,11 @@ pub struct Checkout<'a> {
     pub sources: &'a BTreeMap<(String, String), TreePath>,
 }
 
-/// A root, with the options of the system that builds it.
+/// A folder that is built, with the build options of the tool that builds it, such as Flux or Argo CD.
 #[derive(Debug, Clone)]
 pub struct Build {
-    /// The tree from which the system builds: the checkout, or the artifact of a source.
+    /// The files from which the folder is built. Flux builds from an artifact of the checkout, which contains only some
+    /// of its files. Other tools build from the checkout.
     pub tree: Arc<Tree>,
     /// The folder that is built.
     pub root: TreePath,
@@ -75,7 +77,8 @@ pub struct Build {
     pub is_used: bool,
 }
 
-/// The roots that are built from a checkout, and the objects that name them, as far as the files of the checkout show.
+/// The result of searching a checkout for the folders that Flux, Argo CD, Fleet and Sveltos build. Also contains the
+/// objects that refer to these folders, such as Flux Kustomizations.
 #[derive(Debug, Default)]
 pub struct Survey {
     /// The roots that Flux, Argo CD, Fleet and Sveltos build from the checkout.
@@ -89,8 +92,8 @@ pub struct Survey {
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
     pub clusters: Vec<Cluster>,
-    /// The files whose Kustomizations are also rendered by a root. These Kustomizations are checked in their rendered
-    /// form, not as written in the file.
+    /// The files whose Flux Kustomizations are checked as in `clusters`, not as in the file. In `clusters`, the
+    /// Kustomizations have the changes of the kustomization that contains them, such as patches.
     pub rendered: HashSet<TreePath>,
     /// The folders of the Flux sources whose repository is this checkout, by namespace and name of the source.
     pub sources: BTreeMap<(String, String), TreePath>,
@@ -105,8 +108,8 @@ pub struct Survey {
 /// The Flux Kustomizations of one cluster, as far as they can be determined from files.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
-    /// The folder with the objects that are applied by hand or by `flux bootstrap`. `None` if the Kustomizations are in
-    /// roots that cannot be built, so their cluster is unknown.
+    /// The folder with the objects that are applied to the cluster by hand or by `flux bootstrap`. `None` if the
+    /// cluster is unknown, because kustomize cannot build the folders that contain the Kustomizations.
     pub folder: Option<TreePath>,
     /// The Kustomizations of the cluster. A Kustomization comes before the Kustomizations that it renders.
     pub members: Vec<Member>,
@@ -115,7 +118,8 @@ pub struct Cluster {
 /// A Flux Kustomization of a cluster.
 #[derive(Debug, Clone)]
 pub struct Member {
-    /// The Kustomization, as it is rendered.
+    /// The Kustomization as Flux applies it: with the patches and the known variables of the kustomization that
+    /// contains it.
     pub object: Object,
     /// The index in `Cluster::members` of the Kustomization that renders this Kustomization, if any.
     pub parent: Option<usize>,
@@ -135,8 +139,8 @@ impl Cluster {
 
 impl Build {
     /// Moves a finding about the spec of a Kustomization to the file that defines the Kustomization. The level becomes
-    /// at most `audit` if kustomize can build despite the finding, and the field is not in this file. The field may
-    /// then come from a patch for many Kustomizations, and have no effect in some of them.
+    /// at most `audit` if this file does not contain the field, unless the finding makes the build fail. Such a field
+    /// may come from a patch for many Kustomizations, and have no effect in some of them.
     pub fn located(&self, tree: &Tree, finding: TreeFinding) -> TreeFinding {
         let field = match finding.field.segments().first() {
             _ if kz004::is_absent_root(&finding) => FieldPath::of(["spec", "path"]),
@@ -168,7 +172,8 @@ pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     })
 }
 
-/// Changes errors about files that are probably generated before the build to unknown results. The errors are about:
+/// Replaces errors about files that are probably generated before the build. The new findings (KZ040) report that the
+/// result of the build is unknown. Replaces errors about:
 ///
 /// - Missing files that a `.gitignore` excludes.
 /// - Missing files that a script may write. `written_by` receives the name of a file, and returns the position of a
@@ -203,8 +208,9 @@ fn without_templates(tree: &Tree, report: Report) -> Report {
     })
 }
 
-/// Changes errors about entries whose target does not exist to unknown results. `reason` receives the path of the
-/// target, and returns the reason why the result is unknown. If it returns `None`, the error stays.
+/// Replaces errors about missing files and folders to which a kustomization file refers. `reason` receives the missing
+/// path, and returns why the result of the build is unknown. The new finding (KZ040) contains this reason. If `reason`
+/// returns `None`, the error stays.
 fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<String>) -> Report {
     with_unknown(report, |finding| {
         let is_missing = MISSING.contains(&finding.rule);
@@ -212,7 +218,8 @@ fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<Str
     })
 }
 
-/// Changes each error to an unknown result if `reason` returns a reason for this. Other errors stay unchanged.
+/// Replaces errors with KZ040 findings, which report that the result of the build is unknown. `reason` returns for each
+/// error why the result is unknown. If it returns `None`, the error stays.
 fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<String>) -> Report {
     for finding in report.findings.iter_mut().filter(|finding| finding.location.refused) {
         let Some(why) = reason(finding) else { continue };
@@ -229,7 +236,8 @@ fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<Stri
 /// The rules about entries whose target does not exist.
 const MISSING: [&str; 2] = ["KZ004", "KZ005"];
 
-/// Returns the path to which the list entry at the location of `finding` refers, such as an entry of `resources`.
+/// Reads the path at the location of `finding`, which is a list entry in a kustomization file, such as an entry of
+/// `resources`. Returns this path relative to the root of `tree`.
 fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
     let InTree { file, place, .. } = &finding.location;
     let bytes = tree.read(file).ok()?;
@@ -240,7 +248,8 @@ fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
     Some(TreePath::from(&*format!("{}/{entry}", file.parent()?)))
 }
 
-/// Finds the roots that are built from a checkout, and the objects that name them.
+/// Searches a checkout for the folders that Flux, Argo CD, Fleet and Sveltos build. Also returns the objects that refer
+/// to these folders, such as Flux Kustomizations and Applications.
 pub fn survey(checkout: &Checkout<'_>) -> Survey {
     let standing = Standing::read(checkout.tree, checkout.manifests);
     let mut survey = flux::survey(checkout, &standing);

@@ -119,7 +119,7 @@ pub(super) fn group(value: &Value) -> &str {
     text(value.get("apiVersion")).split_once('/').map_or("", |(group, _)| group)
 }
 
-/// The objects in the files of a checkout that determine which system builds which root.
+/// The objects in the files of a checkout that tell Flux, Argo CD and Sveltos which folders to build.
 #[derive(Debug, Default)]
 pub(super) struct Standing {
     /// Flux Kustomizations.

@@ -42,7 +42,7 @@ pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, sources: &Source
     }
 }
 
-/// A system, a folder that it builds, and the object that names the folder.
+/// A folder that Fleet or Sveltos builds: the tool, the folder, and the object that refers to the folder.
 type Found = (Profile, TreePath, Object);
 
 /// Returns the folders that Fleet builds for a `fleet.yaml`: the folder of the bundle, and the folders in

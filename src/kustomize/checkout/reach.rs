@@ -26,7 +26,8 @@ struct Direct {
 /// Maximum depth of folders that are searched for files if there is no kustomization file.
 const MAX_DEPTH: usize = 64;
 
-/// A search for the files that roots read, with a cache of the references of each folder.
+/// A search for all files and folders that kustomize reads when it builds a folder. It caches the direct references of
+/// each folder.
 pub(super) struct Reaches<'a> {
     tree: &'a Tree,
     files: &'a Files,
@@ -84,8 +85,8 @@ impl<'a> Reaches<'a> {
         direct.files.insert(path);
     }
 
-    /// Adds folders and files to `direct`: those that Flux lists in the kustomization file which it generates for a
-    /// folder without one.
+    /// Collects the references of a folder that has no kustomization file. Flux generates a kustomization file for such
+    /// a folder. The folders and files that it would list in this file are added to `direct`.
     fn generated(&self, folder: &TreePath, depth: usize, direct: &mut Direct) {
         for name in self.tree.names(folder) {
             let path = folder.join(&name);

@@ -17,12 +17,12 @@ use crate::yaml::{self, Limits};
 /// The label or annotation whose value `disabled` excludes an object from the substitution of variables.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
 
-/// Renders a root as Flux does, but does not substitute variables. Returns only the objects for which `wants` returns
-/// true.
+/// Builds the folder `root`, and returns the objects for which `wants` returns true. Does not substitute Flux
+/// variables.
 ///
 /// # Errors
 ///
-/// If the root cannot be built here.
+/// If the build fails, or if it needs something that is not fetched or run, such as a remote base or a Helm chart.
 pub(super) fn render(
     tree: &Tree,
     root: &TreePath,

@@ -223,10 +223,10 @@ impl<'a> Sources<'a> {
         if branches.is_empty() { self.most(users, true) } else { None }
     }
 
-    /// Returns the folder in `tops` that is the root of a source's repository, if a file shows that Flux was
-    /// bootstrapped from the source. This file contains a Kustomization that uses the source, and is itself below the
-    /// `spec.path` of this Kustomization. If the file `defined_in` defines the source, only this file counts. Its name
-    /// must be `gotk-sync.yaml` if `spec.path` is the root.
+    /// Returns the folder in `tops` that is the top folder of a source's repository, if a Kustomization in `users`
+    /// proves this. `flux bootstrap` writes a Kustomization to a file below its own `spec.path`, so the proof is a
+    /// Kustomization with such a file. If `defined_in` is set, the proof must be in this file. If `spec.path` is then
+    /// the top folder, the file must be named `gotk-sync.yaml`.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));

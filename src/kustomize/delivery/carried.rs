@@ -1,4 +1,5 @@
-//! Reads trees that objects contain, as archives or as single files.
+//! Unpacks the kustomization files that are contained in Kubernetes objects. For example, a Bundle of Fleet contains
+//! single files, and a ConfigMap may contain an archive.
 
 use std::io::Read;
 use std::sync::Arc;

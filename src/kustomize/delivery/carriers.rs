@@ -1,4 +1,4 @@
-//! ConfigMaps and Secrets that contain a tree.
+//! Recognizes ConfigMaps and Secrets that contain the files of a kustomization.
 
 use serde_json::Value;
 
@@ -10,8 +10,8 @@ use crate::rule::Match;
 /// tree, such as `flux`.
 pub(super) const LABEL: &str = "portcullis.dev/kustomize-tree";
 
-/// Match conditions that select ConfigMaps and Secrets with a tree. All other ConfigMaps and Secrets are not sent to
-/// the webhook.
+/// Match conditions that select ConfigMaps and Secrets with the files of a kustomization. The API server does not send
+/// other ConfigMaps and Secrets to the webhook.
 pub(super) static NARROWED: Narrowed = Narrowed {
     webhook: "trees.portcullis.dev",
     reason: "Only ConfigMaps and Secrets that say they hold a tree: all others cost no call.",
@@ -27,8 +27,8 @@ pub(super) const fn written(plural: &'static str, kind: &'static str) -> Match {
     Match::create_or_update("", &["v1"], plural, kind)
 }
 
-/// Returns the value of the label `portcullis.dev/kustomize-tree`, which names the system that builds the tree in a
-/// ConfigMap. `None` if the object does not have this label.
+/// Returns the value of the label `portcullis.dev/kustomize-tree`. A ConfigMap has this label if it contains the files
+/// of a kustomization. The value names the tool that builds these files, such as `flux`.
 pub(super) fn label(object: &Value) -> Option<&str> {
     Metadata::of(object).label(LABEL)
 }

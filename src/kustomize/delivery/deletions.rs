@@ -20,8 +20,8 @@ use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::rules::kz063::Order;
 use crate::kustomize::rules::{kz060, kz061, kz062, kz063};
 
-/// The check for objects that Flux deletes, or that another Kustomization takes over, when Flux builds the
-/// Kustomization in a request.
+/// The check of how a created or updated Flux Kustomization affects objects in the cluster. It reports objects that
+/// Flux deletes. It also reports objects that another Kustomization renders too, or takes over.
 pub(super) static OF_UPDATES: Consequences =
     Consequences { siblings: siblings::of_request, findings: of_request, replaces_tree_findings: false };
 
@@ -34,8 +34,8 @@ pub struct Plan<'a> {
     pub inventory: Vec<ObjectId>,
     /// The objects that the revision renders for the Kustomization.
     pub rendered: &'a [ObjectId],
-    /// The other Kustomizations of the cluster, each with the objects that it renders. Kustomizations with the same
-    /// source build the same revision.
+    /// The other Kustomizations that apply objects to the same cluster, each with the objects that it renders. If such
+    /// a Kustomization has the same source as `kustomization`, it is built from the same revision as `kustomization`.
     pub siblings: Vec<(&'a Sibling, &'a [ObjectId])>,
     /// The short form of the revision, for messages, such as `main@sha1:3f2c9a1b04de`.
     pub revision: String,
@@ -48,8 +48,8 @@ pub struct Plan<'a> {
 pub enum Deletion {
     /// Flux deletes the object.
     Certain,
-    /// Flux may delete the object. Either it is unknown which Kustomization applies its revision first, or the live
-    /// object could not be read.
+    /// Flux may delete the object. It is unknown whether another Kustomization takes over the object before the
+    /// deletion, or the live object could not be read.
     Possible,
     /// Flux does not delete the object.
     Never,
@@ -66,13 +66,13 @@ impl Deletion {
     }
 }
 
-/// The objects that one other Kustomization renders instead of this Kustomization. Also contains the order in which the
-/// two Kustomizations apply the revision.
+/// A set of objects that one Kustomization stops rendering, and that another Kustomization now renders. Also contains
+/// the order in which Flux applies the two Kustomizations.
 struct Move<'p> {
     to: &'p Sibling,
     objects: Vec<&'p ObjectId>,
-    /// The order in which this Kustomization and the other one apply the revision. `None` if the other one certainly
-    /// applies the objects before this one prunes them.
+    /// The order in which Flux applies two Kustomizations: the one that stops rendering the objects, and the one that
+    /// now renders them. `None` if the first one waits for the second one, because the objects are then not deleted.
     order: Option<Order<'p>>,
 }
 
@@ -215,8 +215,8 @@ impl Plan<'_> {
         moves
     }
 
-    /// Returns the order in which this Kustomization and another one apply a revision. `None` if the other
-    /// Kustomization certainly applies the revision first.
+    /// Returns the order in which Flux applies this Kustomization and `sibling`. `None` if this Kustomization depends
+    /// on `sibling`. Objects that move to `sibling` are then safe, because `sibling` is applied first.
     fn order<'s>(&self, sibling: &'s Sibling) -> Option<Order<'s>> {
         if let Some(source) = &sibling.elsewhere {
             return Some(Order::Elsewhere(source));

@@ -89,8 +89,9 @@ pub fn approval(kustomization: &Value) -> Option<&str> {
     Metadata::of(kustomization).annotation(APPROVAL_ANNOTATION).filter(|approval| !approval.is_empty())
 }
 
-/// Returns whether the Kustomization now has the approval that `message` asks for. `message` is about a withheld
-/// revision.
+/// Returns whether a Kustomization now has the annotation that approves deletions. `message` is the text in the
+/// condition `Ready` of a Flux source, in which Portcullis asks for this annotation. The value of the annotation must
+/// be the one in `message`.
 pub fn is_awaited_approval(message: &str, kustomization: &Value) -> bool {
     let Some(approval) = approval(kustomization) else { return false };
     let metadata = Metadata::of(kustomization);
@@ -98,7 +99,8 @@ pub fn is_awaited_approval(message: &str, kustomization: &Value) -> bool {
     message.lines().any(|line| line.ends_with(&command))
 }
 
-/// Returns the message about a withheld revision in the condition `Ready` of a source, if any.
+/// Returns the message in the condition `Ready` of a Flux source, if it reports that Portcullis denied a new artifact.
+/// The source then keeps its previous artifact.
 pub fn withheld(source: &Value) -> Option<&str> {
     let conditions = source.at(&["status", "conditions"])?.as_array()?;
     let text = |condition: &'_ Value, field: &str| condition.get(field).and_then(Value::as_str).map(str::to_owned);

@@ -68,7 +68,8 @@ impl Fate {
     }
 }
 
-/// Returns namespace and name of the Kustomization that the labels of an object name as its owner.
+/// Returns namespace and name of the Kustomization that owns an object. Flux writes them to labels of the object.
+/// `None` if the object has no such labels.
 pub fn owner(live: &Value) -> Option<(&str, &str)> {
     let metadata = Metadata::of(live);
     let [namespace, name] = ["namespace", "name"].map(|key| metadata.label(&format!("{GROUP}/{key}")));

@@ -16,7 +16,8 @@ use crate::rule::Match;
 
 static MATCHERS: [Match; 1] = [Match::create_or_update("fleet.cattle.io", &["v1alpha1"], "bundles", "Bundle")];
 
-/// The check `fleet`, a key of `deliveries` in the configuration file. It checks the tree in a Bundle of Fleet.
+/// The check `fleet`, which checks kustomization files in Bundles of Rancher Fleet. In the configuration file, its
+/// maximum level is set under `deliveries`.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "fleet",
     family: FAMILY,

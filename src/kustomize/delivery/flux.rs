@@ -74,7 +74,8 @@ fn root(request: &Request<'_>, view: &View<'_>) -> Option<Root> {
     }
 }
 
-/// Reports errors in `spec.components` and `spec.patches` that do not depend on the tree.
+/// Reports errors in `spec.components` and `spec.patches` of a Flux Kustomization. Reports only errors that can be
+/// found without the files that the Kustomization builds.
 fn judged(request: &Request<'_>) -> Vec<Finding> {
     let spec = request.object().get("spec");
     let field = |name: &str| spec.and_then(|spec| spec.get(name));
@@ -131,7 +132,7 @@ fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFindin
     }
 }
 
-/// Converts the finding of a tree rule to a finding about a field of an object.
+/// Converts a finding about a kustomization file to a finding about the field `field` of a Kubernetes object.
 pub(super) fn of_object(finding: TreeFinding, field: FieldPath) -> Finding {
     Finding { field, ..finding.with_location(None) }
 }

@@ -1,8 +1,8 @@
 //! Checks all Kustomizations of a Flux source when the source gets a new artifact.
 //!
 //! A new revision causes no admission request for the Kustomizations that use it. The revision arrives as an update of
-//! the source's status. Before kustomize-controller sees this update, the artifact is fetched and checked. If so
-//! configured, the update is denied.
+//! the source's status. Before kustomize-controller sees this update, Portcullis fetches and checks the artifact. If
+//! the check finds errors, and its level is `deny`, the source keeps its previous artifact.
 
 use super::kustomization::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
 use super::source::{Artifact, GROUP, SOURCES, VERSION};

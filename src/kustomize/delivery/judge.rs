@@ -75,8 +75,8 @@ pub trait Judge: Send + Sync {
     fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]);
 }
 
-/// An implementation of [`Judge`] for offline commands. It checks only trees that are contained in objects, and fetches
-/// no artifacts.
+/// An implementation of [`Judge`] for offline commands. It checks only kustomization files that are contained in a
+/// Kubernetes object, such as a Bundle of Fleet. It fetches no artifacts.
 pub struct Inline;
 
 impl Judge for Inline {

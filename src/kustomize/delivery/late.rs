@@ -1,8 +1,9 @@
-//! Detects artifacts that may be older than the artifact that Flux builds next.
+//! Detects artifacts that may be older than the artifact that Flux builds next. Errors in such an artifact only cause
+//! warnings, because the next artifact may fix them.
 //!
-//! kustomize-controller dry-runs all objects of a Kustomization before it applies any. So if one object is denied, a
-//! change of the source in the same apply is not applied either. The denied artifact would then never be replaced.
-//! Therefore only errors that no pending revision can fix are denied.
+//! A denial could prevent the fix. kustomize-controller dry-runs all objects of a Kustomization before it applies any
+//! of them. If Portcullis denies one object, kustomize-controller applies none. If one of these objects is the source,
+//! its change is then not applied either. The source would keep the artifact with the error.
 
 use serde_json::Value;
 

@@ -9,7 +9,8 @@ use crate::kustomize::object_id::ObjectId;
 /// The key of the section with the limits of deletions in the configuration file.
 pub const SECTION: &str = "deletions";
 
-/// The limits beyond which KZ060, KZ061 and the guard report deletions.
+/// The limits for deletions by Flux and Argo CD, from the section `deletions` of the configuration file. Deletions that
+/// exceed these limits are reported.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct DeletionLimits {
@@ -19,8 +20,9 @@ pub struct DeletionLimits {
     /// Maximum number of deletions that are not reported. KZ061 reports more deletions only if they also exceed
     /// `max_percent`. A change that deletes all objects is always reported.
     pub max_count: usize,
-    /// Maximum percentage of the applied objects whose deletion is not reported. A change is reported if it exceeds
-    /// both this limit and `max_count`, or if it deletes all objects. The guard does not use this limit.
+    /// The percentage of a Kustomization's objects that a change may delete without a finding of KZ061. KZ061 reports a
+    /// change if it exceeds both this percentage and `max_count`, or if it deletes all objects. Other rules, such as
+    /// GD001, do not use this percentage.
     pub max_percent: u8,
 }
 
@@ -61,7 +63,8 @@ impl DeletionLimits {
         serde_json::to_value(self).unwrap_or_default()
     }
 
-    /// Returns the error message about an invalid value in the section, if any.
+    /// Returns an error message if `protected_kinds` or `max_percent` has an invalid value. Returns `None` if all
+    /// values are valid.
     pub fn problem(&self) -> Option<String> {
         let is_kind = |text: &str| text.starts_with(|letter: char| letter.is_ascii_uppercase());
         if let Some(kind) = self.protected_kinds.iter().find(|kind| !is_kind(kind)) {

@@ -1,10 +1,9 @@
-//! Sources of kustomize trees. A source is an object that refers to a tree, contains a tree, or is part of a tree. Each
-//! system has its own submodule.
+//! Checks of the kustomization files to which Kubernetes objects refer, or which they contain. Each tool that builds
+//! such files, such as Flux or Argo CD, has its own submodule.
 //!
-//! A [`Delivery`] defines one kind of source in the registry. Its function `look` reads only the request and the
-//! catalog. It returns errors in the object, and the [`Root`]s that are built because of the object. A [`Judge`]
-//! fetches and checks the trees outside the request handler. It uses the same rules that `portcullis check` applies to
-//! files.
+//! A [`Delivery`] defines one of these checks. Its function `look` reads only the request and objects in memory. It
+//! returns errors in the object itself, and the folders to build ([`Root`]). A [`Judge`] then fetches and checks these
+//! folders outside the request handler. It uses the same rules that `portcullis check` applies to files.
 
 mod argo;
 mod carried;
@@ -53,45 +52,49 @@ use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::rule::{Definition, Match, RuleInfo};
 
-/// The letters at the start of the ids of all rules about kustomize trees, such as `KZ001`. These rules can be enabled
-/// or disabled together. All sources of trees in the configuration are enabled or disabled with them, except for the
-/// guard.
+/// The id prefix of the rules about kustomize, such as `KZ001`. Users enable or disable these rules together. This also
+/// enables or disables all checks under `deliveries` in the configuration file, except for `guard` and `guard-sources`.
 pub const FAMILY: &str = "KZ";
 
 /// The annotation of a Flux Kustomization or an Argo CD Application that approves deletions; see GD001.
 pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 
-/// The definition of a delivery: a source of kustomize trees.
+/// The definition of a check of kustomization files. A Kubernetes object refers to these files or contains them. The
+/// check has a key under `deliveries` in the configuration file.
 pub struct Delivery {
     /// The stable name of this source of kustomize trees, such as `flux-trees`.
     pub name: &'static str,
-    /// The letters at the start of the ids of the rules to which this source of kustomize trees belongs, such as `KZ`.
-    /// The source is enabled or disabled together with these rules.
+    /// The id prefix of the rules to which this check belongs, such as `KZ`. The check is enabled or disabled together
+    /// with these rules.
     pub family: &'static str,
-    /// A description in one line, such as `the trees in Rancher Fleet's Bundles`.
+    /// A description of the checked files or objects in one line, such as `the trees in Rancher Fleet's Bundles`.
     pub summary: &'static str,
     /// The default maximum level of the findings. Higher levels of rules are reduced to this level.
     pub max_level: Level,
     /// A rule whose configured level is an upper limit for the level of the findings in trees of this source. `None` if
     /// there is no such limit.
     pub limited_by: Option<&'static RuleInfo>,
-    /// The requests for which this check of trees runs.
+    /// The admission requests for which this check runs, such as updates of Flux Kustomizations.
     pub matchers: &'static [Match],
     /// Match conditions that restrict the requests in `matchers` further, if any.
     pub narrowed: Option<&'static Narrowed>,
-    /// The kinds that this check of trees looks up in the catalog.
+    /// The kinds of objects in the cluster that this check reads, in addition to the object in the request.
     pub looks_up: &'static [&'static Kind],
-    /// Returns the objects to read live before this check of trees runs.
+    /// Returns the objects that this check needs from the API server instead of from the cache. They are read before
+    /// `look` is called. `None` if the check needs only the cache.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
-    /// Returns the artifacts that later requests will need. The artifacts are fetched before these requests arrive,
-    /// even if the level of this check of trees is `off`.
+    /// Returns the artifacts that later requests will need. Portcullis fetches these artifacts before the later
+    /// requests arrive. This happens even if this check is off.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
-    /// Changes the object so that it reports a denial. Runs in the mutating webhook if the level is `deny`.
+    /// Changes an object that the check denies, so that the request need not be denied. For example, a Flux source
+    /// keeps its previous artifact, and its condition `Ready` reports the error. Runs in the mutating webhook if the
+    /// level of this check is `deny`.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
-    /// The check of the effects of a built root on objects in the cluster, such as deletions.
+    /// A second check, which runs after the folder of a Kustomization is built. It reports effects on objects in the
+    /// cluster, such as deletions. `None` if there is no second check.
     pub consequences: Option<&'static Consequences>,
-    /// Returns the errors in the object of a request, and the roots to check because the object refers to their trees
-    /// or contains them.
+    /// The first step of this check, which fetches no files. It returns the errors in the object of the request, and
+    /// the folders to build. The object refers to these folders or contains their files.
     pub look: fn(&Request<'_>, &View<'_>) -> Look,
 }
 
@@ -100,8 +103,9 @@ pub struct Consequences {
     /// Returns the other Kustomizations that apply their objects to the same cluster as the root. Their roots are also
     /// checked, so that their objects can be compared with those of the root.
     pub siblings: fn(&Request<'_>, &View<'_>, &Root) -> Vec<Sibling>,
-    /// Returns the findings about the effects of a checked root on the cluster. Also receives the other Kustomizations
-    /// of the same cluster, each with the result of checking its root.
+    /// A function that returns findings about the effects of a build on the cluster, such as deletions. It receives the
+    /// folder that was built, and the result of the build. It also receives the other Kustomizations of the same
+    /// cluster, each with its result.
     pub findings: ConsequencesOf,
     /// Whether the findings about effects on the cluster replace the findings about the tree. If so, the findings about
     /// the tree are not reported.
@@ -112,11 +116,11 @@ pub struct Consequences {
 /// other Kustomizations of the same cluster, each with the result of checking its root.
 pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
-/// Match conditions for the requests of one source of kustomize trees. The requests that match are sent to a separate
-/// webhook.
+/// Match conditions of checks that need only some of the requests for a resource. The API server sends only requests
+/// that meet the conditions. These checks have their own webhook, because match conditions apply to a whole webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Narrowed {
-    /// The name of the separate webhook, such as `trees.portcullis.dev`.
+    /// The name of the webhook with these match conditions, such as `trees.portcullis.dev`.
     pub webhook: &'static str,
     /// An explanation of the conditions or of the failure policy. The webhook configuration contains it as a comment.
     pub reason: &'static str,
@@ -124,12 +128,13 @@ pub struct Narrowed {
     pub when: &'static [&'static str],
 }
 
-/// The result of looking at the object in a request: the errors in the object, and the roots to check.
+/// The result of the first step of a check, which fetches no files. It contains the errors in the object of the
+/// request, and the folders to build and check.
 #[derive(Debug, Default)]
 pub struct Look {
     /// The errors in the object itself, not in a tree.
     pub findings: Vec<Finding>,
-    /// The roots to check, because the object refers to their trees or contains them.
+    /// The folders to build and check. The object in the request refers to these folders or contains their files.
     pub roots: Vec<Root>,
 }
 
@@ -150,7 +155,8 @@ pub struct Root {
     /// The reason why Flux may build another revision than this one, if any. If there is a reason, findings only warn
     /// and never deny, because the other revision may fix them.
     pub late: Option<&'static str>,
-    /// Whether Flux applies the object that refers to the tree. If so, the new revision may also change this object.
+    /// Whether Flux applies the object that refers to the folder to build, such as a Flux Kustomization. A new revision
+    /// may then also change this object. So errors in its fields only cause warnings.
     pub follows_revision: bool,
 }
 
@@ -205,7 +211,8 @@ pub enum At {
 pub enum Content {
     /// An artifact, which must be fetched.
     Artifact(Artifact),
-    /// Files or an archive in the object. The function unpacks them.
+    /// Files or an archive in a Kubernetes object, such as a Bundle of Fleet. The function in this variant unpacks the
+    /// files, or returns an error message.
     Carried(Arc<dyn Fn() -> Result<Tree, String> + Send + Sync>),
 }
 

@@ -25,7 +25,8 @@ const MAX_SOURCES: usize = 50;
 pub struct Sibling {
     /// Namespace and name, such as `flux-system/apps`.
     pub name: String,
-    /// The root that the Kustomization builds.
+    /// The folder that the Kustomization builds, with the artifact that contains this folder and the options of the
+    /// build.
     pub root: Root,
     /// The Kustomizations for which this one waits, from `spec.dependsOn`, such as `flux-system/infra`.
     pub depends_on: Vec<String>,
@@ -45,7 +46,8 @@ impl Sibling {
         Some(Self { name, root, depends_on: dependencies(object), elsewhere: None })
     }
 
-    /// Reads a Kustomization that has another source. `artifact` is the current artifact of this source.
+    /// Creates a sibling from the Kustomization `object`, which has another source than the Kustomization that is being
+    /// checked. `artifact` is the current artifact of the source of `object`.
     pub fn elsewhere(object: &Value, artifact: &Artifact) -> Option<Self> {
         let SourceRef { kind, namespace, name } = SourceRef::of(object, Metadata::of(object).namespace())?;
         let elsewhere = format!("revision {} of {kind} {namespace}/{name}", artifact.short_revision());
@@ -179,11 +181,12 @@ mod tests {
                "status": {"artifact": {"url": format!("http://x/{name}"), "digest": name, "revision": "main@sha1:1"}}})
     }
 
-    /// Returns how many other Kustomizations of the same cluster are found for a Kustomization. The first number counts
-    /// those with the same source. The second number counts those with other sources.
+    /// Returns how many siblings `of_stored` finds for a Kustomization: those with the same source, and those with
+    /// other sources. Siblings are other Kustomizations that apply their objects to the same cluster.
     ///
-    /// The catalog contains `of_source` Kustomizations with the same source. It also contains `of_others`
-    /// Kustomizations that belong to `sources` other sources.
+    /// The parameters describe the stored objects. `of_source` is the number of Kustomizations with the same source,
+    /// including the checked one. `of_others` is the number of Kustomizations with other sources, and `sources` is the
+    /// number of these other sources.
     fn numbers(of_source: usize, of_others: usize, sources: usize) -> [usize; 2] {
         let same = (0..of_source).map(|at| kustomization(&format!("z{at}"), "own"));
         let others = (0..of_others).map(|at| kustomization(&format!("a{at}"), &format!("s{}", at % sources)));

@@ -1,12 +1,14 @@
 //! Checks Kustomizations and Components of kustomize that are stored as objects in a cluster.
 //!
-//! The objects of a namespace form a tree. The annotation `portcullis.dev/path` of an object contains its folder in
-//! this tree. The tree contains no other files, so only the objects themselves are checked. For example:
+//! The annotation `portcullis.dev/path` of such an object contains a folder. The object is treated as the kustomization
+//! file of this folder. All objects of a namespace form one kustomize tree. The tree contains no other files, so only
+//! the references between the objects are checked.
 //!
-//! - The lists of the object in the request, such as `resources`, may refer only to objects of a kind that they allow.
-//! - The lists of other objects must allow the kind of the object in the request, if they refer to it.
+//! For example, the list `components` may refer only to folders with a Component. The other lists, such as `resources`,
+//! may refer only to folders with a Kustomization.
 //!
-//! So a change is also denied if it would break another object.
+//! The lists of the object in the request are checked, and also the lists of other objects that refer to it. So a
+//! request is denied if it would make the list of another object invalid.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -58,7 +60,7 @@ static COMPONENTS: Kind = kind("v1alpha1", "Component", "components");
 static KINDS: [&Kind; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
 static LOOKS_UP: [&Kind; 3] = [&KUSTOMIZATIONS, &COMPONENTS, &NAMESPACES];
 
-/// Index of stored Kustomizations and Components by their own folder, from the annotation `portcullis.dev/path`.
+/// Index of stored Kustomizations and Components by the folder in their annotation `portcullis.dev/path`.
 static BY_PATH: Index = Index {
     name: "path",
     parts: &PARTS,
@@ -183,8 +185,12 @@ impl<'a> Stage<'a> {
         self.request.user.is_collector() || namespace.is_some_and(is_deleting)
     }
 
-    /// Reports invalid references in lists of the object under admission, such as `resources`. A reference is invalid
-    /// if its target is an object of the wrong kind, the object's own folder `own`, or a parent of this folder.
+    /// Reports invalid references in lists such as `resources` of the object in the request. `own` is the folder in the
+    /// annotation `portcullis.dev/path` of this object. A reference is invalid in these cases:
+    ///
+    /// - It leads to the folder `own`, or to a parent folder of `own`.
+    /// - It leads to a Component, but is not in the list `components`.
+    /// - It leads to a Kustomization, but is in the list `components`.
     fn entries(&self, own: &TreePath) -> Vec<Finding> {
         let judge = |entry: &Entry<'_>| {
             let field = FieldPath::of([entry.list]).index(entry.index);
@@ -212,9 +218,11 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Returns findings about references in the stored object `user` that the request would make invalid. These
-    /// references lead to `own`, the folder of the object under admission, but are in a list that does not allow an
-    /// object of this kind.
+    /// Reports references in the stored object `user` to the folder `own` that are invalid after the request. `own` is
+    /// the folder of the object in the request.
+    ///
+    /// If this object is a Component, only the list `components` may refer to it. If it is a Kustomization, all lists
+    /// except `components` may refer to it.
     fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;
@@ -231,7 +239,9 @@ impl<'a> Stage<'a> {
         entries(user.value()).into_iter().filter(wrong).map(tell).collect()
     }
 
-    /// Reports other objects that refer to the folder `old`, if the request removes the only object in this folder.
+    /// Reports the stored Kustomizations and Components that refer to the folder `old`, if no such object is in this
+    /// folder after the request. `old` is the folder in the annotation `portcullis.dev/path` that the object in the
+    /// request had before.
     fn left(&self, old: &TreePath) -> Vec<Finding> {
         if !self.at(old).is_empty() {
             return Vec::new();
@@ -251,8 +261,8 @@ impl<'a> Stage<'a> {
         self.others(&BY_PATH, folder_of).into_iter().filter(|(_, stored)| stands(stored.value())).collect()
     }
 
-    /// Returns the stored Kustomizations and Components whose lists refer to a folder. Omits the object under
-    /// admission.
+    /// Returns the stored Kustomizations and Components that refer to `folder` in a list such as `resources` or
+    /// `components`. Omits the object in the request.
     fn users(&self, folder: &TreePath) -> Vec<Object> {
         let leads = |object: &Value| entries(object).iter().any(|entry| entry.folder == *folder);
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()

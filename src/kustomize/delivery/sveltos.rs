@@ -16,8 +16,8 @@ use crate::rule::Match;
 
 static MATCHERS: [Match; 2] = [written("configmaps", "ConfigMap"), written("secrets", "Secret")];
 
-/// The check `sveltos`, a key of `deliveries` in the configuration file. It checks the tree in a ConfigMap or Secret
-/// that contains an archive. Sveltos builds this tree.
+/// The check with the key `sveltos` under `deliveries` in the configuration file. It checks ConfigMaps and Secrets that
+/// contain an archive with a kustomize tree, which Project Sveltos builds.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "sveltos",
     family: FAMILY,

@@ -22,8 +22,9 @@ pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether a finding in a tree is about the effect of the objects on the cluster, not about the build. Only
-/// findings of KZ064 are about the cluster.
+/// Returns whether a finding about a kustomize tree belongs in the Event about the effects of a revision on the
+/// cluster. Only findings of KZ064 belong there. They report that `targetNamespace` of a Flux Kustomization renames a
+/// Namespace.
 pub fn is_planned(finding: &Finding) -> bool {
     finding.rule == kz064::RULE.id
 }
@@ -63,11 +64,11 @@ fn is_of_object(field: &FieldPath) -> bool {
     field.to_string().starts_with("spec.")
 }
 
-/// Returns the revision of a root's tree for the end of a message, such as ` (revision main@sha1:3f2c…)`. Empty if the
-/// tree comes from an object.
+/// Returns a text such as ` (revision main@sha1:3f2c…)` for the end of a message. It contains the revision of the
+/// artifact with the files of `root`. The text is empty if the files are stored in an object such as a ConfigMap,
+/// because they then have no revision.
 ///
-/// The message must contain the revision if the finding is about a field of an object, because such a finding holds
-/// only for this revision.
+/// Messages about a field of an object need the revision, because another revision may not have the error.
 fn revision(root: &Root) -> String {
     match &root.content {
         Content::Artifact(artifact) => format!(" (revision {})", artifact.short_revision()),

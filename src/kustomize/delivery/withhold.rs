@@ -76,8 +76,11 @@ fn paragraphs(denials: &[Finding]) -> String {
     lines.join("\n")
 }
 
-/// Sets the condition `Ready` to unknown until the artifact of the new revision is stored. If the previous condition
-/// reports a pending or denied revision, restores the previous condition.
+/// Sets the condition `Ready` of a Flux source to `Unknown`, because its status does not contain the artifact of the
+/// new revision yet. `stored` is the condition `ArtifactInStorage`.
+///
+/// If the condition `Ready` of `old`, the source before the request, already has the reason `RevisionWithheld`, keeps
+/// this earlier condition instead.
 fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
     match before {
@@ -89,8 +92,9 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     }
 }
 
-/// Returns whether the condition `stored` describes the current artifact of `source`. This is the case if its message
-/// contains the revision in `status.artifact`, or if the message does not start with `stored artifact`.
+/// Returns whether `stored`, the condition `ArtifactInStorage`, describes the artifact in the status of the Flux source
+/// `source`. If the message of the condition starts with `stored artifact`, it must contain the revision of this
+/// artifact. Other messages have an unknown format, so the function returns `true` for them.
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
     let revision = source.at(&["status", "artifact", "revision"]).and_then(Value::as_str);

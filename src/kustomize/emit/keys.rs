@@ -77,8 +77,11 @@ fn continues_number(before: &str) -> bool {
     before.chars().rev().take_while(|char| is_digit(*char)).any(|char| char != '0')
 }
 
-/// Parses the digits at the start of a text as a number. `start` is an additional first digit. Returns the value, and
-/// the number of digits in the text. The arithmetic wraps around, as in Go.
+/// Parses the decimal digits at the start of `text` as a number. Returns the number and the count of digits. Overflow
+/// wraps around, as in Go.
+///
+/// The digits are appended to the number `start`: with `start` 1, the text `05` results in 105. With 1, leading zeros
+/// change the value. With 0, they do not.
 fn number(text: &str, start: i64) -> (i64, usize) {
     text.chars().take_while(|char| is_digit(*char)).fold((start, 0), |(number, length), digit| {
         let value = i64::from(u32::from(digit)) - i64::from(u32::from('0'));

@@ -41,7 +41,7 @@ pub(super) struct Shape {
     literal: bool,
 }
 
-/// The shape of a string on one line that can be printed in every style.
+/// The properties of a string without line breaks that can be printed in every style: plain, quoted or block.
 const SIMPLE: Shape = Shape { multiline: false, plain: true, single: true, literal: true };
 
 /// Selects the style of a string from the styles that `shape` allows.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::tree::TreePath;
 
-/// The kind of the target of a step, such as a Component or a file.
+/// The kind of the file or folder that a step of a kustomize build processes, such as a Component.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StepKind {
     /// A folder whose kustomization file has the kind Kustomization.
@@ -45,11 +45,12 @@ pub struct Step {
     pub entry: String,
     /// The file or folder to which the list entry refers, if it exists.
     pub path: Option<TreePath>,
-    /// The kind of the target, such as a file.
+    /// The kind of the file or folder to which the list entry refers, such as a Component or a file with objects.
     pub kind: StepKind,
     /// Whether the target is not allowed in the list, such as a Component in `resources`.
     pub misplaced: bool,
-    /// The effects of the step, in order: `2 objects`, `namePrefix p-`.
+    /// Descriptions of the objects and transformations that the step adds to the build, in the order of evaluation.
+    /// Examples are `2 objects` and `namePrefix p-`.
     pub adds: Vec<String>,
     /// The steps of the target, in the order of evaluation.
     pub parts: Vec<Step>,

@@ -15,7 +15,8 @@ use crate::yaml::{self, Document, Limits, Place};
 pub struct Definitions {
     /// The error that kustomize would report, with its position; `None` if kustomize accepts the file.
     pub fault: Option<(Place, String)>,
-    /// The position and the reason, if the result of kustomize is unknown. `None` if the result is known.
+    /// The reason why it is unknown whether kustomize accepts the file, with the position of the value that causes
+    /// this. `None` if it is known.
     pub unknown: Option<(Place, String)>,
 }
 

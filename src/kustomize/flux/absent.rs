@@ -19,7 +19,8 @@ pub(in crate::kustomize) struct Generated {
     pub(in crate::kustomize) file: KustomizationFile,
     /// The errors that the build will report.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
-    /// Positions in files at which the result of kustomize is unknown, each with the reason.
+    /// The positions in files that make the result of the build unknown, each with the reason. For example, a file
+    /// cannot be read.
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 

@@ -34,8 +34,9 @@ impl Own {
         Self { components, patches, images, namespace: true, name_prefix: true, name_suffix: true }
     }
 
-    /// Returns the field of the Flux Kustomization that a field of the merged file comes from. `None` if the field was
-    /// in the file before the merge.
+    /// Returns the field in the spec of the Flux Kustomization from which `field` was copied. `field` is a field of the
+    /// kustomization file after the spec was merged into the file. Returns `None` if the field does not come from the
+    /// spec.
     pub(in crate::kustomize) fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         let spec = |name: &str| FieldPath::of(["spec", name]);
         let (first, rest) = field.segments().split_first()?;

@@ -66,7 +66,8 @@ pub(in crate::kustomize) struct Compared<'p> {
     /// The applied objects that the revision no longer renders. Generated objects that change only the hash in their
     /// names are in `replaced` instead.
     pub(in crate::kustomize) stale: Vec<&'p ObjectId>,
-    /// The generated objects that change only the hash in their names. Each tuple contains the old and the new object.
+    /// The generated objects whose old and new names differ only in the hash. Each tuple contains the old object and
+    /// the new object.
     pub(in crate::kustomize) replaced: Vec<(&'p ObjectId, &'p ObjectId)>,
     /// The rendered objects that are not in the inventory. Generated objects that change only the hash in their names
     /// are in `replaced` instead.

@@ -33,7 +33,8 @@ pub(in crate::kustomize) struct Object<'b> {
 /// A function that returns the position in a file for the origin of a node.
 type Place<'b> = &'b dyn Fn(Origin) -> Site;
 
-/// The errors and unknown results of the steps that kustomize-controller does after a build.
+/// The result of the steps that kustomize-controller performs after a build, such as the substitution of variables. It
+/// contains the errors, and the positions where the result is unknown.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct PostBuilt {
     /// The errors that kustomize-controller reports.

@@ -6,11 +6,11 @@ use super::Problem;
 use super::error::kind_name;
 use crate::kustomize::node::Node;
 
-/// Replaces all elements of a list that have `values` at `keys` with `element`. Appends `element` if there are no such
-/// elements. If `element` is `None`, removes them.
+/// Replaces the matching elements of a list with `element`, or removes them if `element` is `None`. If no element
+/// matches, appends `element`. An element matches if its fields `keys` have the values `values`. An empty string in
+/// `values` matches any value of the field.
 ///
-/// Drops null elements and empty mappings. An empty text in `values` matches any value. If `values` is empty, drops all
-/// elements.
+/// Also removes null elements and empty mappings. If `values` is empty, removes all existing elements.
 pub(super) fn set(
     items: &mut Vec<Node>,
     element: Option<&Node>,

@@ -5,9 +5,11 @@
 /// The values of a list element, one for each merge key; an empty text if the element lacks the key.
 pub(super) type Values = Vec<String>;
 
-/// Fills empty values of list elements with the values of other elements. Two elements are combined if at least one
-/// merge key has the same value in both, and no merge key has different values. An empty value does not differ from
-/// another value.
+/// Completes the merge key values of list elements: copies missing values from other elements that belong together with
+/// them. For example, `["80", "TCP"]` and `["80", ""]` both become `["80", "TCP"]`. An empty string is a missing value.
+///
+/// Two elements belong together if at least one merge key is equal in both, or missing in both. Also, no merge key may
+/// have two different values.
 pub(super) fn unite(all: &mut [Values]) {
     for first in 0..all.len() {
         let own = all[first].clone();

@@ -62,8 +62,10 @@ impl Walker<'_> {
         })
     }
 
-    /// Merges list elements of the object and the patch. Two elements are merged if their values at `keys` are the
-    /// same. `all` contains the values of each merged element. Returns `false` if `all` is empty.
+    /// Merges the list of the object with the list of the patch. Elements with the same values of the merge keys `keys`
+    /// are merged into one element. `all` contains these values for the elements of both lists, without duplicates.
+    ///
+    /// Returns `false` and merges nothing if `all` is empty, because both lists are then empty.
     fn elements(
         self,
         lists: &mut Lists,
@@ -204,7 +206,8 @@ impl Lists {
         self.follow();
     }
 
-    /// Copies the object's list to the patch's list if kustomize uses the same list for both.
+    /// Copies the object's list to the patch's list if kustomize uses one list in memory for both. Changes of the
+    /// object's list then also apply to the patch's list.
     fn follow(&mut self) {
         if self.same {
             self.patch.clone_from(&self.dest);
@@ -212,8 +215,9 @@ impl Lists {
     }
 }
 
-/// Adds missing merge keys to an element, with the corresponding values from `values`. A scalar element is replaced
-/// with the value.
+/// Adds missing merge keys to a merged list element: the key `keys[i]` gets the value `values[i]`. Skips empty values.
+/// If the element is not a mapping, for example a scalar, replaces it with the last value in `values` that is not
+/// empty.
 fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
     for (key, value) in keys.iter().zip(values) {
         if value.is_empty() || element.get(key).is_some() {
@@ -248,8 +252,11 @@ fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), P
     Ok(())
 }
 
-/// Returns the values of a list element at `keys`. For each key that is missing in the element, appends the element to
-/// `items`, as kustomize does.
+/// Returns the values of the fields `keys` of the list element `other`. The result contains no value for missing
+/// fields, so it may be shorter than `keys`.
+///
+/// For each missing field, appends the element to `items`, the merged list. kustomize does the same with elements that
+/// have no merge key.
 fn values_or_append<'n>(items: &mut Vec<Node>, other: &'n Node, keys: &[&str]) -> Result<Vec<&'n str>, Problem> {
     let mut values = Vec::new();
     for key in keys {

@@ -8,13 +8,13 @@ use super::quotes::needs_quotes;
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// How kustomize merges a part of an object that the patch does not change: without a value from the patch, or with
-/// itself.
+/// The reason why a patch does not change a part of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The patch has no value for this part of the object.
     Untouched,
-    /// kustomize merges this part of the object with itself, because it was moved from the patch into the object.
+    /// This part of the object comes from the patch, because kustomize moved it into the object. The object and the
+    /// patch then share one node in memory, so kustomize merges the node with itself.
     Moved,
 }
 

@@ -55,8 +55,9 @@ impl Sources {
         Self { dest, patch, same: false }
     }
 
-    /// Creates sources with the same node for the object and the patch. kustomize shares a node in this way when it
-    /// moves a part of the patch into the object.
+    /// Creates the input for a merge in which the object and the patch have the same node. kustomize moves a part of
+    /// the patch into the object, for example if the object does not have this part. Both then refer to one node in
+    /// memory.
     fn moved(node: Node) -> Self {
         Self { dest: Some(node.clone()), patch: Some(node), same: true }
     }
@@ -169,7 +170,7 @@ impl Walker<'_> {
 enum Visited {
     /// The merge is complete; contains the result.
     Done(Walked),
-    /// The fields of the mapping must still be merged; contains the side from which the result comes, which is the
+    /// The fields of the mapping must still be merged. Contains the side from which the resulting mapping comes: the
     /// object or the patch.
     Merge(Side),
 }
@@ -195,8 +196,11 @@ fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
     Ok(Visited::Merge(side))
 }
 
-/// Prepares the merge of a mapping that is missing or null in the object. kustomize then merges the mapping of the
-/// patch with itself.
+/// Starts the merge of a mapping that is missing or null in the object. The merge is already complete if the patch does
+/// not have the mapping, or removes it.
+///
+/// Otherwise, kustomize moves the mapping of the patch into the object. Its fields must still be merged: the object and
+/// the patch then share this mapping, so each field is merged with itself.
 fn visit_missing(sources: &mut Sources) -> Visited {
     let Some(mut patch) = sources.patch.take() else {
         // an empty value (`a:`) is removed, an explicit null (`a: null`) stays

@@ -147,7 +147,8 @@ fn map<'n>(node: &Node, entries: &'n [Entry], inner: Within, is_top: bool) -> Re
     Ok(Value::Map(members))
 }
 
-/// The type of a key in kustomize's output, after go-yaml has written and parsed the key.
+/// The type of a mapping key in kustomize's output. kustomize writes each object as YAML with go-yaml, and parses this
+/// YAML again. For example, the key `1` without quotes is then a number.
 enum Key {
     String,
     /// A null key. kustomize ignores a null key at the top level of a document, and fails on a null key elsewhere.

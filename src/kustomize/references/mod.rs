@@ -57,7 +57,7 @@ pub enum NoFolder {
     File(TreePath),
     /// The entry of the kustomization file leads to a folder that is being built, or to a parent of such a folder.
     Ancestor {
-        /// The folder to which the entry of the kustomization file leads.
+        /// The folder to which the entry of the kustomization file refers.
         folder: TreePath,
         /// The folder that is being built: `folder` itself or a folder inside it.
         visited: TreePath,

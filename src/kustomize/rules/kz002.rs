@@ -14,9 +14,10 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ002.md"),
 };
 
-/// Returns a finding about a Kustomization that is listed in `components`. `index` is the position of the entry in this
-/// list. `said` is `true` if the file of the Kustomization sets `kind`, and `defined` is the position of `kind` in this
-/// file.
+/// Returns the finding that an entry of the list `components` refers to a Kustomization instead of a Component. `entry`
+/// is the text of the entry, and `index` is its position in the list.
+///
+/// `said` is whether the file of the Kustomization sets the field `kind`. `defined` is the position of this field.
 pub(in crate::kustomize) fn found(site: Site, index: usize, entry: &str, defined: &Site, said: bool) -> TreeFinding {
     let why = if said { "" } else { ", as it says no kind" };
     RULE.at(site, format!("\"{entry}\" is a Kustomization{why} ({defined})"))

@@ -14,9 +14,11 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ009.md"),
 };
 
-/// Returns a finding about an entry of a kustomization file that refers to `folder`, which is being built or contains a
-/// folder that is being built. `visited` is the folder that is being built. `chain` contains the folders from the start
-/// of the build to the folder with the entry.
+/// Returns the finding that an entry of a kustomization file would cause a cycle in the build. The entry refers to
+/// `folder`, which is either the folder `visited` or a parent folder of `visited`. `visited` is already being built.
+///
+/// `chain` contains all folders that are being built: first the folder where the build starts, last the folder with the
+/// entry.
 pub(in crate::kustomize) fn found(
     site: Site,
     entry: &str,

@@ -23,9 +23,11 @@ pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding 
         .help("correct the target, or take the patch out")
 }
 
-/// Lowers the level of a finding to `audit`, because the target may select no object on purpose. An example is a target
-/// without a name in a Component. Another example is a build that lists an empty file to which a tool adds objects
-/// before the build.
+/// Lowers a finding about the target of a patch to level `audit`. The target selects no object, but this may be
+/// intended:
+///
+/// - The target is in a Component and has no name, so it may select objects in other builds that use the Component.
+/// - The kustomization lists a file without objects, and a tool may add objects to this file later.
 pub(in crate::kustomize) fn unimportant(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Audit, ..finding }
 }

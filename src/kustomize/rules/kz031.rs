@@ -1,4 +1,4 @@
-//! KZ031: a build that fails on the content of objects.
+//! KZ031: a build that fails because a generator, transformer or validator cannot process the objects.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

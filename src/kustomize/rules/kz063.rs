@@ -22,8 +22,8 @@ pub(in crate::kustomize) enum Order<'a> {
     LoserFirst,
     /// Neither Kustomization depends on the other.
     Any,
-    /// The Kustomizations have different sources, so neither waits for a revision of the other. Contains the revision
-    /// and the source of the Kustomization to which the object moves.
+    /// The two Kustomizations have different sources, so Flux cannot make one wait for a revision of the other.
+    /// Contains a description of the object's new source: its revision, kind, namespace and name.
     Elsewhere(&'a str),
 }
 

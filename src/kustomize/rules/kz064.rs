@@ -16,7 +16,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ064.md"),
 };
 
-/// Returns a finding about the Namespace `name`, which is rendered with the name `target`.
+/// Returns the finding that `targetNamespace` of a Flux Kustomization renames the Namespace `name` to `target`. If this
+/// Namespace is later removed from the tree, Flux may delete the Namespace `target` with everything in it.
 pub(in crate::kustomize) fn found(site: Site, name: &str, target: &str) -> TreeFinding {
     let message = format!(
         "targetNamespace renames Namespace {name} to {target}: Flux applies it to the namespace {target} itself, and if it prunes, \

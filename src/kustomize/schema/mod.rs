@@ -43,13 +43,14 @@ static BUILT_IN_ONLY: LazyLock<Arc<Schema>> =
 /// The OpenAPI definitions that a build uses: those of the file in `openapi.path`, the built-in ones, or both.
 #[derive(Debug)]
 pub struct Schema {
-    /// The definitions of the file in `openapi.path`, or of a schema comment. `None` if the schema consists of the
-    /// built-in definitions only.
+    /// The definitions from the file in `openapi.path`, or from a YAML comment that contains the schema of a field.
+    /// `None` if the schema consists of the built-in definitions only.
     own: Option<Definitions>,
     /// The apiVersion and kind of cluster-scoped kinds. `None` if the schema does not come from the file in
     /// `openapi.path`.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
-    /// The definitions that take precedence. `None` if the built-in definitions are not used together with `own`.
+    /// Whether the built-in definition or the definition in `own` is used for a name that both define. `None` if the
+    /// schema does not use the built-in definitions.
     beside: Option<Preferred>,
 }
 
@@ -99,8 +100,8 @@ impl Schema {
         Some(Self { own: Some(custom::fragment(text)?), cluster_scoped: None, beside: None })
     }
 
-    /// Returns the schema of a field from its schema comment `fragment`. References (`$ref`) in the comment refer to
-    /// the definitions of `self`.
+    /// Returns the schema of a field whose YAML comment contains a schema. `fragment` is the schema from this comment.
+    /// References (`$ref`) in the comment refer to the definitions of `self`.
     pub fn of_comment<'s>(&'s self, fragment: &'s Self) -> Option<FieldSchema<'s>> {
         let definitions = fragment.own.as_ref()?;
         FieldSchema { global: self, definitions, shape: definitions.first()? }.resolved()

@@ -49,7 +49,8 @@ pub enum ArchiveError {
     /// The archive has more entries than [`ArchiveLimits::entries`].
     #[error("the archive has more than {0} entries")]
     TooMany(usize),
-    /// A path in the archive leads out of it.
+    /// A path in the archive, such as `../a` or `/a`, may lead out of the root folder of the archive. Contains at most
+    /// the first 100 characters of the path.
     #[error("the archive has the name {0:?}, which leads out of it")]
     LeadsOut(String),
 }

@@ -22,8 +22,9 @@ use crate::oci::{Client, Credentials, Error, Keyring, Manifest, Mirror, Reposito
 
 /// Maximum number of descriptors of one tree that are fetched concurrently.
 const AT_ONCE: usize = 8;
-/// Maximum number of component descriptors that are fetched at the same time, for all trees together. A descriptor
-/// beyond this limit stays unknown until its tree is computed again.
+/// Maximum number of component descriptors that are fetched at the same time, for the component trees of all
+/// Installations together. Descriptors beyond this limit are not fetched. They stay unknown until Portcullis computes
+/// the component tree again.
 const MAX_IN_FLIGHT: usize = 256;
 /// Maximum number of registries whose outages are remembered.
 const HOSTS: usize = 1_000;
@@ -161,8 +162,8 @@ impl ComponentCache {
     ///
     /// # Errors
     ///
-    /// If the reference has no repository context, or if its repository context cannot be used. The error is the
-    /// [`Found`] that the caller returns for this component version.
+    /// If the reference has no repository context, or if its repository context cannot be used. The error is the result
+    /// of the look-up ([`Found`]), because the component version then cannot be looked up in the cache.
     fn key(&self, reference: &ComponentReference, keyring: &Keyring) -> Result<(Key, Credentials), Found> {
         let Some(context) = &reference.repository_context else { return Err(Found::Missing { nearest: Vec::new() }) };
         let repository = repository::repository(context, &reference.component_name).map_err(Found::Unreadable)?;

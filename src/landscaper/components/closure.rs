@@ -77,7 +77,8 @@ pub struct Step {
     pub name: String,
     /// The depth of the reference in the component tree; 0 for the Installation's own reference.
     pub depth: usize,
-    /// The substitution that overwrites apply to the reference.
+    /// The reference before and after overwrites were applied to it. Overwrites are the entries of a
+    /// ComponentVersionOverwrites object.
     pub substitution: Substitution,
     /// The component version that the reference leads to, or the reason why that version was not read.
     pub to: Target,
@@ -96,7 +97,7 @@ pub enum Target {
     Gap(Gap),
 }
 
-/// The reason why the component version that a reference leads to was not read.
+/// The reason why a component version was not read. A component reference in the component tree leads to this version.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gap {
     /// The component version does not exist.

@@ -58,8 +58,8 @@ pub struct Reference {
     pub digest: Option<Value>,
     /// The number of labels of the reference; `None` if the field `labels` is missing.
     pub labels: Option<usize>,
-    /// The index and the value of the label [`REPOSITORY_LABEL`] of the reference. Only a patched descriptor has this
-    /// label.
+    /// The repository context in the label [`REPOSITORY_LABEL`] of this reference, and the index of this label.
+    /// Portcullis adds the label when it patches a descriptor. `None` if the reference does not have the label.
     pub repository_context: Option<(usize, RepositoryContext)>,
 }
 

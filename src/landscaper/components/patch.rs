@@ -63,8 +63,8 @@ fn label(pointer: &str, reference: &Reference, context: Value) -> Vec<PatchOpera
     }
 }
 
-/// Parses a JSON pointer. All callers pass valid pointers. For an invalid pointer, returns the pointer of the whole
-/// document, so that the test operation of the patch fails.
+/// Parses a JSON pointer. All callers pass valid pointers. An invalid pointer becomes the empty pointer, which refers
+/// to the whole document. The patch then fails, because its test operation compares the whole document with one value.
 fn path(pointer: &str) -> PointerBuf {
     PointerBuf::parse(pointer).unwrap_or_default()
 }

@@ -13,13 +13,14 @@ use crate::landscaper::substitution::Outcome;
 pub struct Split<'c> {
     /// The name of the component that has several versions in the tree.
     pub component: &'c str,
-    /// A component reference that the entry of the ComponentVersionOverwrites matches. The entry replaces its component
-    /// name or version.
+    /// A component reference to which an entry of the ComponentVersionOverwrites applies. The entry replaces the
+    /// component name or the version of the reference.
     pub matched: &'c Step,
-    /// The index of the entry in the list `overwrites` that causes the two versions.
+    /// The index in the list `overwrites` of the ComponentVersionOverwrites entry that matches only one of the
+    /// references. This entry is the reason why the component has two versions in the tree.
     pub entry: usize,
-    /// A reference to the same component in another version. The entry of the ComponentVersionOverwrites does not match
-    /// it.
+    /// A reference to another version of the same component. The ComponentVersionOverwrites entry does not match this
+    /// reference, so it does not change it.
     pub other: &'c Step,
 }
 

@@ -14,13 +14,13 @@ const MAX_INSTALLATIONS: usize = 10_000;
 
 /// The Installations that use a ComponentVersionOverwrites object.
 pub struct Users {
-    /// The Installations, with their Contexts.
+    /// The Installations whose Context names the ComponentVersionOverwrites object, each together with this Context.
     pub installations: Vec<User>,
     /// Whether `installations` may be incomplete, because the maximum number of Contexts or Installations was reached.
     pub is_cut: bool,
 }
 
-/// An Installation and its Context.
+/// An Installation that uses a ComponentVersionOverwrites object, and the Context that names this object.
 pub struct User {
     /// The Installation, as the catalog of watched objects stores it.
     pub installation: Arc<Stored>,

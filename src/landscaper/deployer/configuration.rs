@@ -32,7 +32,8 @@ pub struct Deployers {
 pub struct Identities {
     /// Names of users, such as `system:serviceaccount:landscaper:landscaper`.
     pub users: Vec<String>,
-    /// Names of groups.
+    /// Names of user groups in Kubernetes, such as `system:serviceaccounts:landscaper`. All users in these groups are
+    /// included.
     pub groups: Vec<String>,
 }
 

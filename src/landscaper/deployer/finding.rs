@@ -27,13 +27,13 @@ pub(in crate::landscaper) fn unless_kept(
     vec![finding]
 }
 
-/// A violation of a requirement of Landscaper's deployer contract by a status write, described for a finding.
+/// A description of how a status write violates Landscaper's deployer contract. A finding is created from it.
 pub(in crate::landscaper) struct Violation {
     /// The field path of the value that violates the requirement of the deployer contract.
     pub(in crate::landscaper) field: FieldPath,
     /// How the status write violates the requirement of the deployer contract, in a few words.
     pub(in crate::landscaper) what: String,
-    /// A help text that describes a write that meets the requirement of the deployer contract.
+    /// The help text of the finding. It says what a correct status write looks like.
     pub(in crate::landscaper) correct: String,
 }
 
@@ -48,10 +48,12 @@ pub(in crate::landscaper) fn phase_field(request: &Request<'_>) -> FieldPath {
     field(if older.is_some_and(|phase| !phase.is_empty()) { "deployItemPhase" } else { "phase" })
 }
 
-/// Returns the level of a finding about a violated requirement of Landscaper's deployer contract.
+/// Returns the level (`deny`, `warn` or `audit`) of a finding about a status write that violates the requirement
+/// `promise` of Landscaper's deployer contract.
 ///
-/// If the old status violates the requirement in the same way, the level is at most `warn`, so that other fields can
-/// still be written. For a restore by a configured restorer, the level is `audit`.
+/// The level is `audit` if a user listed in `deployers.restorers` of the configuration restores the status from a
+/// backup. It is at most `warn` if the old status already violates the requirement in the same way, so that other
+/// fields can still be written.
 fn level(rule: &Rule, promise: &Promise, change: &Change<'_>, request: &Request<'_>, view: &View<'_>) -> Level {
     let before = Change { old: change.old, new: change.old };
     let parts = |status: &super::status::Status<'_>| format!("{}{:?}", status.summary(), status.reconciled);
@@ -62,9 +64,12 @@ fn level(rule: &Rule, promise: &Promise, change: &Change<'_>, request: &Request<
     if is_old { rule.info.level.min(Level::Warn) } else { rule.info.level }
 }
 
-/// Reports whether a status write is a restore from a backup: a configured restorer writes the status while no job is
-/// open. Returns `false` for the requirement that rule DP001 checks, because a finished job without a final phase is
-/// never a valid backup.
+/// Reports whether a status write restores a DeployItem from a backup. This is assumed if `deployers.restorers` of the
+/// configuration lists the user, and no Landscaper job for the DeployItem was requested or in progress before the
+/// write.
+///
+/// Always returns `false` for the requirement of rule DP001, that a finished job has a final phase. A valid backup
+/// never violates it.
 fn is_restore(deployers: &Deployers, promise: &Promise, change: &Change<'_>, request: &Request<'_>) -> bool {
     deployers.restorers.has(&request.user) && change.old.job() != Job::Open && promise.rule != "DP001"
 }

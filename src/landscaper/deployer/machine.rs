@@ -33,7 +33,7 @@ pub enum State {
 
 /// The description of a state of a DeployItem, for messages and documentation.
 pub struct StateInfo {
-    /// The state of a DeployItem that is described.
+    /// The state of a DeployItem that this `StateInfo` describes.
     pub state: State,
     /// The name of the state in messages, such as `triggered`.
     pub name: &'static str,
@@ -147,7 +147,8 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// Returns the name of the actor in messages.
+    /// Returns the name of the component in messages: `Landscaper` or `deployer`. The component is the author of a
+    /// write to a DeployItem's status.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Landscaper => "Landscaper",
@@ -212,8 +213,8 @@ pub static TRANSITIONS: [Transition; 31] = [
 pub enum Verdict {
     /// The write changes neither the phase nor `jobID` or `jobIDFinished`.
     Unchanged,
-    /// The write changes the state of the DeployItem as these known transitions do. Several transitions can have the
-    /// same states before and after.
+    /// The write matches these known transitions between states of a DeployItem. There can be several, because
+    /// different transitions can have the same states before and after.
     Known(Vec<&'static Transition>),
     /// The write is not a known transition, but no requirement of Landscaper's deployer contract forbids it.
     Tolerated,

@@ -13,8 +13,8 @@ pub enum Phase {
     Empty,
     /// A deployer has picked up the DeployItem.
     Init,
-    /// A deployer processes the DeployItem. The text of the contract calls this phase `Processing`, but no code has
-    /// ever written that name.
+    /// A deployer processes the DeployItem. Landscaper's documentation calls this phase `Processing`, but the code of
+    /// Landscaper and its deployers has always written `Progressing`. Both names are parsed as this phase.
     Progressing,
     /// A phase that Landscaper defines, but that none of its components sets.
     Completing,

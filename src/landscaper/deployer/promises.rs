@@ -7,7 +7,7 @@
 use super::phase::Phase;
 use super::status::{Change, Job, Status};
 
-/// A promise of the deployer contract: a condition that status writes must meet.
+/// A requirement of Landscaper's deployer contract that every write of a DeployItem's status must meet.
 pub struct Promise {
     /// The id of the rule that enforces this requirement of the deployer contract.
     pub rule: &'static str,
@@ -66,8 +66,9 @@ pub static PHASE_IS_KNOWN: Promise = Promise {
     is_kept: |Change { new, .. }| new.phase != Phase::Other,
 };
 
-/// The requirement that rule DP014 enforces: `jobID` changes only when the previous job has finished. An interrupt may
-/// change it earlier, because the same write also finishes the new job as failed.
+/// The requirement that rule DP014 enforces: `jobID` changes only when the previous Landscaper job has finished. An
+/// interrupt of a job is an exception: one write may set `jobID` and `jobIDFinished` to the same new id, together with
+/// a phase such as `Failed`.
 pub static JOBS_COME_ONE_BY_ONE: Promise = Promise {
     rule: "DP014",
     sentence: "jobID changes only when the previous job has finished",
@@ -77,7 +78,8 @@ pub static JOBS_COME_ONE_BY_ONE: Promise = Promise {
     },
 };
 
-/// All promises, which are the requirements of the deployer contract for status writes, in the order of their rules.
+/// All requirements of Landscaper's deployer contract for writes of a DeployItem's status. They are sorted by the id of
+/// the rule that enforces them.
 pub static PROMISES: [&Promise; 7] = [
     &FINISHED_IS_FINAL,
     &FINISHED_IS_THE_JOB,

@@ -65,8 +65,9 @@ pub enum Responsible {
     Unknown,
 }
 
-/// Determines whether a deployer is responsible for a DeployItem. Also returns the object that a read from the API
-/// server must confirm, if any.
+/// Determines whether a deployer is responsible for a DeployItem with the type and Target in `route`. If the cached
+/// objects do not suffice for the answer, also returns a reference to the Target or DeployerRegistration that must be
+/// read from the API server.
 pub fn of(
     deployer: &Deployer,
     route: &Route<'_>,
@@ -80,16 +81,22 @@ pub fn of(
     }
 }
 
-/// Returns whether a deployer deploys DeployItems even in dry run, regardless of their Targets. Such a deployer serves
-/// types other than that of the dry-run deployer, ignores the dry-run annotation, and has no Target selectors.
+/// Returns whether a deployer really deploys DeployItems that are in dry run, for all Targets.
+///
+/// This is the case if all of these conditions hold:
+/// - The deployer ignores the dry-run annotation.
+/// - The deployer has no Target selectors.
+/// - The deployer serves a DeployItem type other than the type of the dry-run deployer, or the types in a
+///   DeployerRegistration.
 pub fn deploys_any(deployer: &Deployer) -> bool {
     let is_real = |served: &String| served != ROUTE;
     let serves = deployer.types.iter().any(is_real) || !deployer.registrations.is_empty();
     serves && !deployer.honours_dry_run && deployer.target_selectors.is_empty()
 }
 
-/// Determines whether a deployer serves a type of DeployItems. Also returns the DeployerRegistration that a read from
-/// the API server must confirm, if any.
+/// Returns whether a deployer serves DeployItems of the type `type_name`. If the cached objects do not show that it
+/// does, also returns a reference to a DeployerRegistration. Its current content must be read from the API server,
+/// because it may list the type.
 fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Option<Reference>) {
     if deployer.types.iter().any(|served| served == type_name) {
         return (true, None);

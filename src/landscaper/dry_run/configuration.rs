@@ -45,8 +45,9 @@ pub struct DryRuns {
 }
 
 impl DryRuns {
-    /// Returns the configuration of dry runs from the catalog. If the configuration file has no section `dryRun`, the
-    /// result contains the default types, and DeployItems are not routed.
+    /// Returns the configuration of dry runs that rules and mutators use. If the configuration file has no section
+    /// `dryRun`, returns a default. In the default, the dry-run deployer processes DeployItems of the types for
+    /// manifests and Helm charts, and admission routes no DeployItems to it.
     pub fn of(view: &View<'_>) -> Arc<Self> {
         let section = view.setting(SECTION);
         let read = section.and_then(|section| section.view(|value| Self::deserialize(value).ok().map(Arc::new)));

@@ -73,7 +73,8 @@ pub enum Failure {
     },
     /// `fromObjectRef` is set, but the value that `jsonPath` selects does not contain the name of another object.
     Reference {
-        /// The identity of the object in the DryRunConfiguration from which the value was read.
+        /// The identity (apiVersion, kind, namespace and name) of the object that contains the value. A
+        /// DryRunConfiguration contains this object.
         identity: Box<Identity>,
         /// Why the value does not refer to an object, such as a missing name.
         problem: String,

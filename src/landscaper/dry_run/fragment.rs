@@ -71,7 +71,8 @@ impl Fragment<'_> {
         FieldPath::of(["spec", "exports"]).index(self.index)
     }
 
-    /// Returns the identity of the object on the target cluster of which this fragment is a part.
+    /// Returns the apiVersion, kind, namespace and name of this fragment, which is a part of an object on the target
+    /// cluster. The complete object has the same identity.
     pub fn identity(&self) -> Identity {
         Identity::of(self.object)
     }

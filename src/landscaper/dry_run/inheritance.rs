@@ -29,10 +29,11 @@ pub enum Inheritance {
     Replaced(Replaced),
 }
 
-/// Determines from which root an object inherits its dry-run annotations. Also returns a reference to the object that
-/// must be read from the API server to confirm the result, if any.
+/// Determines the root object, usually an Installation, from which an object inherits its dry-run annotations. If the
+/// result is not certain yet, also returns a reference to the object that must be read from the API server.
 ///
-/// If this read fails, a cached root in dry run is accepted, because a dry run deploys nothing.
+/// If the root cannot be read from the API server, the cached root is used only if it is in dry run. This is safe,
+/// because a dry run deploys nothing.
 pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inheritance, Option<Reference>) {
     let (root, wanted) = owner_chain::root(object, namespace, view);
     let inheritance = match root {

@@ -57,9 +57,11 @@ pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
 }
 
 impl Item {
-    /// Returns the field path, in the DeployItem or Execution, of a field of the configuration for the deployer. `of`
-    /// is the path of the field inside this configuration. For a compressed template, returns the path of the field
-    /// with the compressed templates.
+    /// Returns the path, in the DeployItem or Execution, of a field in the configuration for the deployer. `of` is the
+    /// path of this field inside the configuration.
+    ///
+    /// A path cannot point into compressed data. If the configuration is in a compressed DeployItem template, returns
+    /// the path of the field that contains the compressed templates.
     pub fn field(&self, of: &FieldPath) -> FieldPath {
         match &self.config {
             Place::Compressed(field) => field.clone(),
@@ -67,9 +69,11 @@ impl Item {
         }
     }
 
-    /// Adds the name of the DeployItem template to a message, if there is a template. For a compressed template, also
-    /// adds the path `of` of a field in the configuration, because the field path from [`Item::field`] does not contain
-    /// it.
+    /// Returns the message `text`, preceded by the name of the DeployItem template, if there is a template.
+    ///
+    /// For a compressed template, the message also contains `of`, the path of a field in the configuration for the
+    /// deployer. The result of [`Item::field`] cannot contain this path, because a path cannot point into compressed
+    /// data.
     pub fn message(&self, of: &FieldPath, text: &str) -> String {
         match (&self.config, &self.template) {
             (Place::Compressed(_), Some(template)) => format!("template {template:?}, config.{of}: {text}"),

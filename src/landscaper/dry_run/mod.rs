@@ -31,8 +31,8 @@ pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 /// The CustomResourceDefinitions that Portcullis adds for dry runs.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
-/// Returns `level`, unless the request is an update that leaves all values from `parts` unchanged. For such an update,
-/// returns at most level `warn`.
+/// Returns `level`, but at most `warn` for an update that leaves certain values of the object unchanged. The function
+/// `parts` returns these values, such as the spec.
 ///
 /// Landscaper and its deployers make such updates during a run. Denying them would abort the run.
 pub(super) fn unless_unchanged(

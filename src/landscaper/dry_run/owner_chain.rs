@@ -1,8 +1,9 @@
-//! The owner chain: the owner references from an object to its root Installation.
+//! Follows the owner references from an object to its root Installation. These references form the owner chain of the
+//! object.
 //!
-//! Owner references do not change while an object exists, so cached objects suffice to walk the chain. The annotations
-//! of the root do change, so a read from the API server confirms them. If this read fails, only a cached root in dry
-//! run is accepted, because a dry run deploys nothing.
+//! Owner references do not change while an object exists, so it is enough to follow them in cached objects. The
+//! annotations of the root can change, so the root is also read from the API server. If this read fails, the cached
+//! root is used only if it is in dry run. This is safe, because a dry run deploys nothing.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ const MAX_LEVELS: usize = 64;
 pub enum Root {
     /// The object is itself the root.
     Own,
-    /// The root: an Installation, or an Execution without an owner.
+    /// The owner chain of the object ends at this Installation or Execution, which has no owner.
     Of(Arc<Stored>),
     /// There is no root, because this owner in the chain does not exist.
     Orphan(Reference),

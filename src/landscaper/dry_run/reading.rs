@@ -28,7 +28,8 @@ pub(in crate::landscaper) const MAX_ITEMS: usize = 200;
 
 /// The result of looking up the DryRunConfiguration of a DeployItem or Execution.
 pub(in crate::landscaper) enum Configuration {
-    /// No DryRunConfiguration is needed: the object is not in dry run, or no export reads an object.
+    /// The DeployItem or Execution needs no DryRunConfiguration. It is not in dry run, or none of its exports reads a
+    /// value from an object on the target.
     NotNeeded,
     /// The object does not name a DryRunConfiguration.
     NotNamed,
@@ -96,8 +97,9 @@ fn reference(request: &Request<'_>, name: &str) -> Reference {
     Reference::new(&DRY_RUN_CONFIGURATIONS, &request.namespace, name)
 }
 
-/// Returns `level`, reduced to a warning in two cases: no read from the API server has shown whether the
-/// DryRunConfiguration exists, or the request changes neither the dry-run annotations nor the spec.
+/// Returns `level`, but at most `warn` in these cases:
+/// - It is not certain whether the DryRunConfiguration exists. It was not read from the API server, or the read failed.
+/// - The request changes neither the dry-run annotations nor the spec.
 pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level: Level) -> Level {
     let name = DryRunAnnotations::of(request.object()).configuration.unwrap_or_default();
     let asked = view.live_read(&reference(request, name));

@@ -12,7 +12,7 @@ pub enum Class {
     Evaluation,
     /// The path has several template groups (`{…}`), and the first one does not have exactly one result.
     Count,
-    /// The path finds no result in any of its template groups.
+    /// The path consists only of `range` loops, and they produce no result. Landscaper reports the error `not found`.
     Empty,
     /// The path finds nothing, and Landscaper panics.
     Panic,
@@ -37,10 +37,11 @@ pub enum Problem {
     /// The path cannot be evaluated on the object, for a reason other than a missing field. The text is the reason.
     #[error("{0}")]
     Mismatch(String),
-    /// There are several template groups, and the first does not have exactly one result ([`Class::Count`]).
+    /// The JSONPath consists of several expressions in braces, such as `{.a}{.b}`. The first expression does not select
+    /// exactly one value ([`Class::Count`]).
     #[error("expected exactly one result")]
     Count,
-    /// No template group of the path has a result ([`Class::Empty`]).
+    /// The JSONPath consists only of `range` loops, and they produce no result ([`Class::Empty`]).
     #[error("not found")]
     Empty,
     /// The path finds nothing, and Landscaper panics ([`Class::Panic`]).

@@ -48,8 +48,11 @@ struct Evaluation<'a> {
     steps: usize,
     shuffles: u32,
     is_random: bool,
-    /// Number of `range` keywords that were evaluated, but whose loop has not started yet. `inside` is the number of
-    /// running loops, and `ending` the number of `end` keywords that have not ended a loop yet.
+    /// Number of evaluated `range` keywords whose loop has not started yet. In `{range .items[*]}{.name}{end}`, the
+    /// loop starts after the first closing brace.
+    ///
+    /// `inside` is the number of running loops. `ending` is the number of evaluated `end` keywords whose loop has not
+    /// stopped yet.
     begun: usize,
     inside: usize,
     ending: usize,
@@ -61,8 +64,11 @@ impl<'a> Evaluation<'a> {
         Self { groups, steps: 0, shuffles: 0, is_random: false, begun: 0, inside: 0, ending: 0, last_end: None }
     }
 
-    /// Evaluates the template groups of a JSONPath from index `from` on, with `root` as the current item. Returns the
-    /// results of each group. In a `range` loop, stops at the `end` of the loop.
+    /// Evaluates the expressions of a JSONPath, beginning with the expression at index `from`. Each expression is in
+    /// braces, such as `{.name}`, and is evaluated on `root`. Returns the results of each expression.
+    ///
+    /// In a `range` loop, evaluates only the expressions up to the `end` of the loop. `depth` is the number of
+    /// surrounding loops.
     fn groups(&mut self, from: usize, root: Item<'a>, depth: usize) -> Result<Vec<Vec<Item<'a>>>, Failure<'a>> {
         let groups = self.groups;
         let mut found = Vec::new();

@@ -7,8 +7,8 @@ use serde_json::{Number, Value};
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,
-    /// The ids of the iterations over maps through which the value was found. Only maps with several members count,
-    /// because Go iterates over them in random order.
+    /// The ids of the map iterations that led to this value. Two values with a common id have a random order, because
+    /// Go iterates over maps in random order. A map with only one member gets no id.
     pub(super) shuffles: Vec<u32>,
 }
 
@@ -31,7 +31,8 @@ impl<'a> Item<'a> {
         Self { datum, shuffles: Vec::new() }
     }
 
-    /// Returns an item for a value that was found inside this item, with the same [`Item::shuffles`].
+    /// Returns an item, an intermediate result of a JSONPath evaluation, for a value that was found inside this item.
+    /// The new item keeps [`Item::shuffles`], the ids of the map iterations that led to this item.
     pub(super) fn with(&self, datum: Datum<'a>) -> Self {
         Self { datum, shuffles: self.shuffles.clone() }
     }
@@ -46,7 +47,9 @@ impl<'a> Item<'a> {
     }
 
     /// Returns the values inside this item: the members of a map, the elements of a list or the bytes of a string.
-    /// `shuffle` returns a new id for an iteration over a map.
+    ///
+    /// For a map with several members, calls `shuffle` to get a new id, and gives the id to every member. A common id
+    /// shows that Go would return the members in random order.
     pub(super) fn inside(&self, mut shuffle: impl FnMut() -> u32) -> Vec<Self> {
         match self.datum {
             Datum::Value(Value::Object(members)) => {

@@ -1,20 +1,25 @@
-//! Landscaper's dialect of Kubernetes JSONPath. An export uses it to select a value in an object, and to place the
-//! value in the result.
+//! Landscaper's dialect of Kubernetes JSONPath. An export uses a path to select a value in an object, and a second path
+//! to place the value in the result.
+//!
+//! Examples of paths, and what they select:
 //!
 //! ```text
 //! .data.token                       a field; the leading dot may be left out
-//! .data.tls\.crt                    a name with a dot
-//! .secrets[0]   .list[-1]   [1:3]   an element, the last one, a slice
-//! .conditions[?(@.type=="Ready")]   the elements for which a comparison holds
-//! .list[*]  .map.*  ..name  [0,1]   all members, all at any depth, several elements
+//! .data.tls\.crt                    a field with a dot in its name
+//! .secrets[0]   .list[-1]   [1:3]   the first element, the last element, a slice
+//! .conditions[?(@.type=="Ready")]   the elements for which the comparison is true
+//! .list[*]  .map.*                  all elements or members
+//! ..name                            the fields with this name at any depth
+//! .list[0,1]                        several elements
 //! ```
 //!
-//! If there are several results, Landscaper uses only the first. A missing field is an error; `null` is a value.
+//! If there are several results, Landscaper uses only the first. A missing field is an error, but a field with the
+//! value `null` is not.
 //!
-//! Source: `GetValue` and `Construct` in Landscaper's `pkg/landscaper/dataobjects/jsonpath/jsonpath.go`, over the
-//! parser and the evaluation of `k8s.io/client-go/util/jsonpath`. Their recorded results are in
-//! `tests/vectors/landscaper/jsonpath.json` and `construct.json`. Where upstream panics or uses a random value of a
-//! map, this module returns an error.
+//! Source: `GetValue` and `Construct` in Landscaper's `pkg/landscaper/dataobjects/jsonpath/jsonpath.go`. They use the
+//! parser and the evaluation of `k8s.io/client-go/util/jsonpath`. The results of running this Go code on example paths
+//! are recorded in `tests/vectors/landscaper/jsonpath.json` and `construct.json`. If Landscaper panics, or picks one of
+//! several values at random, this module returns an error.
 
 mod compare;
 mod construct;

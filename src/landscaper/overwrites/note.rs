@@ -62,7 +62,8 @@ pub struct Missing {
 }
 
 impl Note {
-    /// Creates the summary of an Installation's component tree, without the names of ConfigMaps.
+    /// Creates a summary of an Installation's component tree: its component, and the components that this one refers
+    /// to, directly or indirectly. The field `config_maps` is empty, because the ConfigMaps are built later.
     pub fn of(effect: &Effect, closure: &Closure) -> Self {
         let overwritten = closure.steps.iter().filter(|step| step.substitution.changed().next().is_some());
         Self {
@@ -78,7 +79,8 @@ impl Note {
         }
     }
 
-    /// Reads the tree annotation of an Installation; `None` if the annotation is missing or invalid.
+    /// Reads the summary of an Installation's component tree from the annotation `portcullis.dev/overwrite-tree`.
+    /// `None` if the annotation is missing or invalid.
     pub fn read(installation: &Value) -> Option<Self> {
         let text = Metadata::of(installation).annotation(TREE_ANNOTATION)?;
         serde_json::from_str(text).ok()

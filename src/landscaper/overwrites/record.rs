@@ -23,9 +23,11 @@ pub const LABEL: &str = "portcullis.dev/overwrites-of";
 
 /// Maximum size of the data in a ConfigMap, in bytes. Kubernetes allows 1 MiB; the rest is reserved for metadata.
 const MAX_PART_BYTES: usize = 900 << 10;
-/// Maximum size of the summary, in bytes.
+/// Maximum size, in bytes, of the text under the key `summary` in the first ConfigMap of an Installation. The text
+/// lists the changes that overwrites make.
 const MAX_SUMMARY_BYTES: usize = 100 << 10;
-/// Maximum number of ConfigMaps of an Installation.
+/// Maximum number of ConfigMaps that contain the patches of an Installation's component descriptors. Patches that do
+/// not fit into them are left out.
 pub const MAX_PARTS: usize = 16;
 /// Maximum length of an object's name in Kubernetes.
 const MAX_NAME_LENGTH: usize = 253;

@@ -1,5 +1,5 @@
-//! DP004: reports a DeployItem whose phase shows that work has started, although there is no open job or no
-//! `lastReconcileTime`.
+//! DP004: reports a write of a DeployItem's status that starts work without a requested job, or with a missing or
+//! outdated `lastReconcileTime`. A job is requested if `jobID` and `jobIDFinished` differ.
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;

@@ -17,7 +17,8 @@ use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
 
 const UPDATE: &[Operation] = &[Operation::Update];
 
-/// The fields of an Installation that show whether a job is open.
+/// The paths of `jobID` and `jobIDFinished` in an Installation. The two values differ while Landscaper processes the
+/// Installation.
 const JOB: &[Path] = &[&["status", "jobID"], &["status", "jobIDFinished"]];
 
 static MATCHERS: [Match; 1] = [kinds::matches(&INSTALLATIONS, UPDATE, FailurePolicy::Ignore).reading(JOB)];
@@ -39,8 +40,8 @@ pub(super) static RULE: Rule = Rule {
 
 /// The maximum number of objects below a root Installation that one decision examines.
 const MAX_EXAMINED: usize = 2_000;
-/// Maximum number of DeployItems that are read from the API server before a switch between dry run and real run is
-/// denied.
+/// Maximum number of DeployItems that are read from the API server to check whether they prevent a switch between dry
+/// run and real run. A few are enough, because a single DeployItem can prevent the switch.
 const MAX_LIVE_READS: usize = 5;
 
 /// The direction in which an update switches a root Installation: to dry run, or to a real run.
@@ -126,8 +127,8 @@ fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) 
 
 /// Reports whether a deployer other than the dry-run deployer has processed a DeployItem.
 ///
-/// Reads the status of the DeployItem instead of its dry-run annotation. The annotation is not reliable, because it
-/// changes together with the annotation of the root.
+/// Uses the status of the DeployItem, because its dry-run annotation does not show what happened before. The annotation
+/// is copied from the root Installation, and changes with it.
 fn is_deployed(item: &Value) -> bool {
     let text = |pointer| item.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let was_dry_run = text("/status/deployer/name") == run::NAME && !run::shows_deployment(item);

@@ -1,4 +1,6 @@
-//! DR011: reports exports of a dry run that read objects with the same identity from different targets.
+//! DR011: reports exports of a dry run that read from different targets, but get their values from the same entry of
+//! the DryRunConfiguration. This happens if the objects on the targets have the same apiVersion, kind, namespace and
+//! name.
 
 use std::collections::BTreeMap;
 

@@ -44,7 +44,7 @@ pub(super) static RULE: Rule = Rule {
 enum Fate {
     /// The DeployItem is processed as a dry run, or its deployer is not in the configuration.
     Fine,
-    /// The deployer with this name would really deploy the DeployItem.
+    /// The deployer with this name would deploy the DeployItem to its target, although the DeployItem is in dry run.
     Deployed(String),
     /// It is not known whether the deployer with this name would really deploy the DeployItem, because the Target or
     /// the DeployerRegistration is unknown.
@@ -81,8 +81,8 @@ fn is_in_scope(request: &Request<'_>) -> bool {
     DryRunAnnotations::of(request.object()).is_dry_run() && !kinds::is(&INSTALLATIONS, request)
 }
 
-/// Checks a root Installation in dry run. Its DeployItems do not exist yet, and their Targets are unknown. Therefore,
-/// only deployers without Target selectors are reported.
+/// Reports a root Installation in dry run if a configured deployer would really deploy its DeployItems. The DeployItems
+/// do not exist yet, so their Targets are unknown. Therefore, only deployers that serve all Targets are considered.
 fn root(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     if owner(request.object()).is_some() || DryRuns::of(view).routes {
         return Vec::new();

@@ -43,8 +43,9 @@ fn finding(at: usize, by: &[usize]) -> Finding {
         .help("move it before them if it is more specific, or remove it")
 }
 
-/// Maximum number of component references with which one `overwrites` entry is tested. For an entry that needs more,
-/// only single earlier entries are considered as the reason why it never takes effect, not combinations of them.
+/// Maximum number of component references that are tried to find out whether several earlier entries together prevent
+/// an `overwrites` entry from taking effect. If more would be needed, only the effect of each single earlier entry is
+/// checked.
 const MAX_TRIED: usize = 4096;
 /// Maximum number of comparisons between `overwrites` entries and component references in one check of an object. The
 /// limit keeps the time for a long list at a few milliseconds.
@@ -73,9 +74,11 @@ fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
     found
 }
 
-/// A compact form of an overwrites entry, for comparisons. `wants` contains a number for each attribute value in the
-/// entry's `source`. The number is 0 if the `source` does not specify the attribute. `sets` records which attributes
-/// the entry sets.
+/// A compact form of an `overwrites` entry, for fast comparisons. Both arrays have one element for each attribute: the
+/// repository context, the component name and the version.
+///
+/// An element of `wants` is a number that represents the value in the entry's `source`, or 0 if the `source` does not
+/// specify the attribute. An element of `sets` says whether the entry sets the attribute.
 struct Form {
     wants: [u32; 3],
     sets: [bool; 3],
@@ -109,8 +112,11 @@ impl Forms {
     }
 
     /// Returns the indexes of earlier `overwrites` entries that together prevent the entry at index `at` from taking
-    /// effect. For every component reference that the entry matches, one of them sets an attribute first. `None` if the
-    /// entry takes effect for a reference, or if there are too many references to try.
+    /// effect. Landscaper rejects an entry if an earlier entry has already set one of its attributes. This happens for
+    /// every component reference that the entry matches.
+    ///
+    /// Returns `None` if the entry takes effect for some component reference, or if there are too many references to
+    /// try.
     fn always_shadowed(&self, at: usize, matches_made: &mut usize) -> Option<Vec<usize>> {
         let values: Vec<Vec<u32>> = (0..3).map(|part| self.values(at, part)).collect();
         let tried = values.iter().map(Vec::len).try_fold(1usize, usize::checked_mul)?;
@@ -131,9 +137,11 @@ impl Forms {
         Some(by)
     }
 
-    /// Returns the values of one attribute with which the entry at index `at` must be tested, as numbers. If the
-    /// `source` of the entry specifies the attribute, this is only the specified value. Otherwise, these are all values
-    /// in the `source` of earlier entries, and 0 for any other value.
+    /// Returns the values to try for one attribute, to find out whether the entry at index `at` ever takes effect.
+    /// `part` is the index of the attribute. Each value is represented by a number.
+    ///
+    /// If the `source` of the entry specifies the attribute, returns only this value. Otherwise, returns all values in
+    /// the `source` of earlier entries, and 0, which represents all other values.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];
@@ -145,8 +153,9 @@ impl Forms {
         values
     }
 
-    /// Returns the indexes of the earlier `overwrites` entries that prevent the entry at index `at` from taking effect
-    /// for this component reference. They set one of the attributes first. `None` if the entry takes effect.
+    /// Returns the indexes of the earlier `overwrites` entries that prevent the entry at index `at` from changing the
+    /// component reference `reference`. Each of them has already set an attribute that the entry would also set. `None`
+    /// if the entry takes effect.
     fn blockers(&self, at: usize, reference: [u32; 3]) -> Option<Vec<usize>> {
         let mut set_by: [Option<usize>; 3] = [None; 3];
         for (index, form) in self.0[..at].iter().enumerate() {
@@ -164,8 +173,9 @@ impl Forms {
     }
 }
 
-/// Assigns numbers to the attribute values in the `source` of entries. Equal values of an attribute get the same
-/// number, and a missing value gets 0.
+/// A table of numbers that represent attribute values, so that `overwrites` entries can be compared fast. It contains
+/// the values in the `source` of each entry, such as component names. Equal values of an attribute have the same
+/// number, and a missing value has the number 0.
 #[derive(Default)]
 struct Numbers {
     texts: HashMap<(usize, String), u32>,

@@ -50,8 +50,9 @@ fn of_installation(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     note.missing.iter().map(|missing| finding(field.clone(), missing)).collect()
 }
 
-/// Checks the ComponentVersionOverwrites object in a request. Reports entries whose result is a component version that
-/// does not exist. The tree annotations of the Installations that use the object list the missing versions.
+/// Reports entries of a ComponentVersionOverwrites object that produce a reference to a component version that does not
+/// exist. The missing versions were found earlier, and stored in an annotation of each Installation that uses the
+/// object.
 fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let entries = Entries::of(request);
     let mut found: BTreeMap<usize, Missing> = BTreeMap::new();

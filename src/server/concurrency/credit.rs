@@ -1,4 +1,6 @@
-//! The idle credit of the concurrency limiter. The limiter uses it to distinguish short bursts from overload.
+//! The idle credit of the concurrency limiter, a token bucket that contains time. The credit grows while a permit is
+//! free, and shrinks while all permits are in use. A long queue counts as a short burst while credit is left, and as
+//! overload when the credit is used up.
 
 use std::time::{Duration, Instant};
 
@@ -26,8 +28,9 @@ impl IdleCredit {
         *self = Self { left, updated: now, is_overload: self.is_overload && left < policy.burst };
     }
 
-    /// Spends credit for the time since the last update. During this time, no permit was free and `waiting` requests
-    /// waited.
+    /// Subtracts the time since the last update from the credit. Call this function only if no permit was free during
+    /// this time. Overload begins if no credit is left and more than `policy.burst_length` requests wait. `waiting` is
+    /// the number of waiting requests.
     pub(super) fn spend(&mut self, now: Instant, waiting: usize, policy: QueuePolicy) {
         // A longer step means that this process itself was not scheduled.
         let spent = now.saturating_duration_since(self.updated).min(policy.overload_deadline);

@@ -1,24 +1,26 @@
-//! Limits how many decisions are computed at the same time, and sheds load when more requests arrive than can be
-//! served.
+//! Limits how many decisions are computed at the same time. If more requests arrive than can be served, rejects some of
+//! them (load shedding).
 //!
-//! A decision is mostly CPU work. If every decision were computed as soon as its request arrived, the thread would not
-//! read the sockets of later requests. These requests would wait in kernel buffers, where the server can neither count
-//! nor reject them. Therefore a decision first takes a permit from a [`ConcurrencyLimiter`]. A thread that has computed
-//! for a while yields to the runtime, so the runtime can read new requests. A request without a permit waits in a
-//! bounded queue. It is rejected with HTTP 429 when its deadline expires.
+//! A decision, the answer to an admission request, is mostly CPU work. Suppose that a server thread computed every
+//! decision as soon as its request arrived. Then this thread would not read later requests from their sockets. These
+//! requests would wait in kernel buffers, where the server can neither count nor reject them.
 //!
-//! The queue is FIFO, and combines two known techniques:
+//! Therefore a decision needs a permit from a [`ConcurrencyLimiter`] before it is computed. A thread that has computed
+//! for some time yields to the async runtime, which then reads new requests. A request without a permit waits in a
+//! bounded queue. If the request does not get a permit before its deadline, it is rejected with HTTP 429.
 //!
-//! * **Token bucket for bursts.** Idle time earns credit, and busy time spends it. The queue counts as a burst while there
-//!   is credit, or while it is no longer than the number of connections that API servers keep open. In a burst, requests
-//!   wait for up to [`QueuePolicy::deadline`]. If the credit is used up and the queue is longer, the limiter is in
-//!   overload until the credit is full again.
-//! * **CoDel-like deadline and capacity.** In overload, a request waits for at most [`QueuePolicy::overload_deadline`].
-//!   The queue holds no more requests than can be served within that time, and a newer request evicts the oldest. So
-//!   served requests hardly wait, although the queue is FIFO.
+//! The queue is FIFO (first in, first out). It combines two known techniques:
 //!
-//! A decision that has started holds no permit while it waits for I/O. When it continues, it takes precedence over all
-//! requests that have not started.
+//! * **A token bucket, which distinguishes bursts from overload.** The bucket contains credit. Idle time adds credit,
+//!   and busy time uses it up. Overload begins when no credit is left and the queue is long. A queue is long if it has
+//!   more requests than the API servers have open connections. Overload ends when the credit is full again. Without
+//!   overload, a request waits for at most [`QueuePolicy::deadline`].
+//! * **A short deadline and a short queue during overload, as in CoDel.** During overload, a request waits for at most
+//!   [`QueuePolicy::overload_deadline`]. The queue holds only as many requests as can be served within that time. If
+//!   it is full, a new request evicts the oldest one. So the served requests have waited only briefly.
+//!
+//! A decision releases its permit while it waits for I/O, such as a response of the API server. It needs a permit again
+//! to continue, and gets it before all requests whose decision has not started.
 
 mod credit;
 mod policy;
@@ -47,7 +49,8 @@ use step::{step, woken, yield_if_due};
 pub(super) struct ConcurrencyLimiter {
     queue: Mutex<Queue>,
     permits: usize,
-    /// Maximum number of requests that wait for their first permit.
+    /// Maximum length of the queue. The queue contains the requests whose decision has not started. A decision that has
+    /// started and waits for a permit to continue does not count.
     capacity: usize,
     policy: QueuePolicy,
     /// Computing time after which a thread yields to the runtime.
@@ -101,7 +104,8 @@ impl ConcurrencyLimiter {
         }
     }
 
-    /// Returns the number of requests that wait for their first permit.
+    /// Returns the length of the queue, which is the number of requests whose decision has not started. Cancelled
+    /// requests do not count.
     pub(super) fn waiting(&self) -> usize {
         self.queue().waiting.iter().filter(|waiting| !waiting.permit.is_closed()).count()
     }

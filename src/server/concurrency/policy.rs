@@ -9,10 +9,12 @@ pub(in crate::server) struct QueuePolicy {
     pub(in crate::server) overload_deadline: Duration,
     /// Maximum time in the queue without overload.
     pub(in crate::server) deadline: Duration,
-    /// Maximum duration of a burst. This is also the maximum idle credit.
+    /// Time for which all permits may be in use before a long queue counts as overload. The limiter stores this time as
+    /// credit. Busy time uses up the credit, and idle time refills it up to this maximum.
     pub(in crate::server) burst: Duration,
     /// Maximum queue length that never counts as overload.
     pub(in crate::server) burst_length: usize,
-    /// Idle credit that a second of idle time earns, in seconds.
+    /// Credit that one second of idle time earns, in seconds. Each second in which all permits are in use costs one
+    /// second of credit. A long queue counts as overload only when no credit is left.
     pub(in crate::server) idle_credit: u32,
 }

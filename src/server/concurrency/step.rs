@@ -1,4 +1,5 @@
-//! Runs a decision in steps between which it yields to the runtime.
+//! Runs a decision in small steps. A step is one poll of the decision's future. Between two steps, the thread can yield
+//! to the async runtime, which then reads new requests.
 
 use std::cell::Cell;
 use std::future::poll_fn;

@@ -12,12 +12,12 @@ const LONG: QueuePolicy = QueuePolicy {
     idle_credit: 5,
 };
 
-/// Returns a limiter that yields before every step.
+/// Creates a concurrency limiter for tests. It yields to the tokio runtime before each step (poll) of a decision.
 fn limiter(permits: usize, capacity: usize, policy: QueuePolicy) -> Arc<ConcurrencyLimiter> {
     ConcurrencyLimiter::new(permits, capacity, policy, Duration::ZERO)
 }
 
-/// The ids of decisions, in the order in which they ran.
+/// The ids of decisions, in the order in which the decisions were computed.
 #[derive(Default)]
 struct Order(Mutex<Vec<usize>>);
 

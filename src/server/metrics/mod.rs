@@ -82,7 +82,8 @@ impl Metrics {
         self.shed[reason as usize].inc();
     }
 
-    /// Counts a reload of the serving certificate. Callers that set a certificate in memory also call this function.
+    /// Counts an attempt to load a changed serving certificate from its files. `result` is its result: loaded or
+    /// failed.
     pub fn reloaded(&self, result: Reload) {
         self.reloads[result as usize].inc();
     }

@@ -28,10 +28,11 @@ use tokio::time::timeout;
 use super::TracesError;
 use crate::https;
 
-/// Capacity of the queue of spans. This is the number of calls in a second, if the API server samples all calls. A full
-/// queue needs 2 to 4 MiB of memory. If the queue is full because the collector is slow, further spans are dropped.
+/// Maximum number of spans that wait for their export. Each span describes one webhook call. The queue is large enough
+/// for about one second at 1000 traced calls per second. If the collector is too slow and the queue is full, further
+/// spans are dropped. A full queue needs 2 to 4 MiB of memory.
 const QUEUE: usize = 1024;
-/// Maximum number of spans in one export request. Such a request has some hundred KiB.
+/// Maximum number of spans in one export request. A request with this many spans has a size of a few hundred KiB.
 const BATCH: usize = 256;
 /// Delay of an export. It is short, so that a person who looks for a recent span finds it.
 const DELAY: Duration = Duration::from_secs(1);

@@ -1,16 +1,20 @@
-//! Spans of calls as part of the API server's traces, exported over OTLP (C13).
+//! Records webhook calls as spans in the API server's traces, and exports the spans over OTLP.
+//!
+//! The API server sends the id of its own span in the header `traceparent` (C13 in `docs/admission-contract.md`). This
+//! span becomes the parent of the span for the call. The following drawing shows the path of a span, from the header to
+//! the OpenTelemetry collector:
 //!
 //! ```text
 //! traceparent ─ parent ─ Span: the attributes and the outcome of a call
 //!                          └ export: a queue, a thread, HTTP ─ collector
 //! ```
 //!
-//! The API server decides what is traced. A call has a span if its `traceparent` header is sampled. Creating a span
-//! never blocks. If the collector is unavailable, spans are lost, and a log record reports the loss. Decisions are not
-//! affected.
+//! The API server decides which calls are traced. A call has a span if its `traceparent` header says that it is
+//! sampled. Creating a span never blocks. If the collector is unavailable, spans are lost, and a log record reports the
+//! loss. Decisions are not affected.
 //!
-//! Traces require the cargo feature `otlp`. Without the feature, no values of the types [`Traces`] and `Span` can
-//! exist, so the compiler removes the code that uses them.
+//! Traces require the cargo feature `otlp`. Without the feature, the types [`Traces`] and `Span` are enums without
+//! variants. So no span can be created, and the compiler removes the code that uses these types.
 //!
 //! Sources: W3C Trace Context; the conventions of OpenTelemetry for spans of HTTP servers.
 

@@ -70,8 +70,8 @@ impl Span {
         }
     }
 
-    /// Records the HTTP status of the response and ends the span. The API server treats every status but 200 as a
-    /// failed call (C8).
+    /// Records the HTTP status of the response and ends the span. Marks the span as failed if the status is not 200,
+    /// because the API server then treats the call as failed.
     pub(in crate::server) fn answered(&self, status: StatusCode) {
         self.note("http.response.status_code", i64::from(status.as_u16()));
         if status == StatusCode::TOO_MANY_REQUESTS {
@@ -96,8 +96,8 @@ impl Span {
         }
     }
 
-    /// Sets the status of the span to an error. `kind` is a fixed word, because the text of an error may quote an
-    /// object.
+    /// Marks the span as failed. `kind` is the type of the failure, such as `unreadable` or an HTTP status. The full
+    /// error message is not recorded, because it may contain data of an object.
     fn failed(&self, kind: impl Into<Value>) {
         self.note("error.type", kind);
         self.0.span().set_status(Status::error(""));

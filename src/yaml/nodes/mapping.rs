@@ -26,7 +26,9 @@ struct Key {
     size: usize,
 }
 
-/// Converts the error of an invalid `<<` to [`Problem::WithinMerged`], because kyaml may never read this `<<`.
+/// Converts the error of an invalid `<<` (merge key) to [`Problem::WithinMerged`], which means that kustomize may
+/// accept the text. Used for a `<<` at the top level of a text that may be a Kubernetes `List`. kyaml replaces a `List`
+/// by its items, and so may not read this `<<`.
 fn open(error: YamlError) -> YamlError {
     match error.problem {
         Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },
@@ -68,8 +70,9 @@ impl<'t> NodeReader<'t, '_> {
         }
     }
 
-    /// Adds an entry of the mapping itself, not an entry that `<<` merges into it. kyaml removes the first `<<` after
-    /// merging, even if this `<<` is quoted.
+    /// Parses the value of an ordinary key, which is not a merge key, and adds the entry to `fields`. Exception: if
+    /// `key` is a quoted `"<<"` and the first `<<` of the mapping, the entry is not added. kyaml removes the first `<<`
+    /// of a mapping, even if it is quoted.
     fn entry(&mut self, fields: &mut Fields, key: Key, span: Span, depth: usize) -> Result<(), YamlError> {
         let comment = self.comment(span);
         let is_lost = &*key.text == scalar::MERGE && !mem::replace(&mut fields.has_merge, true);
@@ -120,8 +123,8 @@ impl<'t> NodeReader<'t, '_> {
         }
     }
 
-    /// Returns the error of a mapping entry without a key, if any. go-yaml accepts such an entry only after `?`, and
-    /// not in a list within brackets.
+    /// Returns the error of a mapping entry that has a value but no key, such as `: a`; `None` if go-yaml accepts it.
+    /// go-yaml accepts such an entry only after `?`. Within a flow sequence (`[…]`), it may reject the entry even then.
     fn absent_key(&self, span: Span, start: Span) -> Option<Problem> {
         if !self.is_explicit(span) {
             return Some(Problem::Syntax(NO_KEY.to_owned()));
@@ -202,8 +205,9 @@ impl Key {
 }
 
 impl Fields {
-    /// Builds the mapping. Merged entries follow the mapping's own entries. The mapping's own entries take precedence.
-    /// If `with_anchors` is true, adds a second copy of each entry whose key is a null such as `~`, as kyaml does.
+    /// Builds the mapping from its own entries, followed by the entries that `<<` merges into it. Own entries take
+    /// precedence. If `with_anchors` is true, imitates how kyaml expands anchors: each entry whose key is a null, such
+    /// as `~`, occurs twice.
     fn finish(self, origin: Origin, with_anchors: bool) -> Built {
         let Self { mut own, merged, size, height, kept_merge, .. } = self;
         let is_null = |entry: &&Entry| entry.key_tag == Tag::Null && !entry.key.is_empty();

@@ -1,5 +1,6 @@
-//! `portcullis explain overwrites --diff`: shows what the overwrites and Contexts in other files would change in every
-//! Installation.
+//! The command `portcullis explain overwrites --diff OTHER`: shows how the objects in the files `OTHER` would change
+//! the components of each Landscaper Installation. These objects are Contexts and ComponentVersionOverwrites. They
+//! replace current objects of the same name.
 
 use std::path::{Path, PathBuf};
 

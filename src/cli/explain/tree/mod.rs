@@ -96,7 +96,9 @@ impl Tree {
         }
     }
 
-    /// Returns a line for each attribute of a component reference in the tree that an overwrite changes.
+    /// Returns one line for each change that a ComponentVersionOverwrites object makes to a component reference. Covers
+    /// all references in the component tree of the Installation. A line shows the changed attribute, its old value and
+    /// its new value.
     fn lines(&self) -> Vec<String> {
         let Some(effect) = self.effect() else { return Vec::new() };
         let of = |step: &Step| {

@@ -11,7 +11,7 @@ mod text;
 use super::{Profile, Transform, TransformType};
 use crate::go::Any;
 
-/// The error of a transform that fails. It has upstream's error message.
+/// The error of a transform that fails. The message is that of Crossplane or function-patch-and-transform.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TransformError {
@@ -35,11 +35,12 @@ impl From<crate::go::fmt::TooLong> for TransformError {
 }
 
 impl Transform {
-    /// Returns the result of this transform for a value.
+    /// Returns the result of this transform for the value `input`.
     ///
     /// # Errors
-    /// Upstream's error message. Two errors do not exist upstream. One is a negative capture group, because upstream
-    /// panics at it. The other is a text of more than [`crate::go::fmt::MAX_TEXT`] bytes.
+    /// If the transform fails. The error has the message of Crossplane or function-patch-and-transform, which `profile`
+    /// selects. In two cases, only this function returns an error. The first is a negative capture group, which makes
+    /// Crossplane panic. The second is a text of more than [`crate::go::fmt::MAX_TEXT`] bytes.
     pub fn resolve(&self, input: &Any, profile: Profile) -> Result<Any, TransformError> {
         let name = self.transform_type.as_str();
         let result = match &self.transform_type {

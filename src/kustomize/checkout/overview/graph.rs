@@ -59,8 +59,9 @@ impl ClusterOverview {
         nodes
     }
 
-    /// Groups Kustomizations that have the same parent and render no other Kustomizations. The folders of a group start
-    /// with the same `parts` path segments. If `parts` is `None`, nothing is grouped.
+    /// Returns the nodes of the graph. Kustomizations share a node if they have the same parent, render no other
+    /// Kustomizations, and build folders whose paths start with the same segments. `parts` is the number of these
+    /// segments. If it is `None`, each Kustomization has its own node.
     fn grouped(&self, parts: Option<usize>) -> Vec<Node<'_>> {
         let parents: BTreeSet<usize> = self.entries.iter().filter_map(|entry| entry.parent).collect();
         let (mut nodes, mut of_entry): (Vec<Node<'_>>, Vec<usize>) = (Vec::new(), Vec::new());
@@ -94,7 +95,8 @@ fn folder(entry: &Entry) -> &str {
     }
 }
 
-/// Returns the edges from dependencies to dependents, except edges inside a group.
+/// Returns the dependencies between nodes (`dependsOn`) as pairs of indices. The first node must be ready before the
+/// second one. A node may contain several Kustomizations, and dependencies within one node are omitted.
 fn dependencies(nodes: &[Node<'_>]) -> BTreeSet<(usize, usize)> {
     let names: BTreeMap<&str, usize> = nodes
         .iter()

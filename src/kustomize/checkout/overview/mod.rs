@@ -19,7 +19,8 @@ pub struct Overview {
     pub clusters: Vec<ClusterOverview>,
     /// The roots that Argo CD builds, by kind, namespace and name of the object.
     pub applications: BTreeMap<String, Vec<String>>,
-    /// The roots that Fleet and Sveltos build, by the object that names them.
+    /// The folders that Fleet and Sveltos build. The key is kind, namespace and name of the object that refers to the
+    /// folders, such as a Bundle or a ClusterProfile.
     pub others: BTreeMap<String, Vec<String>>,
     /// The kustomizations and manifests to which nothing refers.
     pub unused: Unused,
@@ -30,8 +31,8 @@ pub struct Overview {
 /// The Flux Kustomizations of a cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClusterOverview {
-    /// The folder with the objects that are applied by hand or by `flux bootstrap`. `None` if the Kustomizations are in
-    /// roots that cannot be built, so their cluster is unknown.
+    /// The folder with the objects that are applied to the cluster by hand or by `flux bootstrap`. `None` if the
+    /// cluster is unknown, because kustomize cannot build the folders that contain the Kustomizations.
     pub folder: Option<String>,
     /// The Kustomizations of the cluster. Each one comes after the Kustomization that renders it. Kustomizations with
     /// the same parent have the order in which Flux applies them.
@@ -62,7 +63,8 @@ pub enum Builds {
     Folder(String),
     /// A folder of another repository. Contains the name of the repository.
     Elsewhere(String),
-    /// An artifact that another controller creates. Contains the name of the artifact.
+    /// An ExternalArtifact of Flux. It is created by a controller other than source-controller, such as source-watcher.
+    /// Contains the name of the artifact.
     Composed(String),
     /// The folder is unknown. Contains the reason.
     Unknown(String),
@@ -71,7 +73,8 @@ pub enum Builds {
 /// The kustomizations and manifests to which nothing refers.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Unused {
-    /// Folders of Kustomizations that no object builds, and that no other kustomization includes.
+    /// Folders with a kustomization file that nothing uses. No other kustomization file includes such a folder, and no
+    /// object such as a Flux Kustomization builds it.
     pub roots: Vec<String>,
     /// Folders of Components that no kustomization includes.
     pub components: Vec<String>,
@@ -136,8 +139,8 @@ impl ClusterOverview {
     }
 }
 
-/// Maps each Kustomization to what it builds: a folder of the checkout, or the name of another repository or artifact.
-/// A Kustomization whose path or source is unknown is mapped to the reason.
+/// A lookup table of what each Flux Kustomization builds: a folder of the checkout, or the name of another repository
+/// or artifact. If the path or source of a Kustomization is unknown, the table contains the reason.
 struct Reasons<'s> {
     builds: &'s [Build],
     elsewhere: HashMap<String, &'s str>,
@@ -171,8 +174,8 @@ impl<'s> Reasons<'s> {
     }
 }
 
-/// Returns the roots that the systems in `profiles` build. The key is the kind and name of the object that names the
-/// roots.
+/// Returns the folders that the tools in `profiles` build, such as Argo CD. The key is kind, namespace and name of the
+/// object that refers to the folders, such as an Application.
 fn roots(survey: &Survey, profiles: &[Profile], show: &dyn Fn(&TreePath) -> String) -> BTreeMap<String, Vec<String>> {
     let mut roots: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for build in survey.builds.iter().filter(|build| profiles.contains(&build.options.profile)) {

@@ -22,8 +22,8 @@ const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
 /// The default namespace of Applications. It applies if neither the service account of the controller nor the tracking
 /// id names a namespace.
 const CONTROL_NAMESPACE: &str = "argocd";
-/// Validity period of an approval. The approval covers operations that start at most this long after it. After a denied
-/// operation, Argo CD starts another operation.
+/// Maximum time from the approval of deletions until Argo CD starts the operation that deletes the objects. If an
+/// operation is denied, Argo CD starts a new one, so the approval must also cover operations that start later.
 const APPROVAL: Duration = Duration::HOUR;
 
 /// The kind Application of Argo CD. Applications are not cached. A decision that needs an Application reads it from the
@@ -48,8 +48,9 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     application(deletion).into_iter().collect()
 }
 
-/// Returns a finding if Argo CD deletes the object, and the deletion is approved or too large. A deletion is too large
-/// if the object is of a protected kind, or if the deletion is beyond the limit.
+/// Checks a deletion by Argo CD. Returns a finding if the deletion was approved, or if it needs an approval. An
+/// approval is needed if the kind of the object is protected, or if Argo CD deletes too many objects of the
+/// Application.
 pub(super) fn findings(deletion: &Deletion<'_>) -> Vec<Finding> {
     let found = || {
         let reference = application(deletion)?;

@@ -24,8 +24,8 @@ struct Deleting {
     artifact: Option<Artifact>,
 }
 
-/// Returns a reference to the Kustomization that the labels of the object name as its owner. `None` if the object has
-/// no such labels.
+/// Returns a reference to the Kustomization that owns the object. Flux writes its namespace and name to labels of the
+/// object. `None` if the object has no such labels.
 fn owner(deletion: &Deletion<'_>) -> Option<Reference> {
     let metadata = Metadata::of(deletion.request.old_object());
     let [namespace, name] = OWNER.map(|label| metadata.label(label).filter(|text| !text.is_empty()));
@@ -47,8 +47,9 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     [owner].into_iter().chain(source).collect()
 }
 
-/// Returns the findings that do not depend on the tree, and the root of the Kustomization that deletes the object.
-/// `None` if Flux does not delete the object.
+/// Checks a deletion by Flux. Returns a finding if the result is known without a build, for example because the kind of
+/// the object is protected. Otherwise, returns the folder that must be built to count all deletions. `None` if there is
+/// nothing to check, for example because Flux does not delete the object.
 pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
     let reference = owner(deletion)?;
     let Some(deleting) = Deleting::of(deletion, &reference) else {

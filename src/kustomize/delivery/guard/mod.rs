@@ -19,12 +19,13 @@ use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::object_id::ObjectId;
 use crate::rule::{ANY, FailurePolicy, Match};
 
-/// The rule family of the guard, which is off by default.
+/// The id prefix of the rules that limit deletions by Flux and Argo CD, such as `GD001`. These rules are off by
+/// default.
 pub const FAMILY: &str = "GD";
 /// The key of the guard's section in the configuration file.
 pub const SECTION: &str = "guard";
 /// The name of the check `guard-sources`, which is also its key under `deliveries` in the configuration file. It checks
-/// the deletions by new revisions of Flux sources; see [`Hold::Source`].
+/// which objects Flux would delete because of a new revision of a source; see [`Hold::Source`].
 pub const SOURCES: &str = "guard-sources";
 
 static MATCHERS: [Match; 1] = [Match {
@@ -81,13 +82,13 @@ pub(super) static DELIVERY: Delivery = Delivery {
 pub struct Guard {
     /// The users whose deletions are checked, in addition to the service accounts that Kustomizations name.
     pub controllers: Vec<String>,
-    /// The place where a revision that exceeds the limits is stopped before Flux applies it. By default, such a
-    /// revision is not stopped.
+    /// How Portcullis stops a new revision that would delete too many objects. With `None`, the default, Flux applies
+    /// the revision, and Portcullis denies only the deletions.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub hold: Option<Hold>,
 }
 
-/// The place where a revision is stopped before Flux applies it.
+/// A way to stop a new revision that would delete too many objects. Portcullis stops it before Flux applies it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Hold {

@@ -1,4 +1,5 @@
-//! Checks a new revision of a Flux source by its deletions, before kustomize-controller sees the revision.
+//! Checks which objects Flux would delete because of a new revision of a source, before kustomize-controller sees the
+//! revision.
 //!
 //! A source has one artifact for all its Kustomizations. So if a revision deletes too much for one Kustomization, it is
 //! withheld from all of them. The revision is withheld until the deletions are approved for each Kustomization.
@@ -52,7 +53,8 @@ struct Publication {
 
 impl Publication {
     /// Returns the new artifact that a request publishes, with its source. `None` if there is no new artifact. Also
-    /// `None` if the artifact has no revision, because an approval must name the revision.
+    /// `None` if the artifact has no revision, because users approve deletions with an annotation that contains the
+    /// revision.
     fn of(request: &Request<'_>) -> Option<Self> {
         let (source, artifact) = flux_sources::published(request)?;
         (!artifact.revision.is_empty()).then_some(Self { source, artifact })
@@ -121,16 +123,18 @@ fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding>
     Some(if is_approved { gd002::approved(&excess) } else { gd002::found(&excess) })
 }
 
-/// Returns a finding that the deletions of a revision are unknown. The reason is that the names of its objects are
-/// unknown. Returns `None` if the revision cannot be built, because Flux then deletes nothing.
+/// Returns a finding that it is unknown which objects Flux deletes because of a new revision. The reason is that the
+/// names of the rendered objects are unknown. `None` if the revision cannot be built, because Flux then deletes
+/// nothing.
 fn not_rendered(judged: &Judged, owner: &RootOwner, artifact: &Artifact) -> Option<Finding> {
     let is_broken = judged.findings.iter().any(|finding| finding.location.refused);
     let why = "the names of its objects depend on what is not known here";
     (!is_broken).then(|| gd002::unknown(&owner.to_string(), artifact, why))
 }
 
-/// Returns the deletions by a new revision of a source, if they are beyond the limits. `plan` contains the objects of
-/// one Kustomization before and after the revision.
+/// Returns the objects that Flux would delete because of a new revision, if they exceed the limits. `plan` contains the
+/// objects of one Kustomization before and after the revision. The limits are exceeded if the kind of an object is
+/// protected, if there are more than `max_count` objects, or if the revision renders no objects.
 fn excess<'a>(plan: &'a Plan<'a>, owner: &'a RootOwner, artifact: &'a Artifact) -> Option<Excess<'a>> {
     let deleted = plan.stale();
     let protected: Vec<_> = deleted.iter().copied().filter(|id| plan.limits.protects(id)).collect();

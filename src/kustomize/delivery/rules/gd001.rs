@@ -52,8 +52,11 @@ pub(in crate::kustomize::delivery) fn protected(id: &ObjectId, takes: Option<&st
     RULE.finding(FieldPath::root(), message).help(owner.help())
 }
 
-/// Returns the finding about the deletion of the objects in `all`, because there are more than `limit`, or because
-/// their owner does not render any other object. The owner is a Kustomization or an Application.
+/// Returns the finding that a Flux Kustomization or an Argo CD Application, the `owner`, deletes too many objects.
+/// `all` contains the deleted objects. `applied` is the number of objects that the owner had applied before.
+///
+/// The message contains the reason: the number of deleted objects exceeds `limit`, or the owner no longer renders any
+/// object.
 pub(in crate::kustomize::delivery) fn many(all: &[&ObjectId], applied: usize, limit: usize, owner: &Owner) -> Finding {
     let (count, what) = (all.len(), &owner.what);
     let more = if count > limit { format!(", more than {limit}") } else { ", and renders no other".to_owned() };

@@ -15,7 +15,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../../docs/rules/GD002.md"),
 };
 
-/// The deletions of a revision that exceeds the limits of the guard.
+/// The deletions that a new revision of a Flux source causes for one Kustomization, and that need an approval. They
+/// need it because an object is of a protected kind, or because there are too many deletions.
 pub(in crate::kustomize::delivery) struct Excess<'a> {
     /// The Kustomization whose objects are deleted.
     pub(in crate::kustomize::delivery) owner: &'a RootOwner,

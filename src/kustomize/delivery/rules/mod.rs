@@ -10,10 +10,11 @@ mod kz065;
 
 use crate::rule::{Rule, RuleInfo};
 
-/// The rule GD001 about deletions. It is not in [`RULES`], because the guard evaluates it together with a tree.
+/// The rule GD001 about deletions by Flux and Argo CD that nobody approved. It is not in [`RULES`], because those rules
+/// are checked without a build. GD001 needs the objects that a build of the kustomize tree renders.
 pub(in crate::kustomize) static GD001: &RuleInfo = &gd001::RULE;
-/// The rule GD002 about new revisions of sources. It is not in `RULES`, because the guard evaluates it together with a
-/// tree.
+/// The rule GD002 about new revisions of Flux sources with deletions that nobody approved. It is not in `RULES`,
+/// because those rules are checked without a build. GD002 needs the objects that a build of the kustomize tree renders.
 pub(in crate::kustomize) static GD002: &RuleInfo = &gd002::RULE;
 
 /// The request rules of this module, sorted by id.

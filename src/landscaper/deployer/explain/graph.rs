@@ -1,7 +1,8 @@
-//! Drawings of the state machine of a DeployItem, as Mermaid and as SVG.
+//! Generates diagrams of the states of a DeployItem and the transitions between them, in Mermaid and SVG format.
 //!
-//! States are boxes. The boxes of prevented states are dashed and red. Transitions by Landscaper are blue, and
-//! transitions by deployers are green. In the SVG, transitions are numbered, and a legend names them.
+//! Each box is a state. A dashed red border marks a state that a rule of Portcullis prevents. Each arrow is a
+//! transition. It is blue if Landscaper writes the new state, and green if a deployer does. In the SVG, arrows have
+//! numbers, and a legend lists their names.
 
 use super::{Edge, edges};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped};
@@ -27,7 +28,7 @@ fn fill(info: &StateInfo) -> &'static str {
     }
 }
 
-/// Returns the state machine as a Mermaid flowchart.
+/// Returns a Mermaid flowchart of the states of a DeployItem and the transitions between them.
 pub fn mermaid() -> String {
     let mut text = String::from("flowchart LR\n");
     for info in &STATES {

@@ -15,7 +15,7 @@ pub struct Edge {
     pub from: State,
     /// The state of the DeployItem after the transitions.
     pub to: State,
-    /// Who makes these transitions: Landscaper or a deployer.
+    /// The component that changes the state from `from` to `to`: Landscaper or a deployer.
     pub by: Actor,
     /// The names of the transitions, such as `pickup`.
     pub names: Vec<&'static str>,

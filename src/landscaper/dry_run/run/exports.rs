@@ -12,7 +12,7 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// The maximum number of errors in a message; further errors are only counted.
 const MAX_REPORTED: usize = 10;
 
-/// The DryRunConfiguration that a DeployItem in dry run names, if it exists.
+/// The result of looking up the DryRunConfiguration to which an annotation of a DeployItem in dry run refers.
 #[derive(Debug, Clone, Copy)]
 pub enum Configuration<'v> {
     /// The DeployItem does not name a DryRunConfiguration.

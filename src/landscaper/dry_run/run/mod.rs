@@ -75,7 +75,9 @@ pub enum Step {
     Item(Value),
     /// Patches the status of the DeployItem.
     Status(Value),
-    /// Patches the status of the DeployItem. The patch finishes its job with this result.
+    /// Patches the status of the DeployItem, so that its current job ends. A job is an attempt to process the
+    /// DeployItem. The first value is the patch. The second value is the outcome of the dry run, for the log and an
+    /// Event.
     Finish(Value, Result<(), RunError>),
     /// Creates the Secret with the exported values.
     CreateSecret(Value),

@@ -26,12 +26,13 @@ pub enum OtherDeployer {
     /// Another field manager last wrote a field of the status that deployers write.
     #[error("status.{field} was last written by {manager:?}")]
     Writer {
-        /// The name of the field in the status.
+        /// The path of the field in `status` of the DeployItem, such as `deployer.name`.
         field: &'static str,
         /// The name of the field manager, from `metadata.managedFields`.
         manager: String,
     },
-    /// This other deployer reported an Event on the DeployItem during the job.
+    /// A deployer with this name, other than the dry-run deployer, has reported an Event on the DeployItem. It did so
+    /// after Landscaper requested the current attempt to process the DeployItem.
     #[error("{0:?} has reported an Event on this item during the job")]
     Event(String),
 }
