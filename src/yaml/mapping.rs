@@ -86,11 +86,26 @@ impl<'t> Reader<'t, '_> {
                 }
                 scalar::resolve(text, plain, tag.as_deref()).and_then(Scalar::into_key)
             }
-            Event::Alias(anchor) => value_key(self.alias(anchor, span, 0)?.value),
+            Event::Alias(anchor) => {
+                self.alias_key(span)?;
+                value_key(self.alias(anchor, span, 0)?.value)
+            }
             Event::SequenceStart(..) => Err(Problem::Key("a list")),
             _ => Err(Problem::Key("a mapping")),
         };
         key.map(|key| Some(key.into())).map_err(|problem| self.error(span, problem))
+    }
+
+    /// Checks that an alias that is a key is on one line with its colon, unless `?` precedes it.
+    ///
+    /// # Errors
+    ///
+    /// If it is not, because go-yaml then rejects the text.
+    pub(super) fn alias_key(&self, span: Span) -> Result<(), YamlError> {
+        match self.other_key("", span) {
+            Some(problem @ Problem::Syntax(_)) => Err(self.error(span, problem)),
+            _ => Ok(()),
+        }
     }
 
     /// Returns the reason why go-yaml may reject a key. `None` if there is no such reason. A key must be on one line,

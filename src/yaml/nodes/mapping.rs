@@ -111,10 +111,13 @@ impl<'t> NodeReader<'t, '_> {
                 }
                 Ok(key)
             }
-            Event::Alias(anchor) => match self.anchors.get(&anchor) {
-                Some(Some(built)) => Ok(Key::of(built)),
-                _ => Err(self.events.error(span, Problem::Recursion)),
-            },
+            Event::Alias(anchor) => {
+                self.events.alias_key(span)?;
+                match self.anchors.get(&anchor) {
+                    Some(Some(built)) => Ok(Key::of(built)),
+                    _ => Err(self.events.error(span, Problem::Recursion)),
+                }
+            }
             event => {
                 let is_explicit = self.is_explicit(span);
                 let built = self.node(event, span, depth)?;
