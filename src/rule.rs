@@ -115,7 +115,8 @@ pub const ANY: &str = "*";
 /// A request matcher, which selects requests for one resource, or for all resources.
 #[derive(Debug)]
 pub struct Match {
-    /// API group of the resource, or [`DECLARED`], or [`ANY`].
+    /// API group of the resource. [`ANY`] stands for all resources. [`DECLARED`] stands for kinds that other objects in
+    /// the cluster define, such as the composites that a CompositeResourceDefinition defines.
     pub group: &'static str,
     /// API versions of the resource. The API server converts objects of other versions to one of these versions
     /// (`matchPolicy: Equivalent`).
@@ -139,9 +140,10 @@ pub struct Match {
 pub enum FailurePolicy {
     /// The request is denied (`Fail`), because its admission would cause lasting harm.
     Fail,
-    /// The request is denied (`Fail`), unless the match condition is true for the request.
+    /// If no replica of the webhook answers, requests are denied (`failurePolicy: Fail`). As an exception, a request
+    /// for which the match condition is true is admitted.
     FailUnless(&'static MatchCondition),
-    /// The request is admitted (`Ignore`).
+    /// If no replica of the webhook answers, requests are admitted (`failurePolicy: Ignore`).
     Ignore,
 }
 

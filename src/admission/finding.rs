@@ -69,9 +69,9 @@ pub struct Finding<Location = InFiles> {
     pub is_exempt: bool,
 }
 
-/// The position of a finding in a file of a kustomize tree, such as `apps/kustomization.yaml:6:5 of main@sha1:3f2c`. It
-/// consists of path, line, column and revision. An object such as a Flux Kustomization refers to the tree. `None` if
-/// the finding is about this object itself.
+/// The position of a finding in a file, as text. It consists of path, line, column and revision, such as
+/// `apps/kustomization.yaml:6:5 of main@sha1:3f2c`. The checked object, such as a Flux Kustomization, refers to a
+/// folder with this file. `None` if the finding is about the checked object itself.
 pub type InFiles = Option<String>;
 
 impl Finding {
@@ -148,8 +148,8 @@ impl<Location> Finding<Location> {
     }
 }
 
-/// A trait for the location types of findings. An implementation returns the position in files as text, if there is
-/// one.
+/// A trait for types that describe where a finding is. It provides the position in a file, if the finding is about a
+/// file.
 pub trait Position {
     /// Returns the position as text, such as `apps/kustomization.yaml:6:5`.
     fn position(&self) -> Option<String>;

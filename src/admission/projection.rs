@@ -39,8 +39,8 @@ pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Resul
 /// A selection of the members of a JSON object that are parsed. The other members are skipped. A member that is an
 /// object can have its own selection.
 enum Part<'p> {
-    /// The outermost object. If there are paths, only the metadata and the values at these paths are parsed. Otherwise,
-    /// the whole object is parsed.
+    /// The object at the top level of the JSON text. `Some` contains the paths of the values to parse, in addition to
+    /// the metadata. `None` means that all members are parsed.
     Object(Option<&'p [Path]>),
     Metadata,
     /// The member is a nested object. Only the values at these paths are parsed. The paths are relative to the nested

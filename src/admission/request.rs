@@ -145,8 +145,8 @@ impl<'a> Object<'a> {
         self.raw.is_some() || self.parsed.get().is_some()
     }
 
-    /// Returns the object as JSON text; `None` if the request does not contain the object, such as the old one on
-    /// `CREATE`.
+    /// Returns the JSON text of this object, which is the `object` or the `oldObject` of an admission request. `None`
+    /// if the request does not contain it. For example, a `CREATE` request has no `oldObject`.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         let parsed = || Some(Cow::Owned(self.parsed.get()?.value.to_string()));
         self.raw.map(Cow::Borrowed).or_else(parsed)

@@ -26,9 +26,9 @@ pub(super) struct Scanner<'a> {
     jumps: &'a [Jump],
 }
 
-/// The start and end of an object or list at the third level of a value, such as `spec.imports` in an Installation. A
-/// second scan uses it to skip the object or list without scanning the content. The offsets are in bytes, relative to
-/// the start of the value.
+/// The start and end of a nested object or list in a JSON value, so that a second scan of the value can skip it. Only
+/// those at nesting level 3 are recorded, such as `spec.imports` in an Installation, because most of them are skipped
+/// or parsed as a whole. The offsets are in bytes, from the start of the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Jump {
     from: usize,
@@ -39,9 +39,9 @@ pub(super) struct Jump {
 /// them. The outermost object has level 1, and `spec.imports` in an Installation has level 3. A value at this level is
 /// usually skipped or parsed as a whole.
 const JUMPED: usize = 3;
-/// Maximum number of nested objects and lists whose positions are recorded for a scanned value. A later scan uses the
-/// positions to skip them. A large object has only a few dozen of them at the third level. A value with more of them is
-/// usually a list of small values, and skipping these saves little time.
+/// Maximum number of nested objects and lists whose start and end are recorded for one JSON value. Only those at
+/// nesting level 3 are recorded, such as `spec.imports`. A large Kubernetes object has a few dozen of them. A value
+/// with more is usually a list of small values, and skipping small values saves little time.
 const MAX_JUMPS: usize = 64;
 
 /// The reason why a text could not be scanned.
@@ -98,7 +98,7 @@ impl<'a> Scanner<'a> {
         Ok(Some(quoted))
     }
 
-    /// Returns the text of the value that begins at the current position, and moves after it.
+    /// Returns the JSON text of the value at the scan position, and advances the scan position past this value.
     pub(super) fn value(&mut self) -> Result<&'a str, Unread> {
         self.value_and_jumps(&mut Vec::new())
     }
@@ -122,7 +122,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Parses the value that begins at the current position, and moves after it.
+    /// Parses the value at the scan position, and advances the scan position past this value.
     pub(super) fn parse(&mut self) -> Result<Value, Unread> {
         let rest = self.text.get(self.at..).unwrap_or_default();
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();

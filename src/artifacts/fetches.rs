@@ -13,8 +13,8 @@ use crate::kustomize::delivery::Artifact;
 /// The unpacked tree of an artifact, or the reason why the artifact was not fetched. Messages use the reason as the end
 /// of a sentence.
 type Fetched = Result<Arc<Unpacked>, String>;
-/// The key of a fetch. It consists of digest and URL. The URL is part of the key, because the content at a URL may not
-/// have the digest.
+/// The key of a fetch: the digest and the URL of an artifact. Two sources can name the same digest with different URLs.
+/// If the content at one URL is wrong, the fetch from the other URL must still succeed.
 type Key = (String, String);
 
 /// The fetches of artifacts that are in flight, and the fetches that failed recently.
@@ -105,10 +105,11 @@ pub(super) enum Fetch {
 }
 
 impl Fetch {
-    /// Returns the tree, after waiting for a fetch in flight.
+    /// Returns the unpacked files of the artifact. If the fetch is still in flight, waits until it ends.
     ///
     /// # Errors
-    /// If the artifact was not fetched. The error is the reason, worded as the end of a sentence.
+    /// If the artifact could not be fetched or unpacked. The error is a clause such as `it could not be unpacked`.
+    /// Callers append it to their own message.
     pub(super) async fn tree(self) -> Fetched {
         match self {
             Self::Cached(unpacked) => Ok(unpacked),

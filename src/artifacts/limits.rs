@@ -7,8 +7,9 @@ const MIB: u64 = 1024 * 1024;
 /// Maximum size of an archive. Flux excludes images and archives from artifacts. The artifacts of the largest public
 /// repositories are smaller than 20 MB.
 pub const PACKED: u64 = 50 * MIB;
-/// Maximum size of an unpacked tree. Text compresses to about a fifth of its size. So a larger tree is an archive bomb,
-/// or contains more than configuration.
+/// Maximum total size of the files that are unpacked from one archive. The largest known archives have less than 20 MB,
+/// and text compresses to about a fifth of its size. So an archive with more content is an archive bomb, or contains
+/// more than configuration.
 pub const UNPACKED: u64 = 96 * MIB;
 /// Maximum number of files, links and folders in an unpacked tree. A repository with 1,000 kustomization roots and
 /// 3,000 kustomize Components has about 20,000 files.

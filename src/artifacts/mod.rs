@@ -164,8 +164,9 @@ impl Artifacts {
 }
 
 impl State {
-    /// Returns the cache of built bases for one tree and one profile. All kustomization roots in the tree that are
-    /// built with this profile share the cache. Creates the cache if it does not exist.
+    /// Returns the cache for the build results of bases in one kustomize tree. A base is a kustomization that another
+    /// one refers to. `digest` identifies the tree, and `profile` is the system that builds it, such as Flux. If the
+    /// cache does not exist, creates it.
     fn bases_of(&self, digest: &str, profile: Profile) -> Arc<Shared> {
         let key = (digest.to_owned(), profile);
         self.bases.get(&key).unwrap_or_else(|| {

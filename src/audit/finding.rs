@@ -26,7 +26,8 @@ pub struct Subject {
     pub name: String,
     /// API version of the object: group and version, such as `landscaper.gardener.cloud/v1alpha1`.
     pub api_version: String,
-    /// Uid of the object; empty if it has none, as in files.
+    /// Uid of the object, which the API server assigned. Empty for objects without a uid, such as most objects in
+    /// files.
     pub uid: String,
 }
 

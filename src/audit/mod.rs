@@ -74,7 +74,8 @@ impl Audit {
     /// Audits a cluster. Calls `progress` after each checked object.
     ///
     /// # Errors
-    /// If the cluster cannot be reached. If only some kinds cannot be read, the result contains these kinds.
+    /// If the API server cannot be reached. It is not an error if the objects of some kinds cannot be listed. These
+    /// kinds are returned in `Audited::unread`.
     pub async fn cluster(
         &self,
         client: &Client,

@@ -88,8 +88,9 @@ fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Mat
     of_rules.chain(deliveries.flat_map(|delivery| delivery.matchers.iter().map(|matcher| (matcher, None)))).collect()
 }
 
-/// Returns the resources that a request matcher covers. If the matcher covers kinds that objects in the cluster
-/// declare, such as kinds of composites, returns one target for each of these kinds in the catalog.
+/// Returns the resources to audit for one request matcher of a rule. Usually, this is the single resource that the
+/// matcher names. But a matcher can also be for all kinds that CompositeResourceDefinitions or similar objects define.
+/// Then returns one resource for each of these kinds that the catalog watches.
 fn of(matcher: &Match, gate: &Gate) -> Vec<Target> {
     if !matcher.is_declared() {
         let versions = matcher.versions.iter().map(|version| (*version).to_owned()).collect();
@@ -143,7 +144,7 @@ impl Target {
     }
 }
 
-/// A resource to audit that the cluster serves, with the API version in which its objects are read.
+/// A resource whose objects are audited, and how the cluster serves it: its API version and its scope.
 #[derive(Debug, Clone)]
 pub(super) struct Served {
     pub(super) target: Target,

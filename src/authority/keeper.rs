@@ -100,7 +100,8 @@ struct Observation {
 }
 
 impl Keeper {
-    /// Creates a keeper. [`Keeper::run`] starts the control loop.
+    /// Creates the control loop that renews the CA and the leaf certificate of this replica. The loop starts when
+    /// [`Keeper::run`] is called.
     pub fn new(settings: Settings) -> Self {
         let cluster = Cluster::new(&settings.client, &settings.namespace, &settings.secret);
         let (problems, conflicts, is_ready) = (Vec::new(), 0, false);
@@ -259,8 +260,8 @@ impl Keeper {
         }
     }
 
-    /// Records the observed state of the CA. Returns for how long the state has not changed. Changes of the replicas'
-    /// reports in [`State::used`] do not count.
+    /// Remembers the observed state of the CA, and returns for how long the state has not changed. Ignores changes of
+    /// [`State::used`], the times at which replicas reported which CA they use.
     fn unchanged(&mut self, observed: &Observation) -> time::Duration {
         let steady = observed.reading.steady;
         let since = match &self.known {

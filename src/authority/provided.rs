@@ -1,27 +1,26 @@
-//! Computes the steps of a replica with a provided certificate. Such a certificate is issued outside Portcullis, for
-//! example by cert-manager, and is mounted into the replica.
+//! Computes the next step of a replica whose certificate is issued outside Portcullis, for example by cert-manager. The
+//! certificate is mounted into the replica as a file. Its CA is called the provided CA.
 //!
-//! API servers trust a replica only if the caBundles of the webhook configurations contain the CA of its certificate.
-//! So the replica adds this CA to the caBundles. It also records the CA in the Secret that stores a self-managed CA, so
-//! all replicas agree on the caBundles. They also agree while provided certificates replace self-managed ones, or the
-//! other way round.
+//! An API server trusts a replica only if the caBundles of the webhook configurations contain the CA of the replica's
+//! certificate. So the replica adds the provided CA to the caBundles. The replica also records the provided CA in the
+//! Secret of the CA. All replicas read this Secret, so they all write the same caBundles.
 //!
-//! If B is the provided CA, and the caBundles contain another CA A, the steps are:
+//! For example, the caBundles contain the CA A, which other replicas use. A new replica has a certificate of the
+//! provided CA B. The new replica takes these steps:
 //!
-//! 1. Trust: the replica records B in the Secret, in addition to A.
+//! 1. Trust: it records B in the Secret, in addition to A.
 //! 2. Publish: it writes A and B into every caBundle.
-//! 3. AnnounceProvided: it records in the Secret that every caBundle contains B. The *overlap* begins, a period in
-//!    which every caBundle contains both CAs.
-//! 4. After the overlap, every API server has had enough time to read B. The replica becomes ready only now, so no
-//!    replica with A is stopped too early.
-//! 5. Trust: the replica removes A from the Secret, together with its private key if A was self-managed. It does so
-//!    only when no replica can serve a leaf certificate of A any more. This is at least the lifetime of a leaf
-//!    certificate and an overlap after step 1.
+//! 3. AnnounceProvided: it records in the Secret that every caBundle contains B.
+//! 4. Rest: it waits 50 seconds, in which every API server reads B. Then it becomes ready. During a rollout, Kubernetes
+//!    stops the replicas that use A only after this. A replica that starts long after step 3 does not wait.
+//! 5. Trust: when no replica can use A any more, it removes A from the Secret. If A has a private key in the Secret, it
+//!    removes this key too. The earliest time for this step is the time of step 1, plus the lifetime of a leaf
+//!    certificate, plus `Timing::overlap` for clock differences.
 //! 6. Publish: it removes A from every caBundle.
 //!
-//! Replicas with self-managed and with provided certificates can run side by side for any time. Meanwhile, each replica
-//! regularly reports in the Secret that it uses its CA. No replica removes a CA with a recent report. No replica
-//! becomes ready without a recent report about its own CA.
+//! Some replicas can use a provided CA while others use a self-managed CA, for any length of time. Each replica then
+//! regularly reports in the Secret which CA it uses. A replica is not ready while the Secret has no recent report about
+//! its CA. A CA is removed only if the last report about it is old enough.
 
 use time::{Duration, OffsetDateTime};
 
@@ -49,11 +48,12 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     }
 }
 
-/// Returns the state in which every caBundle must contain `provided`, the CAs of this replica's mounted certificate.
-/// The state keeps all other CAs that caBundles contain, because replicas may serve leaf certificates of these CAs.
+/// Returns the state that this replica writes into the Secret to make API servers trust `provided`, the CAs of its
+/// mounted certificate. The state also contains the CAs that the Secret and the caBundles contain already, because
+/// other replicas may use these CAs.
 ///
-/// If there are no other CAs, sets [`State::announced`] so far in the past that the waiting time is over. The replica
-/// then becomes ready without waiting until API servers have read the new caBundles.
+/// If there are no other CAs, this replica becomes ready without a waiting time. For this, [`State::announced`], from
+/// which the waiting time is counted, is set to a time in the past.
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
@@ -70,9 +70,10 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
     state
 }
 
-/// Returns the step that removes all CAs except `provided`, the CAs of this replica's mounted certificate, from the
-/// shared state. While a replica may still serve a leaf certificate of another CA, the step is a wait instead. If the
-/// recorded time of the last CA change is missing or in the future, the step corrects this time.
+/// Returns the step that removes all CAs from the Secret, except the CAs in `provided`. These are the CAs of this
+/// replica's mounted certificate. If other replicas may still use one of the other CAs, the step is to wait. The
+/// waiting time is counted from [`State::switched`]. If this time is missing or in the future, the step is to correct
+/// it.
 fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
     let Some(switched) = seen.state.switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
         return Step::Redate;
@@ -87,9 +88,9 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns whether this replica must now report in the Secret that it uses `provided`, the CAs of its mounted
-/// certificate. Reports are needed only while caBundles also contain other CAs. Without reports, the replicas that use
-/// another CA could remove the CAs in `provided`.
+/// Returns whether this replica must now report in the Secret which CAs it uses. These are the CAs in `provided`.
+/// Reports are needed only while caBundles also contain other CAs. Without the reports, replicas that use one of the
+/// other CAs could remove the CAs in `provided`.
 fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
     let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
     has_others && is_report_due(seen, provided, timing)

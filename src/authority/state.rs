@@ -65,16 +65,17 @@ pub struct State {
     /// included while replicas may still serve their leaf certificates. The CAs of certificates that are mounted into
     /// replicas are included too.
     pub old: Vec<Certificate>,
-    /// The time of the last change of the signing CA or of `old`. This is when the current CA replaced the most recent
-    /// former CA, or when the CA of a mounted certificate was added to `old`.
+    /// The time from which replicas compute when they may remove CAs that are no longer used. It is the time when a new
+    /// CA last began to sign leaf certificates. If the CA of a mounted certificate was added later, it is the time of
+    /// this addition. A mounted certificate is issued outside Portcullis, for example by cert-manager.
     pub switched: Option<OffsetDateTime>,
-    /// The time at which a replica recorded that every caBundle contains the CAs of mounted certificates. A mounted
-    /// certificate is issued outside Portcullis, and its CAs are in `old`. `None` if this is not recorded yet, or if
-    /// there are no mounted certificates.
+    /// The time since which every caBundle contains the CAs of mounted certificates. A mounted certificate is issued
+    /// outside Portcullis, for example by cert-manager. `None` if there are no such certificates, or if a caBundle may
+    /// not contain their CAs yet.
     pub announced: Option<OffsetDateTime>,
-    /// The time when a replica last reported that it uses a CA, for each CA. A replica removes other CAs only if they
-    /// have no recent report. Replicas report only while caBundles contain a CA of mounted certificates together with
-    /// other CAs, for example while one CA replaces another.
+    /// The time of the last report about each CA. Each replica regularly reports which CA it uses, so that other
+    /// replicas do not remove this CA. The reports are needed only if some replicas use certificates that are issued
+    /// outside Portcullis, for example by cert-manager, and others do not. Otherwise, this map may be empty.
     pub used: Uses,
 }
 

@@ -1,38 +1,38 @@
 //! Computes the next step of a CA rotation. The computation is a pure function. Its input is the state of the CA in the
 //! Secret, the caBundles of the webhook configurations, and the time.
 //!
-//! A rotation replaces the signing CA A by a new CA B. Any replica can take the next step, because each step is
-//! recorded before the next one begins:
+//! Each replica signs its own leaf certificate with the CA in the Secret. A rotation replaces this CA, A, by a new CA,
+//! B. All progress is recorded in the Secret and the caBundles, so any replica can take the next step:
 //!
 //! 1. Prepare: creates B as the next CA, and stores it in the Secret. A still signs leaf certificates.
 //! 2. Publish: writes A and B into every caBundle.
-//! 3. Announce: records in the Secret that every caBundle contains B. The *overlap* begins, a period in which every
-//!    caBundle contains both CAs. It gives API servers enough time to read B.
+//! 3. Announce: records in the Secret that every caBundle contains B. Now the *overlap* begins. This is a waiting time
+//!    in which every API server reads B.
 //! 4. Switch: makes B the signing CA after the overlap. A becomes a former CA.
-//! 5. Retire: removes A from the Secret when all its leaf certificates have expired.
+//! 5. Retire: removes A from the Secret when all leaf certificates of A have expired.
 //! 6. Publish: removes A from every caBundle.
 //!
-//! These rules ensure that every API server trusts the leaf certificates of all replicas:
+//! API servers must trust the leaf certificates of all replicas at any time. These rules ensure this:
 //!
-//! - B signs leaf certificates only after Switch. A replica takes the step Switch only after it has itself observed for
-//!   the whole overlap that B is announced and in every caBundle. If a caBundle loses B, the announcement is withdrawn
-//!   first.
-//! - A signs a leaf certificate only if the Secret was just read. After Switch, the Secret does not contain the key of
-//!   A. So the last leaf certificate of A expires one lifetime of a leaf certificate after Switch. Retire follows after
-//!   one more overlap.
-//! - Some replicas may serve mounted certificates of other CAs (see [`super::provided`]). Then every replica reports
-//!   which CA it uses. It reports this before it is ready, and then regularly. Retire waits until no replica can use a
-//!   former CA any more.
-//! - If the Secret is lost, a replica may remember the signing CA. If every caBundle still contains this CA, the
-//!   replica restores it, and no leaf certificate changes.
-//! - If there is no signing CA but caBundles contain CAs, replicas may still serve leaf certificates of these CAs. The
-//!   step Keep records them as former CAs.
-//! - The very first CA signs without an overlap, but only if caBundles contain no other CA. It signs only after the
-//!   Secret and the caBundles were read again, because the caBundles may have changed before the first reading of the
-//!   Secret.
+//! - B signs only after Switch. Each replica measures the overlap with its own clock, from its first reading of the
+//!   announced state. If a caBundle no longer contains B, a replica deletes the record of step 3 (step Withdraw). The
+//!   overlap then begins again after the caBundle is corrected.
+//! - A signs only before Switch. Switch deletes the private key of A from the Secret, and every replica reads the
+//!   Secret before it signs. So all leaf certificates of A expire within their lifetime after Switch. Retire waits for
+//!   this lifetime, and for one more overlap.
+//! - Some replicas may serve certificates that are issued outside Portcullis (see [`super::provided`]). Then each
+//!   replica reports in the Secret which CA it uses, before it becomes ready and then regularly. Retire waits until no
+//!   replica can use a former CA any more.
+//! - If the Secret is deleted, a replica may still have the signing CA in memory. If every caBundle contains this CA,
+//!   the replica writes it into the Secret again (step Restore). No leaf certificate changes.
+//! - If the Secret has no signing CA but the caBundles contain CAs, replicas may still use these CAs. So they are
+//!   recorded as former CAs (step Keep), and remain in the caBundles.
+//! - The very first CA signs without an overlap, if the caBundles contain no other CA. Another replica may write a
+//!   caBundle after this replica has read it. So the Secret and the caBundles are read a second time before this CA
+//!   signs.
 //!
-//! Every step except Publish writes the Secret with its resourceVersion. If two replicas write at the same time, one of
-//! them succeeds, and the other reads again.
+//! If two replicas write the Secret at the same time, only one of them succeeds, because each write contains the
+//! resourceVersion that the replica has read. The other replica reads again.
 //!
 //! Publish writes a webhook configuration only if it has not changed since it was read. Each replica reads the
 //! caBundles before the Secret. So a replica with an outdated state cannot overwrite a caBundle that another replica
@@ -49,13 +49,14 @@ pub const MAX_OLD: usize = 8;
 /// Longest interval between two reads of the Secret and the caBundles. Watches usually report changes sooner.
 pub const POLL: Duration = Duration::seconds(30);
 
-/// Time for which every caBundle must contain a new CA before this CA signs, if the Secret has no signing CA. It is
-/// longer than the 45 s in which an API server notices a lost watch. It is shorter than the overlap of a usual
-/// rotation, because no other CA signs during this time. So it needs no margin for clock differences.
+/// Waiting time until API servers have read a new CA in the caBundles, if the Secret has no signing CA. It also applies
+/// to a replica with a certificate that is issued outside Portcullis. An API server that loses a watch notices this
+/// within 45 s, and then reads the caBundles again. Each replica measures the time with its own clock, so the clocks of
+/// nodes may differ.
 const RECOVERY: Duration = Duration::seconds(50);
 
-/// The message that a replica is not ready because the Secret has no recent report about its CA. The replica then
-/// writes this report itself, to say that it uses the CA.
+/// The message of a replica that is not ready because it must report in the Secret which CA it uses. The replica writes
+/// the report in its next step. Without the report, other replicas could remove this CA from the caBundles.
 pub(super) const UNREPORTED: &str = "the Secret has no recent report that replicas use the CA; reporting it";
 
 /// Pause before the Secret and the caBundles are read a second time, after the very first CA was created. This CA signs
@@ -73,9 +74,9 @@ pub struct Timing {
     /// CA does not sign yet. The overlap is longer than the time in which an API server notices a lost watch. It is
     /// also longer than the clock difference between nodes.
     pub overlap: Duration,
-    /// The overlap of CAs while the Secret has no signing CA, for example because the Secret was lost while no replica
-    /// was running. In this time, every caBundle contains the new CA, and the new CA does not sign yet. It is never
-    /// longer than the field `overlap`.
+    /// Waiting time until API servers have read a new CA in the caBundles, if the Secret has no signing CA. For
+    /// example, the Secret may have been deleted while no replica was running. It also applies to a replica with a
+    /// certificate that is issued outside Portcullis. It is 50 s, or the duration in `overlap` if that is shorter.
     pub recovery: Duration,
 }
 
@@ -90,8 +91,8 @@ impl Default for Timing {
 }
 
 impl Timing {
-    /// Creates the timing from the lifetime of a CA (`authority`), the lifetime of a leaf certificate (`leaf`), and the
-    /// overlap of the old and new CA.
+    /// Creates the timing of CA rotations. `authority` is the lifetime of a CA, and `leaf` is the lifetime of a leaf
+    /// certificate. `overlap` is the time for which every caBundle contains a new CA before this CA signs.
     pub fn new(authority: Duration, leaf: Duration, overlap: Duration) -> Self {
         Self { authority, leaf, overlap, recovery: overlap.min(RECOVERY) }
     }
@@ -152,7 +153,8 @@ impl Bundle {
     }
 }
 
-/// The input of [`next`]. It contains the state of the CA, the caBundles and the times that a replica has observed.
+/// The observations of a replica from which [`next`] computes the next step of a CA rotation. They include the state of
+/// the CA in the Secret, the caBundles of the webhooks, and the current time.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'s> {
     /// The state of the CA, as read from the Secret.
@@ -179,8 +181,8 @@ pub enum Step {
     Keep(Vec<Certificate>),
     /// Write this state, because the Secret was lost. The state contains the signing CA that this process remembers.
     Restore(Box<State>),
-    /// Remove from the Secret the record that every caBundle contains the next CA, because a caBundle no longer
-    /// contains it. The overlap, a period in which every caBundle contains both CAs, then begins again.
+    /// Delete the record in the Secret that every caBundle contains the next CA. This step is needed if a caBundle no
+    /// longer contains this CA. The waiting time before the next CA signs then begins again.
     Withdraw,
     /// Write these CA certificates into every caBundle that differs.
     Publish(Vec<Certificate>),
@@ -189,21 +191,21 @@ pub enum Step {
     /// Make the next CA of the rotation the CA that signs leaf certificates. The CA that signed before becomes a former
     /// CA.
     Switch,
-    /// Set the recorded time of the last switch (`State::switched`) to the current time. This step is needed if the
-    /// recorded time is missing or in the future.
+    /// Set `State::switched` to the current time, because it is missing or in the future. `State::switched` is the time
+    /// of the last CA change. Replicas use it to compute when they may remove CAs that are no longer used.
     Redate,
     /// Remove the former CAs from the Secret.
     Retire,
-    /// Write this state into the Secret, to change which CAs every caBundle must contain. They include the CAs of this
-    /// replica's mounted certificate. They also include other CAs while replicas may still serve leaf certificates of
-    /// these CAs.
+    /// Write this state into the Secret. Only a replica with a mounted certificate, which is issued outside Portcullis,
+    /// takes this step. The state adds the CAs of this certificate, or removes all other CAs after no replica uses them
+    /// any more.
     Trust(Box<State>),
     /// Record that every caBundle contains the CAs of this replica's mounted certificate.
     AnnounceProvided,
     /// Report in the Secret that this replica serves a leaf certificate of one of these CAs. Without the report,
     /// replicas that use another CA could remove these CAs from the caBundles.
     Use(Vec<Certificate>),
-    /// Wait. The wait is not longer than this duration.
+    /// Wait for at most this duration. The wait ends earlier if the Secret or a caBundle changes.
     Rest(Duration),
 }
 
@@ -279,9 +281,9 @@ pub(super) fn is_report_due(seen: &Seen<'_>, certificates: &[Certificate], timin
     certificates.iter().any(|certificate| !seen.state.last_use(certificate).is_some_and(is_recent))
 }
 
-/// Returns how much longer replicas may serve leaf certificates of the CAs in `certificates`. Each replica reports in
-/// the Secret that it uses its CA. The result is computed from the last of these reports. The result is zero if there
-/// is no report about these CAs.
+/// Returns for how much longer replicas may be using the CAs in `certificates`. The result is computed from the last
+/// reports about these CAs, because each replica regularly records in the Secret of the CA which CA it uses. If no
+/// replica can use these CAs any more, the result is zero or negative.
 pub(super) fn in_use<'c>(
     seen: &Seen<'_>,
     certificates: impl IntoIterator<Item = &'c Certificate>,
@@ -320,9 +322,9 @@ pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Returns the reason why this replica is not ready; `None` if it is ready. It is not ready if there is no valid
-/// signing CA, or if a caBundle does not contain this CA. It is also not ready while the Secret lacks a required report
-/// that replicas use this CA.
+/// Returns the reason why this replica is not ready; `None` if it is ready. To be ready, it needs a valid signing CA
+/// that every caBundle contains. If other replicas use certificates that are issued outside Portcullis, the Secret must
+/// also contain a recent report that this CA is in use.
 pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     let Some(current) = &seen.state.current else {
         return Some("no CA is in every caBundle of our webhooks yet".to_owned());
@@ -340,12 +342,12 @@ pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     is_use_unreported(seen, certificate, timing).then(|| UNREPORTED.to_owned())
 }
 
-/// Returns the certificates in caBundles that are not in `wanted`. Limits their number so that the state has at most
-/// [`MAX_OLD`] former CAs.
+/// Returns the certificates in caBundles that are not in `wanted`. The caller adds them to the former CAs in the
+/// Secret. So the result contains only as many as fit there: the Secret has at most [`MAX_OLD`] former CAs.
 ///
-/// The certificates keep their order in the caBundles. A caBundle lists the signing CA first, and then the former CAs,
-/// the most recent first. Certificates that look expired are included, because the clock of this replica may be wrong.
-/// The time of issue is not used, because clocks differ.
+/// A caBundle lists the most recent CAs first, and so does the result. Certificates are not sorted by their time of
+/// issue, because the clocks of replicas may differ. For the same reason, the result includes certificates that look
+/// expired.
 pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
     let held = seen.bundles.iter().flat_map(|bundle| bundle.0.iter().enumerate());
     let mut held: Vec<_> = held.filter(|(_, one)| !wanted.contains(one)).collect();
@@ -361,8 +363,9 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
 }
 
 /// Returns the next step after the first CA was created, if the caBundles contain no other CA. `unchanged` is the time
-/// for which this replica has observed the state of the CA without a change. If it is zero, the step is a wait, so that
-/// the Secret and the caBundles are read again. Otherwise, the step is [`Step::Switch`], and the CA begins to sign.
+/// for which this replica has observed the same state of the CA. It is zero after the first reading of this state. The
+/// step is then a short wait, so that the Secret and the caBundles are read again. After that, the step is
+/// [`Step::Switch`], and the CA begins to sign.
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }
@@ -409,8 +412,8 @@ impl State {
 
     /// Returns the state with `authority` as the next CA of a rotation.
     ///
-    /// If caBundles also contain CAs of mounted certificates, records a report that replicas use the next CA. Without
-    /// this report, replicas with mounted certificates could remove the next CA before it signs.
+    /// Replicas with a certificate that is issued outside Portcullis remove CAs that no replica uses. If there are such
+    /// replicas, this function records the next CA as used. Otherwise, they could remove it before it signs.
     #[must_use]
     pub fn prepared(&self, authority: Authority) -> Self {
         let mut after = self.clone();

@@ -1,8 +1,10 @@
-//! Kinds that objects declare at run time. For example, a CompositeResourceDefinition declares a kind of composites.
+//! Kinds that objects in the cluster define at run time. For example, a CompositeResourceDefinition defines a kind of
+//! composites.
 //!
-//! A [`Declaration`] names the kind of the declaring objects. The catalog stores objects of declared kinds like any
-//! others, and starts and stops their watches. A kind is included only if its declaring object has the label
-//! [`CHOOSING_LABEL`], or is named in the configuration.
+//! A [`Declaration`] names the kind of the defining objects, such as CompositeResourceDefinition. When a defining
+//! object is created, the catalog adds the new kind, and usually begins to watch its objects. When the defining object
+//! is deleted, the catalog removes the kind. A kind is added only if its defining object has the label
+//! `portcullis.dev/composites` ([`CHOOSING_LABEL`]), or is named in the configuration.
 
 use std::collections::{BTreeMap, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
@@ -137,15 +139,16 @@ impl DeclaredKinds {
         }
     }
 
-    /// Returns the store that contains the objects of `kind`. This must be a kind that an object such as a
-    /// CompositeResourceDefinition declares. `None` if the catalog contains no such object, or if the kind is not
-    /// selected.
+    /// Returns the store with the objects of `kind`. Here, `kind` is a kind that a CompositeResourceDefinition or a
+    /// similar object defines. `None` if no object in the catalog defines `kind`. Also `None` if neither a label nor
+    /// the configuration includes the kind.
     pub(super) fn store(&self, kind: &'static Kind) -> Option<Arc<RwLock<Store>>> {
         self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
     }
 
-    /// Finds a kind that an object declares, such as a kind of composites, by API group and plural name. Returns the
-    /// kind and its declaration.
+    /// Finds a kind by API group and plural name. Searches only kinds that CompositeResourceDefinitions or similar
+    /// objects in the cluster define. Returns the kind, and the `Declaration` that says how the catalog stores its
+    /// objects.
     pub(super) fn named(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         let found = self.find(|held| held.kind.plural == plural && held.kind.group == group)?;
         Some((found.declaration, found.kind))

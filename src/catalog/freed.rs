@@ -27,12 +27,11 @@ pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Starts `count` short-lived threads. Each of them reuses memory of an ended thread that the allocator mimalloc has
-/// not returned to the operating system. Otherwise, a new long-lived thread would reuse this memory and never return
-/// it.
+/// Starts `count` short-lived threads that take over the freed memory of ended threads. The allocator mimalloc gives
+/// this memory to the next threads that start. If a long-lived thread got it, the memory would never be returned to the
+/// operating system.
 ///
-/// Returns the handles of the threads, and a receiver. The receiver is closed when all threads have made an allocation,
-/// and so reuse the memory.
+/// Returns the handles of the threads, and a receiver. The receiver is closed when every thread has taken over memory.
 fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {
     let (sender, are_ready) = channel();
     let holders = (0..count).filter_map(|_| {
@@ -47,9 +46,9 @@ fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {
     (holders.collect(), are_ready)
 }
 
-/// Waits until the threads of [`hold`] have ended, and then for the short time for which the allocator mimalloc keeps
-/// freed memory. Then starts a thread that ends at once. When this thread ends, mimalloc returns the memory of the
-/// other ended threads to the operating system.
+/// Makes mimalloc return the memory of the threads in `holders` to the operating system. First waits until these
+/// threads have ended, and until mimalloc no longer keeps their memory for reuse. Then starts another thread, because
+/// mimalloc returns the memory of ended threads only when a thread ends.
 fn release(holders: Vec<JoinHandle<()>>) {
     for holder in holders {
         let _ = holder.join();
@@ -58,7 +57,8 @@ fn release(holders: Vec<JoinHandle<()>>) {
     let _ = start(|| drop(black_box(Box::new(0_u64)))).map(JoinHandle::join);
 }
 
-/// Starts a thread. Returns `None` if this fails. The only consequence is that freed memory is returned later.
+/// Starts a thread that runs `work`. Returns `None` if the thread cannot be started. Callers ignore this failure,
+/// because freed memory is then only returned to the operating system later.
 fn start(work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     Builder::new().spawn(work).ok()
 }

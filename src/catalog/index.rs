@@ -114,7 +114,8 @@ pub(super) struct Postings {
     shared: usize,
 }
 
-/// Average memory of one object id in a list of more than three ids, in bytes.
+/// Estimated memory of one object id that an index stores on the heap, in bytes. An index stores the ids under a key on
+/// the heap if there are more than three of them.
 const SHARED_BYTES: usize = 6;
 
 impl Postings {

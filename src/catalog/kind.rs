@@ -21,7 +21,7 @@ pub struct Kind {
     pub scope: Scope,
     /// Indexes for look-ups other than by name, for example by label.
     pub indexes: &'static [&'static Index],
-    /// The part of the objects that the catalog stores, and whether it watches them.
+    /// The fields of each object that the catalog stores, and whether it watches the objects of this kind.
     pub storage: Storage,
 }
 

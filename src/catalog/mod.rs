@@ -160,8 +160,8 @@ impl Catalog {
         self.declared.changes()
     }
 
-    /// Sets the observer. The catalog calls it after each change of an object. The catalog also calls it when the
-    /// coverage of a kind changes, which says how completely the catalog knows the objects of the kind.
+    /// Sets the observer that the catalog calls after each change of an object. The catalog also calls it when the
+    /// coverage of a kind changes. The coverage says whether the catalog contains all objects of the kind.
     pub fn set_observer(&mut self, observer: Arc<dyn Observe>) {
         self.observer = Some(observer);
     }
@@ -262,11 +262,11 @@ impl Catalog {
         stored.map(|stored| Some(Arc::new(stored))).map_err(|undecodable| undecodable.to_string())
     }
 
-    /// Waits for the future `asked`, which reads objects from the API server. Returns its result, or `None` if it does
-    /// not complete by the deadline `last`.
+    /// Waits for `asked`, a future that reads objects from the API server. Returns its result, or `None` if it does not
+    /// complete by the deadline `last`.
     ///
-    /// If the catalog has no live reader, waits without a deadline. In this case, `asked` completes at once, and the
-    /// runtime may have no timer.
+    /// If the catalog has no connection to an API server, `asked` reads only from memory and never waits. In this case,
+    /// `last` is ignored, because the Tokio runtime may have no timer.
     pub async fn within<T>(&self, last: Instant, asked: impl Future<Output = T>) -> Option<T> {
         match self.live_reader {
             Some(_) => tokio::time::timeout_at(last.into(), asked).await.ok(),

@@ -49,8 +49,9 @@ impl Part {
         named.or_else(|| members.iter().find(|(name, _)| *name == EVERY)).map(|(_, part)| part)
     }
 
-    /// Returns the selection of fields in each item of a list. If fields of an object are selected, but the value is a
-    /// list, selects the whole items. Then readers can see that the value has the wrong type.
+    /// Returns the selection of fields in each item of a list. For example, the path `["imports", "*", "name"]` selects
+    /// only `name` in each item of `imports`. If the paths have no `*` at this place, whole items are selected. Then
+    /// rules can report a list that should be an object.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::Whole => &ALL,

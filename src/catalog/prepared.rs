@@ -21,7 +21,7 @@ const BATCH_BYTES: usize = 16 * 1024;
 #[derive(Debug)]
 pub(super) struct Preparation {
     pub(super) dictionary: Option<Arc<Dictionary>>,
-    /// The selection of fields that the indexes of the kind read.
+    /// The fields that are needed to compute the index keys of an object.
     pub(super) indexed: Arc<Part>,
     /// The random seed of the hash function for index keys.
     pub(super) seed: RandomState,

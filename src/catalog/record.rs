@@ -92,7 +92,8 @@ impl<'b> Record<'b> {
         compression::decompress(self.form, self.stored, self.text_length, dictionary)
     }
 
-    /// Returns whether the object's fields were compressed before the kind had a dictionary.
+    /// Returns whether the fields of this object were compressed without a dictionary. This is so for the first objects
+    /// of a kind, because the compression dictionary of the kind is built from them.
     pub(super) fn lacks_dictionary(&self) -> bool {
         self.form == Form::Alone
     }

@@ -21,7 +21,8 @@ const MAX_HOLES_RATIO: usize = 4;
 /// The id by which indexes refer to the record of an object.
 pub(super) type Id = u32;
 
-/// The block and offset of a stored object.
+/// The location of a stored object in memory. `block` is the number of a block, which is a large piece of memory with
+/// many objects. `offset` is the position in this block, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Place {
     block: u32,

@@ -14,7 +14,7 @@ use super::Stored;
 pub struct Settings(BTreeMap<&'static str, Arc<Stored>>);
 
 impl Settings {
-    /// Settings without any section of the configuration file.
+    /// Empty settings, as if the configuration file were empty.
     pub(super) const NONE: &'static Self = &Self(BTreeMap::new());
 
     /// Adds a section of the configuration file.

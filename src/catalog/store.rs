@@ -17,7 +17,7 @@ use super::records::{Id, Records};
 use super::stored::Held;
 use super::{Index, Kind};
 
-/// The coverage of a kind. It says how completely the catalog knows the objects of the kind.
+/// The coverage of a kind: whether the catalog contains all objects of this kind in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Coverage {

@@ -94,11 +94,11 @@ impl<'a> View<'a> {
         Self { shared: Some(shared), ..self }
     }
 
-    /// Returns the value that `make` computes from the request and this view.
+    /// Returns the value that `make` computes. If several rules need the same value for one request, `make` runs only
+    /// once.
     ///
-    /// If the view has a cache (see [`View::sharing`]), the value is computed once, and all rules of the request share
-    /// it. The cache stores a single value, of the type that is requested first. A value of another type is computed on
-    /// each call.
+    /// For this, the view needs a cache (see [`View::sharing`]). The cache stores one value, the result of the first
+    /// call. If a later call needs a value of another type, `make` runs on each such call.
     pub fn once<T: Any + Send + Sync + Clone>(&self, make: impl Fn() -> T) -> T {
         match self.shared {
             Some(shared) => shared.get_or_compute(make),
@@ -111,8 +111,9 @@ impl<'a> View<'a> {
         self.settings.section(section)
     }
 
-    /// Returns the object with this namespace and name. Uses the result of the read from the API server if there was
-    /// one, and otherwise the catalog. Also uses the catalog if this read failed. `None` if the object is not found.
+    /// Returns the object with this namespace and name; `None` if it does not exist. If the object was read from the
+    /// API server for this request, returns the result of this read. If it was not read, or the read failed, returns
+    /// the object in the catalog.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         match self.live_read(&Reference::new(kind, namespace, name)) {
             Some(LiveRead::Exists(stored)) => Some(stored.clone()),

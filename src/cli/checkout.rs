@@ -1,4 +1,5 @@
-//! Reads the kustomizations in files, and finds out which objects, such as Flux Kustomizations, build them.
+//! Finds the kustomization files in a list of files, usually a checkout of a git repository. Also finds the objects
+//! that refer to their folders, such as Flux Kustomizations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -133,7 +134,8 @@ pub(super) fn git_of_tree(folder: &Path) -> Result<Git, Unusable> {
     Ok(Git { top: TreePath::root(), submodules, ..git })
 }
 
-/// Returns the folders among `paths`, as paths in the tree of the file system. These paths begin at `/`.
+/// Returns the absolute paths of the folders in `paths`, and omits files. The results contain no symbolic links and no
+/// leading slash.
 pub(super) fn tops(paths: &[PathBuf]) -> Result<Vec<TreePath>, Unusable> {
     paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
 }
@@ -202,8 +204,9 @@ impl Known {
         Ok(Self { policy, sources, complete })
     }
 
-    /// Returns whether all of `paths` are in folders that contain all objects of a cluster. The configuration file
-    /// lists these folders.
+    /// Returns whether each of `paths` is inside a folder that the configuration file lists under `check.complete`.
+    /// Such a folder contains all objects of a cluster. If the result is true, `portcullis check` reports references to
+    /// objects that are not in the files.
     pub(super) fn covers(&self, paths: &[PathBuf]) -> Result<bool, Unusable> {
         let paths = paths.iter().filter(|path| path.as_os_str() != "-").map(|path| tree_path(path));
         let paths: Vec<_> = paths.collect::<Result<_, _>>()?;

@@ -11,7 +11,7 @@ use crate::gate::Registry;
 pub(super) struct Families {
     /// The rule families to enable, such as OW,DR. Default: all but GD
     ///
-    /// Rules, mutators, registration, watches and permissions of other families are left out.
+    /// Portcullis omits the rules, mutators, webhook configurations, watches and permissions of other families.
     #[arg(
         id = "families", long = "families", env = "PORTCULLIS_FAMILIES", value_name = "FAMILY",
         value_delimiter = ',', value_parser = known(), default_values = by_default(), hide_default_value = true
@@ -37,7 +37,8 @@ impl Families {
     }
 }
 
-/// The names of all families. Cached, because clap defines this argument for every command.
+/// The names of all rule families, such as `KZ`. Computed only once, because several commands have the argument
+/// `--families` and need these names.
 static ALL: LazyLock<Vec<&'static str>> = LazyLock::new(|| Registry::standard().families());
 
 fn all() -> Vec<&'static str> {

@@ -85,7 +85,7 @@ enum Command {
     /// Show how a decision was computed
     #[command(subcommand)]
     Explain(explain::Topic),
-    /// Test programs that work with Landscaper
+    /// Test whether a deployer of Landscaper conforms to the deployer contract
     #[command(subcommand)]
     Conformance(conformance::Kit),
     /// List the rules

@@ -63,8 +63,9 @@ pub(super) struct Args {
     /// Keep the webhook rules for composites up to date with the selected CompositeResourceDefinitions
     #[arg(long)]
     composites: bool,
-    /// A CompositeResourceDefinition to select in addition to those with the label portcullis.dev/composites: "true", or
-    /// `*` for all; may be repeated. Give each name that `composites` in the configuration file contains
+    /// The name of a CompositeResourceDefinition whose composites are checked, or `*` for all; may be repeated.
+    /// Definitions with the label portcullis.dev/composites: "true" need no flag, but each name in `composites` of the
+    /// configuration file does
     #[arg(long, value_name = "NAME", requires = "composites")]
     composites_of: Vec<String>,
     /// Audit stored objects at this interval, such as 6h, and write policy reports; read docs/audit.md first
@@ -113,7 +114,7 @@ struct Election {
     /// Renew deadline in seconds: without renewal, this replica stops leading after this time
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "10")]
     renew_deadline: Duration,
-    /// Seconds between two renewals
+    /// Seconds between two attempts to acquire or renew the Lease
     #[arg(long, value_name = "SECONDS", value_parser = seconds, default_value = "2")]
     retry_period: Duration,
 }
@@ -171,8 +172,9 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
     Ok(())
 }
 
-/// Returns limits for fetched and cached artifacts that keep the controller manager within the memory limit of the
-/// chart. The process may have two tree caches with these limits.
+/// Returns limits for artifacts of Flux sources, such as the maximum size of an archive. They are lower than the
+/// defaults, so that the controller manager stays within the memory limit of the Helm chart. The process has up to two
+/// caches with these limits, one of them for the audit.
 fn modest() -> artifacts::Limits {
     const MIB: u64 = 1 << 20;
     artifacts::Limits {

@@ -58,7 +58,8 @@ pub(super) struct Root {
     pub(super) profile: &'static str,
     pub(super) verdict: &'static str,
     pub(super) reasons: Vec<String>,
-    /// The objects that build the root, such as Flux Kustomizations.
+    /// The objects that refer to the checked folder, each as kind, namespace and name, such as `Kustomization
+    /// flux-system/apps`.
     pub(super) owners: Vec<String>,
     /// Whether the root is unused. A root is unused if no object in the checked files, such as a Flux Kustomization,
     /// builds it.
@@ -79,10 +80,11 @@ pub(super) struct Report {
     pub(super) elsewhere: Vec<(String, String)>,
     /// The Kustomizations that are built from ExternalArtifacts, each with its artifact.
     pub(super) composed: Vec<(String, String)>,
-    /// Number of findings in files that nothing builds.
+    /// Number of findings whose level was lowered because no Flux Kustomization or similar object uses their files.
     pub(super) unused: usize,
-    /// Messages about kustomizations that were checked with options of kustomize, such as `--enable-helm`, from scripts
-    /// in the repository. Each message contains the file and line of the script.
+    /// Messages about kustomizations for which `portcullis check` assumed options of kustomize, such as
+    /// `--enable-helm`. It assumes options that scripts in the repository use. Each message names the file and line of
+    /// the script.
     pub(super) assumptions: Vec<String>,
     /// Problems that concern the whole check and not a single file or kustomize root, such as an exceeded limit.
     pub(super) problems: Vec<String>,
@@ -115,8 +117,8 @@ impl Report {
     }
 }
 
-/// Serializes a report root by root. A finding that several roots share is stored once, but written for each of these
-/// roots.
+/// Serializes the report as a JSON object. Each kustomize root, a folder that is built, has its own list of findings. A
+/// finding in several roots therefore appears several times in the JSON, but only once in memory.
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_map(Some(9))?;

@@ -18,7 +18,8 @@ pub(super) fn tree_path(path: &Path) -> Result<TreePath, Unusable> {
     Ok(TreePath::from(text.trim_start_matches('/')))
 }
 
-/// Converts the path of a folder to build to a path in the tree of the whole file system. Fails if the path is a file.
+/// Returns the absolute path of a folder that the user gave on the command line. The result contains no symbolic links
+/// and no leading slash. Fails if the path does not exist or is a file.
 pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     if path.is_file() {
         let is_kustomization = path.file_name().is_some_and(|name| NAMES.iter().any(|other| name == *other));

@@ -43,7 +43,8 @@ const MAX_ANSWER_BYTES: usize = 1 << 20;
 /// Maximum size of a list of webhook configurations, in bytes. Each configuration has a few kilobytes.
 const MAX_LIST_BYTES: usize = 16 << 20;
 
-/// A minimal object that is created in a dry run. The rules of `families` match this object.
+/// A test object for `portcullis verify`. The command creates it in a dry run, to find out whether the API server calls
+/// Portcullis. `families` contains the rule families, such as `KZ`, that check objects of this kind.
 struct Probe {
     families: &'static [&'static str],
     /// The API versions to try for the object. The first version that the cluster serves is used.
@@ -252,8 +253,9 @@ mod tests {
     use crate::admission::Operation;
     use crate::gate::Registry;
 
-    /// Checks that only registered kinds are probed. Also checks that the EnvironmentConfig probe can use v1alpha1, the
-    /// only version that Crossplane 1.17 serves.
+    /// Checks that `resources` returns only resources for which webhooks of Portcullis are registered. Also checks that
+    /// `portcullis verify` can create its test EnvironmentConfig as v1alpha1, the only version that Crossplane 1.17
+    /// serves.
     #[test]
     fn probes_only_registered_kinds_in_a_served_version() {
         let list = json!({"items": [

@@ -10,7 +10,7 @@ use crate::kustomize::options;
 enum Output {
     /// The supported version of kustomize, as `kustomize version` prints it, for tools that call kustomize
     Text,
-    /// The version of this program with its commit, features and target, for programs
+    /// JSON with the version, commit, features and target of this program
     Json,
 }
 

@@ -82,8 +82,9 @@ pub(super) fn read<T: DeserializeOwned>(text: &str) -> (Option<T>, Vec<Problem>)
     (None, problems)
 }
 
-/// Returns the configuration text without the cause of `error`. Removes an unknown key, or replaces an unknown value
-/// with a valid one. Line numbers do not change. Returns `None` for errors with another cause.
+/// Returns the configuration text without the mistake that `error` reports, so that the next parse finds other
+/// mistakes. Removes an unknown key with its value, or replaces an unknown value with a valid one. Line numbers do not
+/// change. Returns `None` for other mistakes.
 fn without(text: &str, error: &Error) -> Option<String> {
     match error {
         Error::SerdeUnknownField { location, .. } => without_entry(text, location),
@@ -108,8 +109,8 @@ fn without_entry(text: &str, location: &Location) -> Option<String> {
     Some([text.get(..key.start)?, &blank, text.get(end..)?].concat())
 }
 
-/// Finds the entry of a YAML mapping whose key is at `location`, and returns the path of this entry. The `bool` is true
-/// if the mapping has no other entry. Searches `value`, which is at the path `at` in the document.
+/// Finds the entry of a YAML mapping whose key is at the text position `location`. Returns the path of the entry, and
+/// whether it is the only entry of its mapping. Searches only in `value`, whose own path in `document` is `at`.
 fn entry_at(document: &Document, value: &Value, at: &FieldPath, location: &Location) -> Option<(FieldPath, bool)> {
     match value {
         Value::Object(entries) => entries.iter().find_map(|(key, value)| {

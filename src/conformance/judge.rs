@@ -31,8 +31,8 @@ impl Results {
 }
 
 /// Returns the conformance report of a deployer. For each requirement of Landscaper's deployer contract, the report
-/// says whether the deployer met it. This follows from the writes of the deployer in `record`, and from the tests in
-/// `outcome` that waited for an expected write.
+/// says whether the deployer met it. `record` contains the writes of the deployer, which are checked here. `outcome`
+/// contains errors about expected writes that did not happen in time.
 pub(super) fn report(type_name: &str, outcome: Outcome, record: &Record) -> Report {
     let mut results = Results::default();
     for item in &outcome.items {

@@ -46,7 +46,8 @@ pub struct Options {
     pub foreign_target: Option<String>,
     /// The maximum time from requesting a job until the deployer finishes it.
     pub timeout: Duration,
-    /// The time that the kit waits to confirm that the deployer does not write a DeployItem.
+    /// The time for which the test watches a DeployItem that the deployer must not write, for example because it
+    /// belongs to another deployer.
     pub quiet: Duration,
 }
 

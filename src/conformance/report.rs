@@ -105,7 +105,9 @@ impl Evidence {
         Self { scenario, item: item.to_owned(), what, write: None }
     }
 
-    /// Creates evidence from a write that violated a requirement.
+    /// Creates a description of a write with which the deployer violated a requirement, for the conformance report.
+    /// `what` explains the violation, and `change` contains the status before and after the write. `version` is the
+    /// DeployItem after the write.
     pub(super) fn write(
         scenario: &'static str,
         item: &str,

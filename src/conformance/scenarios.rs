@@ -8,15 +8,16 @@ use super::report::Scenario;
 use crate::landscaper::annotations::DELETE_WITHOUT_UNINSTALL;
 use crate::landscaper::deployer::status::{Job, Status};
 
-/// The outcome of all scenarios, including the results of waiting for expected writes.
+/// The results of all test scenarios: which ones ran, which DeployItems they created, and which expected writes of the
+/// deployer were missing.
 #[derive(Debug, Default)]
 pub(super) struct Outcome {
     pub(super) scenarios: Vec<Scenario>,
     /// The DeployItems that the scenarios created.
     pub(super) items: Vec<Played>,
-    /// The results of tests that waited to see whether the deployer writes a DeployItem. Each entry contains the tested
-    /// requirement and the name of the DeployItem. The third value is an error message if an expected write did not
-    /// happen in time.
+    /// One entry for each time that the test waited for the deployer: the tested requirement, the name of the
+    /// DeployItem, and an error message. The message is set only if the deployer did not make an expected write in
+    /// time.
     pub(super) waited: Vec<(TestedPromise, String, Option<String>)>,
 }
 

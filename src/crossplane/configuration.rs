@@ -19,9 +19,9 @@ pub struct EnvironmentConfigs {
     /// Whether Crossplane up to 1.17 runs with `--enable-environment-configs`. If it does, Crossplane computes
     /// environments itself.
     pub native: Native,
-    /// Names of CompositeResourceDefinitions, or `*` for all. For composites of these definitions, the webhook writes
-    /// the values that Composition functions patch from the environment. It writes them into `spec` and labels of the
-    /// composite, because Crossplane does not store them there.
+    /// Names of CompositeResourceDefinitions into whose composites the webhook writes values from the environment; `*`
+    /// for all. These are the values of `spec` and labels that Composition functions patch from the environment.
+    /// Without the webhook they are lost, because Crossplane stores only the `status` that functions return.
     pub writes_to: Vec<String>,
 }
 

@@ -39,11 +39,12 @@ pub struct Effect {
     pub object: Reference,
     /// The Composition or CompositionRevision of the composite.
     pub composition: Reference,
-    /// The problems that exist only after the request, in the order of the computation.
+    /// The problems in computing the environment that exist after the request, but not before it. They are in the order
+    /// in which the computation finds them.
     pub problems: Vec<String>,
     /// Whether the computation of the environment fails after the request, but not before it.
     pub fails: bool,
-    /// Whether the EnvironmentConfig is merged before the request, but not after it.
+    /// Whether the request removes the data of the EnvironmentConfig from the environment of this composite.
     pub loses_data: bool,
     /// Whether a composite uses this Composition. Also true if the composites of its type are unknown, because one of
     /// them may use the Composition.
@@ -70,8 +71,9 @@ struct Subject {
     object: Reference,
     composite: Arc<Stored>,
     composition: Chosen,
-    /// How the Composition uses the EnvironmentConfig in the request. It matters only if `composite` is an empty
-    /// placeholder for composites that are not known. For an existing composite, it is always `Optional`.
+    /// Whether the Composition requires the EnvironmentConfig. This matters only if `composite` is an empty composite,
+    /// which represents unknown composites of the Composition. For a known composite, the field is always `Optional`
+    /// and is not used.
     usage: Usage,
     is_used: bool,
 }
@@ -102,10 +104,12 @@ impl Subjects<'_> {
         }
     }
 
-    /// Adds the composites that use `text`, a Composition or CompositionRevision, to `found`. If no known composite
-    /// uses it, adds an empty composite as a placeholder for composites that are not known or are created later. A
-    /// CompositionRevision gets no placeholder if composites of its Composition are known, or if `found` already has an
-    /// item for this Composition.
+    /// Adds the composites that use a Composition or CompositionRevision, the parameter `text`, to `found`. If no known
+    /// composite uses it, adds an empty composite instead, because unknown composites may use it.
+    ///
+    /// For a CompositionRevision, the empty composite is often not needed. It is omitted if other composites of the
+    /// Composition are known, or if the catalog contains all composites of this type. It is also omitted if `found`
+    /// already has a composite for the Composition.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
@@ -127,8 +131,8 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Adds a composite to `found` if Crossplane uses `text`, a Composition or CompositionRevision, for this composite.
-    /// Returns whether Crossplane does so.
+    /// Adds `composite` to `found` and returns true, if Crossplane uses `text` for this composite. `text` is a
+    /// Composition or CompositionRevision. Otherwise returns false.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };
@@ -148,8 +152,8 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns whether a CompositionRevision needs no item in `found`, because `found` already has one for its
-    /// Composition or for another revision of it. If `text` is a Composition, returns false.
+    /// Returns whether `text` is a CompositionRevision, and `found` already has a composite for the same Composition.
+    /// Then no empty composite is added for this revision.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }
@@ -200,12 +204,12 @@ impl Subject {
         (!effect.problems.is_empty() || effect.loses_data).then_some(effect)
     }
 
-    /// Returns the effect on a composite whose environment cannot be computed even before the request. Returns `None`
-    /// for an existing composite, because the request cannot break it.
+    /// Returns the effect of the request if the environment of the composite cannot be computed even before the
+    /// request. For an existing composite, returns `None`, because the request cannot break it.
     ///
-    /// If no composite is known, an empty placeholder was used, and its failure says nothing about real composites. So
-    /// the effect depends only on the Composition. If the request deletes the EnvironmentConfig, the effect is a
-    /// failure if the Composition requires it, and a loss of data otherwise. For any other request, returns `None`.
+    /// If no composite of a Composition is known, an empty composite is computed instead. Its failure does not show
+    /// whether real composites fail. So the result is `None` unless the request deletes the EnvironmentConfig. After a
+    /// deletion, composites lose data. If the Composition requires the EnvironmentConfig, their computation also fails.
     fn effect_on_failing(
         &self,
         mut effect: Effect,

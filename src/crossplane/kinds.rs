@@ -75,8 +75,9 @@ pub static BY_NAME_PREFIX: Index = Index {
 /// Returns the key under which [`BY_NAME_PREFIX`] lists the objects with this name: the first three letters of the
 /// name.
 pub fn name_prefix(name: &str) -> String {
-    /// Number of letters of the name in the index key. It is small, because typing errors are rare in the first
-    /// letters.
+    /// Number of letters at the start of a name that form the index key. To suggest a name for a mistyped one,
+    /// Portcullis compares only names with the same first letters. The number is small, so that these letters rarely
+    /// contain the typing error.
     const LETTERS: usize = 3;
     name.chars().take(LETTERS).collect()
 }

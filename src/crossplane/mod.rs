@@ -1,21 +1,25 @@
-//! Crossplane: composition environments, computed at admission.
+//! Checks the Crossplane objects of admission requests, and computes the environments of composites. An environment is
+//! the data that a Composition merges from EnvironmentConfigs. The patches of the Composition copy values from this
+//! data to composites and composed resources.
 //!
-//! | module | contents |
+//! This table says what each module does or contains:
+//!
+//! | module | purpose |
 //! |---|---|
-//! | [`impact`] | the impact of changing or deleting an EnvironmentConfig |
-//! | [`composite_references`] | the references in a composite |
-//! | [`composite`] | composites: which Composition and which EnvironmentConfigs one uses |
-//! | [`composition`] | Compositions: their declared environment, and problems in their text |
-//! | [`configs`] | EnvironmentConfigs in the catalog |
-//! | [`configuration`] | the section `environmentConfigs` of the configuration file |
-//! | [`environment`] | the engine: the declared environment of a Composition, and its computation |
-//! | [`explain`] | explanations of an environment as text, JSON and SVG |
-//! | [`field_path`] | paths such as `spec.items[0].name`: reading, writing, wildcards, merging |
-//! | [`patch_failures`] | patches that fail for every composite |
-//! | [`kinds`] | the kinds and indexes that rules look up |
-//! | [`schema`] | the schema that a Composition declares for its environment |
-//! | [`structural`] | the schema of composites: pruning, defaults and validation, as the API server does them |
-//! | [`users`] | the users of an EnvironmentConfig |
+//! | [`impact`] | computes how changing or deleting an EnvironmentConfig affects composites |
+//! | [`composite_references`] | reads which Composition and which EnvironmentConfigs a composite references |
+//! | [`composite`] | finds the Composition of a composite, and computes its environment |
+//! | [`composition`] | reads the environment that a Composition declares, and reports errors in it |
+//! | [`configs`] | finds EnvironmentConfigs in the catalog, which caches objects of the cluster |
+//! | [`configuration`] | contains the section `environmentConfigs` of the configuration file |
+//! | [`environment`] | selects and merges EnvironmentConfigs, and applies patches |
+//! | [`explain`] | explains how an environment is computed, as text, JSON or SVG |
+//! | [`field_path`] | reads and writes values at paths such as `spec.items[0].name` |
+//! | [`patch_failures`] | finds patches of a Composition that fail for every composite |
+//! | [`kinds`] | contains the kinds that rules look up, and their indexes |
+//! | [`schema`] | reads the schema that a Composition declares for its environment |
+//! | [`structural`] | applies the schema of composites like the API server: pruning, defaults, validation |
+//! | [`users`] | finds the objects that use an EnvironmentConfig |
 
 pub mod api;
 pub mod composite;

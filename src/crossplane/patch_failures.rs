@@ -46,16 +46,16 @@ pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -
 struct Evaluation<'t, C: ?Sized> {
     profile: Profile,
     configs: &'t C,
-    /// The selection steps that run before the current step.
+    /// The earlier steps of the Composition that select EnvironmentConfigs. They run before each patch that is checked.
     before: Vec<Step>,
     left: usize,
     found: Vec<PatchFailure>,
 }
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
-    /// Records a step of the Composition that selects EnvironmentConfigs, so that it runs before each patch that is
-    /// checked later. Removes the sources that fail, or that select different EnvironmentConfigs for different
-    /// composites.
+    /// Appends a step that selects EnvironmentConfigs to `before`. These steps run before each later patch. The
+    /// appended step has only those entries of its `environmentConfigs` that select the same EnvironmentConfigs for
+    /// every composite, without an error.
     fn select(&mut self, step: &Step, selection: &Selection) {
         let is_certain = |source: &EnvironmentSource| {
             let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };

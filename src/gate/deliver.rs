@@ -66,9 +66,10 @@ impl DeliveryContext<'_> {
         findings.into_iter().filter_map(|finding| self.levelled(finding, max_level)).collect()
     }
 
-    /// Returns whether to check how applying the result of the build would change objects in the cluster, such as
-    /// deletions (see [`Consequences`]). Returns false for an update that does not change the result, such as an update
-    /// of labels. But returns true if the new object equals the old one, because an audit sends such requests.
+    /// Returns whether to predict what changes in the cluster when the result of the kustomize build is applied, such
+    /// as which objects are deleted (see [`Consequences`]). Returns false for an update that does not change the
+    /// result, such as an update of labels. Returns true if nothing in the object changes, because an audit sends such
+    /// requests to check existing objects.
     fn has_consequences(&self) -> bool {
         !is_unchanged(self.request) || self.request.object() == self.request.old_object()
     }
@@ -89,9 +90,9 @@ impl DeliveryContext<'_> {
         (consequences.findings)(self.request, self.view, (root, judged), &known.collect::<Vec<_>>())
     }
 
-    /// Returns the upper limit for the levels of findings in kustomize trees, which are folders with kustomization
-    /// files. It is the configured limit for `delivery`, the type of object that contains or refers to the tree. If an
-    /// update does not change the tree, such as an update of labels, the limit is at most `warn`.
+    /// Returns the maximum level, such as `warn`, for findings in kustomization files that the object in the request
+    /// contains or refers to. Higher levels of findings are reduced to it. It is the configured maximum of the check
+    /// `delivery`. For an update that does not change the files, such as an update of labels, it is at most `warn`.
     fn max_level(&self, delivery: &Delivery) -> Level {
         let max_level = self.policy.max_level(delivery, &self.request.namespace);
         if is_unchanged(self.request) { max_level.min(Level::Warn) } else { max_level }

@@ -128,7 +128,8 @@ impl Gate {
         self.catalog.declared_as(&resource.group, &resource.plural).map(|(declaration, _)| declaration)
     }
 
-    /// Decides about a request. Admits it unchanged if no rule, mutator or source of kustomize trees matches.
+    /// Decides whether to admit a request, and how to change it. Runs the rules, mutators and checks of kustomization
+    /// files that apply to the request in this phase. If none applies, admits the request unchanged.
     pub async fn decide(&self, phase: Phase, request: &Request<'_>) -> Verdict {
         match self.matching(phase, request) {
             Some(matching) => self.decide_by(matching, phase, request).await,
@@ -257,8 +258,8 @@ impl Decide for Gate {
     }
 }
 
-/// The rules, mutators and checks of kustomize trees that match a request. A check (`Delivery`) is for one type of
-/// object that contains or refers to a folder with kustomization files, such as a Flux Kustomization.
+/// The rules, mutators and deliveries that apply to a request. A delivery is a check of the kustomization files that an
+/// object contains or refers to. For example, one delivery checks the files of Flux Kustomizations.
 struct Matching {
     declared_as: Option<&'static Declaration>,
     rules: Vec<&'static Rule>,

@@ -33,7 +33,8 @@ pub struct Policy {
     /// Names of CompositeResourceDefinitions whose composites are watched and checked. `*` selects all. Definitions
     /// with the label [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL) are selected in addition.
     pub composites: HashSet<String>,
-    /// The maximum level of findings in a kustomize tree, by the name of its source, such as `flux-trees`.
+    /// The maximum level of findings in kustomization files, for each check of such files. Higher levels are reduced to
+    /// it. A key is the name of a check, such as `flux-trees` for the files of Flux Kustomizations.
     pub deliveries: HashMap<String, Level>,
     /// Hosts from which artifacts may be fetched, in the form `name` or `name:port`. Flux's own hosts are always
     /// permitted.

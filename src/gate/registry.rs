@@ -23,10 +23,10 @@ pub struct Registry {
     definitions: Vec<&'static Definition>,
     declarations: Vec<&'static Declaration>,
     optional: Vec<&'static Definition>,
-    /// An index of the rules, mutators and checks of kustomize trees by the resource whose requests they match. A key
-    /// is the plural name of a resource, such as `installations`, or `*` for all resources. Composites and other kinds
-    /// that objects in the cluster define have the name of their [`Declaration`] as key. Few rules match the same
-    /// resource, so a look-up is fast.
+    /// An index for finding the rules, mutators and checks that apply to a request. A key is the plural name of a
+    /// resource, such as `installations`, or `*` for all resources. For kinds that objects in the cluster define, the
+    /// key is the name of the [`Declaration`]. For example, the key `composites` is for all kinds that
+    /// CompositeResourceDefinitions define.
     looking: HashMap<&'static str, Looking>,
 }
 
@@ -39,7 +39,7 @@ struct Looking {
 }
 
 impl Registry {
-    /// Creates the registry of all systems: Crossplane, kustomize and Landscaper.
+    /// Creates a registry with all rules, mutators and checks for Crossplane, kustomize and Landscaper.
     pub fn standard() -> Self {
         let mut rules = [crossplane::rules(), kustomize::rules(), landscaper::rules()].concat();
         rules.sort_by_key(|rule| rule.info.id);
@@ -187,8 +187,9 @@ impl Registry {
         of_rules.chain(of_deliveries).flatten().copied().collect()
     }
 
-    /// Returns every kind that rules, mutators and sources of kustomize trees look up, with the rule families that need
-    /// the kind.
+    /// Returns every kind of which Portcullis looks up objects in the catalog, its cache of cluster objects. Each kind
+    /// comes with the rule families, such as `KZ`, that need it for a rule, a mutator or a check of kustomization
+    /// files.
     pub fn looked_up(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().map(|(family, kind, _)| (family, kind)).chain(self.declaring()))
     }
@@ -209,8 +210,9 @@ impl Registry {
         of_rows.flat_map(|(family, kinds, is_read_live)| kinds.iter().map(move |kind| (family, *kind, is_read_live)))
     }
 
-    /// Returns the kinds whose objects declare other kinds, such as CompositeResourceDefinition, each with a rule
-    /// family. The family has rules or mutators for the declared kinds, such as composites.
+    /// Returns the kinds whose objects define other kinds, such as CompositeResourceDefinition. In each pair, the first
+    /// part is a rule family, such as `EN`, that has rules or mutators for the defined kinds. The second part is the
+    /// defining kind.
     pub(super) fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let of = |declaration: &&'static Declaration| {
             let by = declaration.by;
@@ -219,9 +221,9 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// Returns the rule families, such as `EN`, that have rules or mutators for the kinds that `declaration` describes.
-    /// Objects in the cluster define these kinds. For example, CompositeResourceDefinitions define the kinds of
-    /// composites. The result may contain duplicates.
+    /// Returns the rule families, such as `EN`, that have rules or mutators for the kinds of `declaration`. A
+    /// declaration describes a group of kinds that objects in the cluster define. For example,
+    /// CompositeResourceDefinitions define the kinds of composites. The result may contain duplicates.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.matchers));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.matchers));

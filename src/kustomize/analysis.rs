@@ -75,8 +75,9 @@ pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Fil
     reported(root, options, build::report(tree, root, options, files, None))
 }
 
-/// Analyses the kustomization in the folder `root`, like `analyse`. Analyses with the same `files` and `shared` reuse
-/// parsed files and built bases. They must use the same options. The report does not contain the steps of the build.
+/// Returns the report on a kustomization, like `analyse`, but with caches that several calls share. `files` caches
+/// parsed kustomization files, and `shared` caches built bases. All calls must have the same `options`. The report does
+/// not contain the steps of the build.
 pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
     reported(root, options, build::report(tree, root, options, files, Some(shared)))
 }

@@ -98,7 +98,8 @@ impl TreeFinding {
         self
     }
 
-    /// Marks this finding as the first error, because kustomize itself reports only this error.
+    /// Marks this finding as the first error of the build. kustomize stops at the first error, and so does not report
+    /// any other errors.
     #[must_use]
     pub fn first(mut self) -> Self {
         self.location.first = true;

@@ -1,12 +1,13 @@
-//! Finds forgotten manifests: files beside a kustomization file that contain objects and that no kustomization lists.
+//! Finds manifests that someone probably forgot to list in a kustomization file. Such a manifest is in the same folder
+//! as a kustomization file, but no kustomization file refers to it.
 //!
-//! A file is reported only if the kustomization would build with it. These files are not reported:
+//! A manifest is reported only if kustomize can build the folder with it. These manifests are not reported:
 //!
-//! - Files that any field of a kustomization refers to.
-//! - Files that another file in the folder mentions, even in a comment such as `# - debug.yaml`.
-//! - Files of other tools.
-//! - Objects that people apply by hand.
-//! - Files whose name occurs in many folders, if no kustomization of the repository lists a file of this name.
+//! - Manifests whose name occurs in another file of the folder, even in a comment such as `# - debug.yaml`.
+//! - Manifests for tools other than the API server, such as kpt. The API group or an annotation shows this.
+//! - Secrets, Pods, Jobs and Flux Kustomizations, because people often apply them by hand.
+//! - Manifests with a word such as `example` in the name of the file or of a folder above it.
+//! - Manifests whose file name is frequent in the repository, if no kustomization file refers to a file of this name.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -54,9 +55,9 @@ const GROUPS_OF_TOOLS: [&str; 17] = [
     "zarf.dev",
 ];
 
-/// Maximum number of manifests with the same file name that no kustomization lists. If there are more, Portcullis
-/// assumes that the repository omits files of this name on purpose. The limit does not apply if any kustomization lists
-/// a file of this name.
+/// Maximum number of manifests with the same file name that may be missing from all kustomization files. If more are
+/// missing, Portcullis does not report them, because the repository probably omits them on purpose. The limit does not
+/// apply if any kustomization file lists a manifest of this name.
 const MAX_SAME_NAME: usize = 8;
 
 /// The apiVersion in configurations of kustomize's built-in plugins.
@@ -192,8 +193,8 @@ impl Search<'_> {
         false
     }
 
-    /// Returns whether kustomize certainly builds `folder` if its kustomization file `file` lists one more manifest.
-    /// The fix `entry` adds this manifest to the file.
+    /// Returns whether kustomize can build `folder` after the edit `entry` of its kustomization file `file`. The edit
+    /// adds a manifest to the list `resources`.
     ///
     /// Returns `false` if the build fails, for example because another manifest contains the same object. Also returns
     /// `false` if the result of the build is unknown, for example because of a remote resource.

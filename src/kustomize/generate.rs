@@ -8,7 +8,8 @@ use std::fmt::Write as _;
 /// The placeholder for an empty value in the tables of built-in definitions and field specs.
 const NONE: &str = "-";
 
-/// Returns Rust source code with the built-in definitions, generated from the text of `schema/built_in.txt`.
+/// Returns Rust source code for the OpenAPI schema of Kubernetes kinds that is built into kustomize. `table` is the
+/// text of `schema/built_in.txt`, which contains the schema.
 pub(crate) fn definitions(table: &str) -> String {
     let mut shapes = Shapes::default();
     shapes.add("EMPTY".to_owned());
@@ -81,7 +82,8 @@ impl Shapes {
         self.add(format!("Shape {{ reference: Some({}), ..EMPTY }}", text(name)))
     }
 
-    /// Moves `fields` into the schema of the definition with the id `definition`.
+    /// Completes the schema of a type: adds the collected `fields` to the schema with the id `definition`, and clears
+    /// `fields`. If `definition` is `None`, the fields are discarded.
     fn close(&mut self, definition: Option<usize>, fields: &mut Vec<String>) {
         let own = std::mem::take(fields).join(", ");
         if let Some(shape) = definition.and_then(|id| self.0.get_mut(id)) {

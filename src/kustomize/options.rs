@@ -1,4 +1,5 @@
-//! Options of a build: the system that builds, the version of kustomize, and the files that may be loaded.
+//! Options of a kustomize build: the tool that runs kustomize (such as Flux), the version of kustomize, and the files
+//! that a kustomization may load.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -103,8 +104,9 @@ impl Version {
     /// The last version in which components run before generators. It is also the last version that accepts an empty
     /// file (kustomize#5170).
     pub(super) const NEWEST_WITH_COMPONENTS_FIRST: Self = Self { major: 5, minor: 0, patch: u16::MAX };
-    /// The last version of kustomize that accepts ambiguous paths in entries of a kustomization file. A path is
-    /// ambiguous if a segment contains `..` and other characters, such as `a..b` (kustomize 29bf16c67).
+    /// The last version of kustomize that does not check entries of a kustomization file for ambiguous paths. Later
+    /// versions reject an entry if a path segment contains `..` and other characters, such as `a..b` (kustomize
+    /// 29bf16c67).
     pub(super) const NEWEST_WITHOUT_AMBIGUITY: Self = Self { major: 5, minor: 8, patch: u16::MAX };
 }
 
@@ -260,7 +262,8 @@ pub struct ArgoSpec {
     pub ignore_missing_components: bool,
 }
 
-/// The options of a build, such as the system that builds and the version of kustomize.
+/// The options of a kustomize build, such as the version of kustomize and the tool that runs it. Such tools are
+/// kubectl, Flux and Argo CD.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Options {
     /// The system that builds the kustomize tree, such as Flux.

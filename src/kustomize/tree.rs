@@ -124,7 +124,9 @@ impl Tree {
         &self.base
     }
 
-    /// Returns the total [`cost`] of all kustomization files of an archive; zero for other trees.
+    /// Returns the total size of all kustomization files of an archive, in bytes. It is used to estimate the memory
+    /// that the parsed files need, so files with YAML aliases count as larger (see [`cost`]). Zero if the tree was not
+    /// read from an archive.
     pub fn kustomizations_cost(&self) -> u64 {
         self.kustomizations
     }

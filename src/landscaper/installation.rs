@@ -22,7 +22,8 @@ pub fn context_name(installation: &Value) -> &str {
 pub enum Location {
     /// The reference is in `spec.componentDescriptor.ref`.
     Ref,
-    /// The reference is the component descriptor in `spec.componentDescriptor.inline`.
+    /// The Installation contains no reference, but a component descriptor in `spec.componentDescriptor.inline`. The
+    /// name, the version and the last repository context of the descriptor are used as the reference.
     Inline {
         /// The number of repository contexts in the inline descriptor; `None` if it has no list of them.
         repository_contexts: Option<usize>,
@@ -45,9 +46,11 @@ impl Location {
         format!("/spec/componentDescriptor/inline/component/{part}")
     }
 
-    /// Returns the JSON value to write at [`Location::pointer`] to set an attribute to `value`. This is `value` itself,
-    /// with one exception: if the inline descriptor has no list of repository contexts yet, a repository context is
-    /// wrapped in a list.
+    /// Returns the JSON value to write at [`Location::pointer`], so that the component reference gets a new value for
+    /// its repository context, component name or version. `attribute` says which of the three.
+    ///
+    /// Usually returns `value` itself. A repository context is returned in a list if the inline component descriptor
+    /// has no list of repository contexts yet.
     pub fn wrap(self, attribute: Attribute, value: Value) -> Value {
         match (self, attribute) {
             (Self::Inline { repository_contexts: None }, Attribute::RepositoryContext) => json!([value]),

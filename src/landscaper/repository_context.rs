@@ -145,8 +145,9 @@ fn not_a_string(value: &Value, field: &FieldPath) -> Problem {
     problem(field.key("type"), value, "a string")
 }
 
-/// Decodes a string field as Go's `encoding/json` does: keys are case-insensitive, the last one wins, and `null` is
-/// ignored. The keys of `members` are sorted, as in the JSON from the API server.
+/// Returns the string in the field `name` of a JSON object, as Go's `encoding/json` decodes it. Letter case is ignored,
+/// so several keys can match. The last one in alphabetical order wins, because the API server sends keys in this order.
+/// `null` is ignored, and any other value is returned as an error.
 fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str, &'v Value> {
     let mut field = "";
     for (_, value) in members.iter().filter(|(key, _)| fold(key).eq(fold(name))) {

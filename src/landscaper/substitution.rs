@@ -162,14 +162,14 @@ pub enum Outcome {
         /// The attributes in which the component reference differs from the `source` of the entry.
         differs: Vec<Attribute>,
     },
-    /// The entry was applied to the reference.
+    /// The entry of the list `overwrites` matches the component reference. Its attributes were set in the reference.
     Applied {
         /// The attributes of the reference that this `overwrites` entry has set. The list is empty if the
         /// `substitution` of the entry specifies no attribute.
         set: Vec<Attribute>,
     },
-    /// The `source` of the entry matches, but the entry sets no attribute. An earlier entry has already set one of its
-    /// attributes.
+    /// The entry of the list `overwrites` matches the component reference, but Landscaper did not apply it. It would
+    /// set an attribute that an earlier entry has already set. In this case, Landscaper ignores the whole entry.
     Rejected {
         /// The attributes that were already set, each with the index of the entry that set it.
         taken: Vec<(Attribute, usize)>,

@@ -71,9 +71,9 @@ impl Controller for Composites {
         &PERMISSIONS
     }
 
-    /// Returns `true`, because the controller runs only if the flag `--composites` is set, and gets its permissions
-    /// only then. The permission to watch includes all webhook configurations in the cluster, because it cannot be
-    /// restricted to the two that the controller updates.
+    /// Returns `true`, because the controller is optional: it runs only with the flag `--composites`. Its permissions
+    /// are also granted only then. They are broad, because the controller watches all webhook configurations in the
+    /// cluster.
     fn is_optional(&self) -> bool {
         true
     }

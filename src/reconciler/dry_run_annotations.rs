@@ -134,8 +134,9 @@ async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) 
     Ok(Next::Done)
 }
 
-/// Returns the JSON merge patch that copies the dry-run annotations of the root to an object. The API server rejects
-/// the patch if the object has changed since it was read.
+/// Returns a JSON merge patch that copies the dry-run annotations of `root` to the object `stored`. `root` is the last
+/// object in the chain of owners of `stored`, usually an Installation. The API server rejects the patch if `stored` is
+/// no longer the current version of the object.
 fn patch(stored: &Value, root: &Value) -> Value {
     let version = Metadata::of(stored).resource_version();
     let members = wanted_annotations(stored, root, false).into_iter().map(|(key, text)| (key.to_owned(), text.into()));

@@ -1,7 +1,8 @@
-//! A Landscaper deployer for dry runs. It is for clusters that have no deployers, and for DeployItems whose deployers
-//! do not support dry runs.
+//! A controller that processes DeployItems in dry run. It is for clusters that have no Landscaper deployers, and for
+//! DeployItems whose deployers do not support dry runs.
 //!
-//! [`Deployer::next`] computes the next write. This controller reads the inputs of that function, and makes the write.
+//! The function [`Deployer::next`] decides how to change a DeployItem or its Secret next. This controller reads the
+//! objects that the function needs, and sends the change to the API server.
 
 use futures::future::BoxFuture;
 use k8s_openapi::api::events::v1::Event;
@@ -30,7 +31,7 @@ const MAX_STEPS: usize = 12;
 /// Maximum number of Events read. A deployer reports few Events per job.
 const MAX_EVENTS: u32 = 100;
 
-/// A controller that processes DeployItems in dry run, as their deployer.
+/// A controller that processes DeployItems in dry run, instead of the deployer that normally processes them.
 pub(super) struct DryRunDeployer {
     pub(super) deployer: Deployer,
 }
@@ -140,9 +141,11 @@ impl DryRunDeployer {
     }
 }
 
-/// Returns whether a DeployItem with a dry-run annotation is still in dry run. This is the case if the annotation
-/// equals the annotation of its root, or if the item has no root. An annotation that differs may be about to be
-/// removed.
+/// Returns whether a DeployItem with a dry-run annotation should be processed as a dry run. The annotation is inherited
+/// from the root, the last object in the DeployItem's chain of owners, usually an Installation.
+///
+/// Returns `false` if the dry-run annotations of the DeployItem and the root differ, because those of the DeployItem
+/// may be outdated. Returns `true` if they are equal, or if there is no root.
 async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
     match with_live_reads(tools, |view| inheritance(item, &object.namespace, view)).await {
         Inheritance::Itself | Inheritance::Orphan(_) | Inheritance::Replaced(_) => Ok(true),

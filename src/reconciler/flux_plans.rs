@@ -1,4 +1,5 @@
-//! Computes which objects a new revision of a Flux Kustomization deletes, moves or shares, for the message of an Event.
+//! Creates the message of an Event about a new revision for a Flux Kustomization. The message describes which objects
+//! Flux will delete, which objects move to another Kustomization, and which objects another Kustomization also applies.
 
 use std::sync::Arc;
 use std::time::Instant;

@@ -52,8 +52,8 @@ pub(super) struct FluxTrees {
     pub(super) plans: PlanSettings,
     /// The message of the last Event on each object, so that the same message is published only once.
     pub(super) reported: Mutex<HashMap<Reference, String>>,
-    /// The Kustomizations for which this controller reports another problem than before, or none any more. The
-    /// controller `audit` audits them again, so that their policy reports are current.
+    /// Kustomizations for which the reported problem has changed or is solved. The controller `audit` takes them from
+    /// here, and updates their policy reports.
     pub(super) changed: Arc<ChangedTrees>,
 }
 
@@ -85,9 +85,11 @@ impl Controller for FluxTrees {
     }
 
     /// Returns the objects to reconcile after a change:
-    /// - a Kustomization, if its spec changed
-    /// - a Flux source and all Kustomizations that use it, if the artifact in its status changed, or if the message
-    ///   about a revision that the admission webhook rejected changed
+    /// - If the spec of a Kustomization changed: the Kustomization.
+    /// - If a Flux source has a new artifact, or a new message about a rejected revision: the source, and all
+    ///   Kustomizations that use it.
+    ///
+    /// The admission webhook writes such a message into the status of the source when it rejects a revision.
     fn affected(&self, change: &Change, catalog: &Catalog) -> Vec<Reference> {
         if !deployed::is_source(change.kind) {
             let spec = |stored: &Arc<Stored>| stored.value().get("spec").cloned();

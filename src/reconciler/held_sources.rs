@@ -103,7 +103,8 @@ fn is_approved(object: &Reference, source: &Stored, catalog: &Catalog) -> bool {
     stored.any(|user| deployed::is_awaited_approval(message, user.value()))
 }
 
-/// Requests a reconciliation in the same way as `flux reconcile source`, if the source still withholds the revision.
+/// Requests a reconciliation of the Flux source `object`, as `flux reconcile source` does. First reads the source
+/// again. Does nothing if the source no longer has a rejected revision whose deletions a user has approved.
 async fn request(object: &Reference, tools: &Tools) -> Result<Next, Failure> {
     let found = cluster::read(&tools.client, object).await.map_err(Failure::api("reading it"))?;
     let source = found.map(Stored::new).filter(|source| is_approved(object, source, &tools.catalog));

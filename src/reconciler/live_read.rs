@@ -1,10 +1,11 @@
-//! Reads objects from the API server for controllers, if a decision must not use a stale catalog.
+//! Reads the current version of objects from the API server, for decisions of controllers. The cached objects can be
+//! outdated, because the cache receives changes with a delay.
 
 use crate::catalog::{LiveRead, LiveReads, Reference, View};
 use crate::reconciler::Tools;
 
-/// Maximum number of rounds of reads from the API server, as in admission requests. For example, one round reads an
-/// object, and the next round reads its parent.
+/// Maximum number of reads from the API server for one decision of a controller. The reads depend on each other: for
+/// example, one reads an object, and the next one reads the owner of this object.
 const ROUNDS: usize = 8;
 
 /// Calls `compute` until it requests no further object, but makes at most `ROUNDS` reads. After each call, reads the

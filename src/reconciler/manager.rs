@@ -166,7 +166,8 @@ impl Run {
         }
     }
 
-    /// Queues every object of the watched kinds once. Whenever the queue was full, queues all objects again.
+    /// Queues all existing objects of the watched kinds when the controller starts. A full queue drops objects. If this
+    /// has happened, queues all objects again as soon as there is room.
     async fn feed(self: Arc<Self>, tools: Arc<Tools>) {
         let kinds = [self.controller.watches(), self.controller.looks_up()].concat();
         while tools.catalog.pending().iter().any(|pending| kinds.iter().any(|kind| std::ptr::eq(*kind, *pending))) {

@@ -22,7 +22,8 @@ pub enum Line {
     Recording(Header),
     /// The configuration file, at the start and after each change.
     Configuration(Configuration),
-    /// A change of the coverage of a kind in the catalog, such as from `pending` to `complete`.
+    /// A change in how completely the objects of a kind are cached. An example is the change from `pending` (the
+    /// objects are not listed yet) to `complete` (all objects are in the cache).
     Coverage(Coverage),
     /// An object was added to the catalog, or changed.
     Stored(Stored),
@@ -57,9 +58,9 @@ pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name
 }
 
 impl Line {
-    /// Returns the sort key of the line for the replay. The first part is the sequence number of the line's catalog
-    /// change, or for a decision, of the last change before it. The second part is true for a decision, so that it
-    /// sorts after this change.
+    /// Returns the sort key of this line in a replay: the sequence number of a change, and whether the line is a
+    /// decision. A decision has the number of the last change before the decision began. It is replayed directly after
+    /// this change, because `false` sorts before `true`.
     pub(super) fn position(&self) -> (u64, bool) {
         match self {
             Self::Recording(_) => (0, false),
@@ -89,7 +90,8 @@ pub struct Header {
 /// The content of the configuration file.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Configuration {
-    /// The number of this change in the recording, counted over all changes of the catalog and the configuration.
+    /// The sequence number of this change in the recording. Changes of the configuration and changes of cached cluster
+    /// objects are numbered in one sequence.
     pub change: u64,
     pub text: String,
 }
@@ -102,7 +104,8 @@ pub struct Coverage {
     pub change: u64,
     /// The kind, such as `contexts.v1alpha1.landscaper.gardener.cloud`.
     pub kind: String,
-    /// How completely the catalog, the cache of cluster objects, contains the objects of the kind after the change.
+    /// The new cache status of the kind: `pending` (its objects are not listed yet), `complete` (all its objects are in
+    /// the cache) or `absent` (the cluster does not serve the kind).
     pub coverage: crate::catalog::Coverage,
 }
 
@@ -129,9 +132,9 @@ pub struct Deleted {
 /// The numbers of changes and decisions that were dropped because the queue of the writer was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The sequence number that determines when this `Lost` line takes effect in a replay. It is the number of the
-    /// change that follows in the recording. If a decision follows, it is the number of the last change before this
-    /// decision. At the end of the recording, it is `u64::MAX`.
+    /// The sequence number by which a replay sorts this line, which reports dropped changes and decisions. It is the
+    /// number of the next line in the recording, so that the gap takes effect before that line. At the end of the
+    /// recording, it is `u64::MAX`.
     pub change: u64,
     /// The number of changes of the catalog or the configuration that are missing in the recording, because the queue
     /// of the writer was full.
@@ -140,7 +143,9 @@ pub struct Lost {
     pub decisions: u64,
 }
 
-/// A decision, with its inputs other than the catalog and the configuration.
+/// A recorded admission decision, with its request, time and answer. It also contains the objects that were read from
+/// the API server for this request. The configuration and the cached cluster objects are in other lines of the
+/// recording.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
@@ -189,9 +194,9 @@ pub struct LiveRead {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Tree {
-    /// A text that identifies the checked kustomize tree among all trees of the decision. It contains the field of the
-    /// object that refers to the tree, the digest of the artifact, and the paths of the folders that are built. If a
-    /// Flux Kustomization builds the tree, it also contains the name of the Kustomization.
+    /// A string that identifies the kustomize tree among the trees that were checked for the same admission request. It
+    /// consists of the object's field that refers to the tree, the digest of the artifact, and the folders that are
+    /// built. It may also contain the Flux Kustomization that builds the tree.
     pub root: String,
     pub outcome: TreeOutcome,
 }
@@ -230,7 +235,7 @@ pub struct TreeFinding {
     /// The path of the field. It consists of keys and indexes, starting at the root of the file.
     pub field: Vec<Value>,
     pub message: String,
-    /// The value that the rule found, if it reports one.
+    /// The actual value of the field, if the rule reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<String>,
     /// The values that the rule allows, if it reports them.

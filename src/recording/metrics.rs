@@ -1,4 +1,4 @@
-//! Metrics of the recorder.
+//! Prometheus metrics of `portcullis serve --record`, which records admission decisions and their inputs in a file.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;

@@ -93,7 +93,8 @@ impl LiveRead {
     }
 }
 
-/// A checker of kustomize trees that records its results for the decision that requests them.
+/// A wrapper around a checker of kustomize trees that also records each result. The recording stores the result with
+/// the admission decision for which the tree was checked.
 pub struct RecordedTrees(
     /// The wrapped service, which checks kustomize trees.
     pub Arc<dyn Judge>,
@@ -114,8 +115,8 @@ impl Judge for RecordedTrees {
     }
 }
 
-/// Returns a text that identifies the root of a kustomize tree within a decision. The recorded [`Tree::root`] contains
-/// the same text.
+/// Returns a string that identifies a kustomize tree among the trees that are checked for one admission request. A
+/// replay finds the recorded result of the tree by this string, which is in the field [`Tree::root`].
 fn named(root: &Root) -> String {
     let content = match &root.content {
         Content::Artifact(artifact) => artifact.digest.as_str(),
@@ -187,7 +188,8 @@ impl ReplayedReads {
         let _ = self.catalog.set(Arc::downgrade(catalog));
     }
 
-    /// Sets the results that this reader returns, from the recorded reads of the next decision.
+    /// Sets the objects that this reader returns while the next admission decision is replayed. `reads` contains the
+    /// objects that the API server returned when this decision was recorded.
     pub(super) fn answer(&self, reads: &[LiveRead]) {
         let key = |read: &LiveRead| (read.kind.clone(), read.namespace.clone(), read.name.clone());
         *lock(&self.answers) = reads.iter().map(|read| (key(read), read.clone())).collect();
@@ -223,8 +225,8 @@ impl ReplayedTrees {
         Self { trees: Mutex::default(), rules }
     }
 
-    /// Sets the results that the next replayed decision gets when it checks kustomize trees. `trees` are the results
-    /// that were recorded with this decision.
+    /// Sets the results that this checker returns while the next admission decision is replayed. `trees` contains the
+    /// results that were recorded with this decision.
     pub(super) fn answer(&self, trees: &[Tree]) {
         *lock(&self.trees) = trees.to_vec();
     }

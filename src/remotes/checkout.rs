@@ -46,7 +46,8 @@ pub(super) fn partial(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Renames the complete folder `partial` to `into`. Deletes `partial` if another process has already created `into`.
+/// Moves the finished folder `partial` to its final path `into`. If another process has already created `into`, deletes
+/// `partial` instead.
 fn place(partial: &Path, into: &Path) -> io::Result<()> {
     match fs::rename(partial, into) {
         Err(_) if into.is_dir() => fs::remove_dir_all(partial),

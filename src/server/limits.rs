@@ -21,8 +21,8 @@ pub const BUFFERED: usize = 64 * MIB;
 /// seven times the 75 pooled connections of three API servers, so it allows bursts. It bounds the memory that requests
 /// use. Another limit applies to the number of decisions that are computed at the same time.
 pub const IN_FLIGHT: usize = 512;
-/// Maximum number of requests in the queue. The server needs a few milliseconds for this many usual requests. More
-/// requests would be rejected anyway, because their deadline would expire.
+/// Maximum number of requests in the queue. The server processes this many typical requests within a few milliseconds.
+/// In a longer queue, further requests would only wait until their deadline expires.
 pub const WAITING: usize = 256;
 /// Maximum time in the queue under overload. It is so short that a rejection reaches the client within 5 ms. The
 /// remaining 3 ms are for a decision in progress, reading the request, timer resolution and the network.
@@ -31,8 +31,8 @@ pub const OVERLOAD_DEADLINE: Duration = Duration::from_millis(2);
 /// a thread makes about six typical decisions, which share the cost of the yield. The time is at most a tenth of
 /// [`OVERLOAD_DEADLINE`].
 pub const YIELD_AFTER: Duration = Duration::from_micros(200);
-/// Maximum time that a request waits in the queue while the server is not overloaded. After this time, the request is
-/// rejected. The client would then wait for one second before it retries, so an earlier rejection would not save time.
+/// Maximum time that a request waits in the queue while the server is not overloaded. It equals the time after which a
+/// client retries a rejected request. So waiting in the queue takes no longer than a rejection and a retry.
 pub const QUEUE_DEADLINE: Duration = Duration::from_secs(1);
 /// Maximum duration of a burst. It is 100 ms, because a throttled control group gets new CPU time after this period.
 pub const BURST: Duration = Duration::from_millis(100);
@@ -51,13 +51,13 @@ pub const LARGE: usize = 128 * 1024;
 /// Maximum number of large bodies that wait for a decision. The server makes this many decisions within a tenth of a
 /// second, and the bodies fit into [`BUFFERED`].
 pub const LARGE_WAITING: usize = 8;
-/// Maximum number of 429 responses per second that also close their connection, so that the client connects to another
-/// replica. Three API servers have 75 connections, so all of them can move within a second. The handshakes of that
-/// second cost 1 to 2 % of a processor.
+/// Maximum number of 429 responses per second that also close the connection. The client then opens a new connection,
+/// possibly to another replica. Three API servers have up to 75 connections (25 each), so all of them can be closed
+/// within one second. The TLS handshakes for 100 new connections take 1 to 2 % of the time of one processor.
 ///
-/// The number is limited, because a handshake costs as much as fourteen requests. If every 429 response closed its
-/// connection, the server would soon do only handshakes. The closes are evenly spaced, because a hundred handshakes at
-/// once would delay all other requests.
+/// The number is limited, because a TLS handshake costs as much as fourteen requests. If every 429 response closed its
+/// connection, an overloaded server would do little else than handshakes. The connections are closed at even intervals,
+/// because a hundred handshakes at once would delay all other requests.
 pub const CLOSES: u32 = 100;
 /// Maximum number of open connections. This is twice the number of requests in flight, because idle connections count
 /// too. Each connection costs about 40 KiB of TLS and HTTP buffers.
@@ -96,8 +96,8 @@ pub struct Limits {
     pub buffered: usize,
     /// Maximum number of concurrent requests. Further requests are answered with 429.
     pub in_flight: usize,
-    /// Maximum number of decisions that are computed at the same time, except those about large bodies. Default: the
-    /// number of processors.
+    /// Maximum number of admission requests that are evaluated at the same time. Default: the number of processors.
+    /// Requests with large bodies are counted separately, and their maximum is half of this number.
     pub deciding: usize,
     /// Capacity of the queue for decisions. If the queue is full, the oldest request in it is answered with 429.
     pub waiting: usize,

@@ -12,8 +12,8 @@ use super::metrics::{BadRequest, Metrics, Shed};
 pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 pub(super) const CLOSE: HeaderValue = HeaderValue::from_static("close");
 
-/// The reason for rejecting a call without a decision. The message names the exceeded limit, if any. The JSON body of
-/// the response contains the message in the field `error`.
+/// The reason why a webhook call is answered with an HTTP error instead of an AdmissionReview. Examples are an unknown
+/// path, an oversized body and overload. The JSON body of the error response contains the message in the field `error`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Rejection {
     #[error("path {0} does not exist; use POST /validate or POST /mutate")]

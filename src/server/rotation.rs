@@ -33,7 +33,7 @@ trait Watched: Send + Sync + 'static {
     /// an error. Blocks the thread.
     fn load(&self, seen: Option<Seen>) -> (Seen, Option<Result<Self::Loaded, CertificateError>>);
 
-    /// Puts `loaded` into use, in place of the previous contents.
+    /// Replaces the data in use, such as the serving certificate, by `loaded`, the newly parsed contents of the files.
     fn install(&self, loaded: Self::Loaded);
 
     /// Logs and counts an error of reading or parsing the files.

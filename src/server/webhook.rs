@@ -120,8 +120,9 @@ impl Webhook {
         answered.ok_or(Rejection::Shed(Shed::Waiting))?
     }
 
-    /// Answers a call with a large body on a blocking thread. The operating system can preempt such a thread. This is
-    /// necessary because the decision takes as long as a hundred decisions about small bodies.
+    /// Answers a webhook call with a large body on one of tokio's threads for blocking work. Such a call can take as
+    /// long as a hundred calls with small bodies. On a thread of the async runtime, it would delay other calls for this
+    /// time.
     async fn answer_large(self: &Arc<Self>, call: Call, body: Buffered) -> Result<Answer, Rejection> {
         let permit = self.load.large().await.ok_or(Rejection::Shed(Shed::Large))?;
         let (webhook, runtime) = (Arc::clone(self), Handle::current());
@@ -209,8 +210,9 @@ impl Webhook {
         }))
     }
 
-    /// Rejects a call with an HTTP error. Reads the rest of the body first, unless the client waits for `100 Continue`.
-    /// Some 429 responses close their connection, so that clients connect to another replica (C4).
+    /// Answers a webhook call with an HTTP error. Reads the rest of the request body first, unless the client waits for
+    /// `100 Continue`. A limited number of 429 responses per second also close the connection. The client then
+    /// reconnects, possibly to another replica.
     async fn reject(&self, rejection: Rejection, headers: &HeaderMap, body: Body) -> Response {
         rejection.count(&self.metrics);
         tracing::debug!(%rejection, "rejected a call");

@@ -84,9 +84,9 @@ pub(super) fn with_marks(event: Event<'_>) -> Event<'_> {
     }
 }
 
-/// Converts a byte range in the parsed text to a byte range in the original text, `text`. The parsed text is the result
-/// of the function `replaced`, which keeps byte offsets but not characters. So if an end of the range is within a
-/// character of `text`, this function moves it to the end of that character.
+/// Converts `part`, a byte range in the parsed text, to a byte range in the original `text`. The parsed text has the
+/// same length in bytes, but contains, for example, two spaces and a line feed instead of U+2028. If `part` starts or
+/// ends in the middle of such a character of `text`, this position is moved to the end of the character.
 pub(super) fn part_of(text: &str, part: &Range<usize>) -> Range<usize> {
     let whole = |at: usize| (at..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
     whole(part.start)..whole(part.end)
@@ -97,9 +97,9 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether each unusual line break in the range `part` of `original` became a line feed in `replaced`. Unusual
-/// line breaks are those other than `\n` and `\r\n`, such as U+2028. The result is false if one of them became spaces,
-/// which the function [`replaced`] inserts within quotes.
+/// Returns whether `replaced` contains a line feed for each unusual line break in `original`, within the byte range
+/// `part`. An unusual line break is one other than `\n` and `\r\n`, such as U+2028. Within quotes, the function
+/// [`replaced`] inserts only spaces for it, and the result is false.
 pub(super) fn are_replaced(original: &str, replaced: &str, part: &Range<usize>) -> bool {
     others(original, part).all(|at| {
         let end = at + original[at..].chars().next().map_or(1, char::len_utf8);
@@ -239,7 +239,8 @@ mod tests {
         node.at_path(&["a", "b"])?.text().map(str::to_owned)
     }
 
-    /// Compares the values with the recorded output of `kustomize build`.
+    /// Checks that values with unusual line breaks, such as U+2028, are parsed as kustomize parses them. The expected
+    /// values come from the output of `kustomize build`.
     #[test]
     fn lines_break_where_go_yaml_breaks_them() {
         assert_eq!(value("a: {b: c\u{2028}d}\n").as_deref(), Some("c\u{2028}d"));

@@ -21,7 +21,7 @@ pub enum Resolved {
     Uint(u64),
     /// A float.
     Float(f64),
-    /// A timestamp, in the format of Go's JSON.
+    /// A timestamp in RFC 3339 format, such as `2026-12-31T00:00:00Z`.
     Time(String),
     /// A string.
     Text,

@@ -72,10 +72,12 @@ fn is_version(line: &str) -> bool {
     })
 }
 
-/// Finds the first byte order mark that go-yaml may not read as an ordinary character. Returns its byte offset and the
-/// problem to report. Such a mark is at the start of a line after the first, or on a line with `&`, `*`, `!` or `%`.
-/// There it may end the name of an anchor, alias, tag or directive. If the text contains U+F8FF, every mark after the
-/// start of the text counts, because U+F8FF replaces marks in the input of our parser.
+/// Finds the first byte order mark (U+FEFF) whose effect in go-yaml is unknown. Returns its byte offset and the problem
+/// to report. A mark at the start of `text` is allowed. The effect of any other mark is unknown in these cases:
+///
+/// * The mark is at the start of a line.
+/// * The line of the mark contains `&`, `*`, `!` or `%`. The mark may end the name after such a character.
+/// * `text` contains U+F8FF. Before parsing, U+F8FF replaces marks, so the two could not be distinguished.
 pub(super) fn mark(text: &str) -> Option<(usize, Problem)> {
     let at = text.match_indices(breaks::MARK).map(|(at, _)| at).find(|at| *at > 0 && !is_in_line(text, *at))?;
     Some((at, Problem::Dialect(MARK.to_owned())))
@@ -149,10 +151,13 @@ fn is_shared(kind: &ErrorKind) -> bool {
     )
 }
 
-/// Returns the problem to report if the tag of a value makes its type unknown; `None` if the type is known. The type is
-/// unknown if the tag has no name, or does not fit the value, such as `!!null` on a mapping. It is also unknown if
-/// `has_odd` returns true. Then the text may contain a tag that ends at different characters in our parser and in
-/// go-yaml.
+/// Returns a problem if the tag of a value makes it unknown which type the value has in go-yaml. Otherwise returns
+/// `None`. The type is unknown in these cases:
+///
+/// * The tag has no name after `!`.
+/// * The tag does not fit the value, such as `!!null` on a mapping.
+/// * `has_odd` returns true, because the text may contain a tag with unusual characters. Our parser and go-yaml may end
+///   such a tag at different characters.
 pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<Problem> {
     let (tag, is_scalar) = match event {
         Event::Scalar(_, _, _, tag) => (tag, true),

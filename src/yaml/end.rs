@@ -58,8 +58,9 @@ pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
     Err(YamlError { place: behind.place(behind.text.len() - rest.len()), problem })
 }
 
-/// Returns whether the first token of a text is a plain key or a dash at the start of a line. In this case, go-yaml
-/// scans no further tokens of the text.
+/// Returns whether the first token of `text` is a plain key or a dash at the start of a line. `text` follows the end of
+/// a document, so go-yaml scans only its first tokens. It stops after such a key or dash, so it does not detect errors
+/// in the rest of `text`.
 pub(super) fn begins_block(text: &str) -> bool {
     let rest = first_token(text);
     let line = text[..text.len() - rest.len()].rsplit_once('\n');

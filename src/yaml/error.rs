@@ -31,7 +31,8 @@ pub enum Problem {
         /// The text of the scalar.
         text: String,
     },
-    /// Text other than comments follows the `...` that ends a document. kustomize reads a part of this text.
+    /// Our parser rejects the text after a document end marker (`...`). kustomize reads only the beginning of this
+    /// text, so it may accept the file.
     #[error("something stands behind the `...` that ends the document; of that kustomize reads the beginning")]
     BehindEnd,
     /// A directive, such as `%YAML 1.1`, follows a document without a document end marker (`...`). go-yaml ends the
@@ -47,7 +48,8 @@ pub enum Problem {
     /// A number in a JSON text exceeds the range of a 64-bit float, such as `1e999`.
     #[error("a number is beyond the range of a 64-bit float, so that Kubernetes cannot decode the object")]
     OutOfRange,
-    /// A key in quotes with a character that breaks a line in go-yaml.
+    /// A quoted key contains a character that go-yaml treats as a line break, such as U+2028. go-yaml requires that the
+    /// key is on one line.
     #[error("a key has to be on one line, and a character in it ends a line for go-yaml")]
     BrokenKey,
     /// A key that cannot be converted to a string.
@@ -59,8 +61,8 @@ pub enum Problem {
     /// A mapping with two keys `<<`. kyaml rejects such a mapping.
     #[error("`<<` is in the mapping twice: merge a list, as in `<<: [*one, *other]`")]
     MergedTwice,
-    /// An invalid merge key (`<<`) in a place where kyaml, the YAML library of kustomize, may not read it. An example
-    /// is a merge key within the value of another merge key. So kustomize may accept the text.
+    /// An invalid merge key (`<<`) that kustomize may ignore. For example, kustomize does not always process a merge
+    /// key within the value of another merge key. So it is unknown whether kustomize rejects the text.
     #[error("a `<<` is in what another one names, and not as it should be")]
     WithinMerged,
     /// An anchor that is used within its own value.

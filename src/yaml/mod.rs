@@ -204,11 +204,14 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
 }
 
 /// Parses the documents of a text into nodes, as kustomize parses manifests and patches. The nodes preserve styles and
-/// tags.
+/// tags. Aliases and merge keys (`<<`) are expanded. `source` is a number that the caller chooses for the file. It is
+/// stored in the [origin](node::Origin) of each node.
 ///
-/// Splits the text at every whole line that begins with `---`, and parses the first YAML document of each part. Removes
-/// the first key `<<` of each mapping, even if the key is quoted. A mapping with two merge keys is an error. `source`
-/// is the number of the file in the [origins](node::Origin) of nodes.
+/// The text is split at lines that begin with `---`. The first line, and a last line without a line feed, do not count.
+/// Only the first YAML document of each part is parsed.
+///
+/// The first key `<<` of each mapping is removed, even if the key is quoted and so is not a merge key. A mapping with
+/// two merge keys is an error.
 ///
 /// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
 pub fn nodes<'t>(
@@ -221,7 +224,8 @@ pub fn nodes<'t>(
         .filter(|read| !read.as_ref().is_ok_and(node::Node::is_null))
 }
 
-/// Parses the first document of a text as a node; `None` if the document is empty. The text is not split at `---`.
+/// Parses the first YAML document of `text` as a node, and ignores later documents. Returns `None` if `text` contains
+/// no document, for example only comments. `source` is a number that the caller chooses for the file.
 ///
 /// # Errors
 ///
@@ -230,8 +234,8 @@ pub fn node(text: &str, source: u32, limits: &Limits) -> Result<Option<node::Nod
     nodes::read(Chunk::whole(text), source, limits, false)
 }
 
-/// Returns whether no line `---` divides `text`, the content of a manifest file, into several documents. A `---` in the
-/// first line does not count.
+/// Returns whether `text`, the content of a manifest file, is a single document. The result is false if a line `---`
+/// separates several documents. A `---` in the first line is not a separator.
 pub fn is_one_manifest(text: &str) -> bool {
     Chunks::of_manifests(text).count() == 1
 }

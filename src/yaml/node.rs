@@ -56,9 +56,9 @@ pub struct Node {
     /// Whether a transformer or generator of kustomize created the node. Such a node has no position in a file, so its
     /// origin is the origin of the transformer or generator.
     pub made: bool,
-    /// A number that is the same for all scalars that are a single YAML node in kustomize; 0 for other scalars. For
-    /// example, kustomize adds the value of a label to several places of an object as one node. So a change in one of
-    /// these places changes all of them. See [`Node::assign`].
+    /// The ID of a group of scalars that always have the same value; 0 if this scalar is in no group. In kustomize,
+    /// such scalars are one YAML node that several fields refer to, for example the fields to which kustomize adds a
+    /// label. A change of one field changes all of them. [`Node::assign`] keeps the ID.
     pub shared: u32,
     /// The file and line of the node.
     pub origin: Origin,
@@ -185,8 +185,8 @@ impl Node {
         Self { made: true, ..self.at(origin) }
     }
 
-    /// Replaces the node by `other`, but keeps the number in [`Node::shared`]. This number connects scalars that are a
-    /// single YAML node in kustomize. So a later change of one of them still changes all of them.
+    /// Replaces the node by `other`, but keeps the node's own ID in [`Node::shared`]. In kustomize, scalars with the
+    /// same ID are one YAML node. So a later change of one of them must still change all of them.
     pub fn assign(&mut self, other: Self) {
         *self = Self { shared: self.shared, ..other };
     }

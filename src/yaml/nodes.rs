@@ -92,9 +92,8 @@ struct NodeReader<'t, 'l> {
     /// Whether the text contains `# {`, which may begin a comment such as `# {"$ref": …}`. kyaml, the YAML library of
     /// kustomize, may use such a comment as the schema of a field.
     has_schemas: bool,
-    /// Whether the text may be an object of kind `List`, because it contains this word. kyaml replaces such an object
-    /// by its items, so it may never read a `<<` (merge key) at the top level of the object. This matters if the `<<`
-    /// is invalid.
+    /// Whether the text may be a Kubernetes object of kind `List`, because it contains this word. kyaml replaces a
+    /// `List` by its items. So kyaml may ignore an invalid merge key (`<<`) at the top level of the `List`.
     may_be_list: bool,
     /// The current nesting depth of `<<` (merge key) values.
     merging: usize,

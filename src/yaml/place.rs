@@ -23,8 +23,8 @@ pub struct Duplicate {
     pub path: FieldPath,
     /// The position of the earlier key, whose value is ignored.
     pub lost: Place,
-    /// The position of the next key in the mapping that is equal to the key at `lost`. The value of the last equal key
-    /// is used.
+    /// The position of the next occurrence of the same key. If the key occurs more than twice, only the value of its
+    /// last occurrence is used.
     pub kept: Place,
 }
 

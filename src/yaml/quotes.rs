@@ -7,8 +7,9 @@ use super::stream::Chunk;
 /// indentation there, and go-yaml does not. Their number is enough for any nesting depth that occurs in practice. The
 /// spaces do not change the value, because YAML ignores spaces at the start of such a line.
 const BLANKS: usize = 256;
-/// Maximum total number of bytes that may be parsed again for one text. The text is parsed again after each line within
-/// quotes whose indentation our parser rejects. Beyond this limit, the text is rejected.
+/// Maximum total number of bytes that are parsed again for one text. Our parser rejects a line within quotes that is
+/// not indented. Spaces are then inserted before the line, and the text is parsed again. If this exceeds the maximum,
+/// the text is rejected.
 const MAX_BYTES: usize = 16 << 20;
 
 /// Parses a text with `parse`, and accepts any indentation of the lines within quotes, as go-yaml does. If `parse`

@@ -48,7 +48,8 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option
     }
 }
 
-/// A parsed value with the cost of copying it.
+/// A parsed value, with the positions of the values in it. Size and nesting depth are stored too, so that limits can be
+/// checked before an alias copies the value.
 #[derive(Clone)]
 pub(super) struct Node {
     pub(super) value: Value,
@@ -124,9 +125,10 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Returns an error if the text that follows the value of the document is invalid. `is_read` is true if kustomize
-    /// may stop reading at the end of the value. A syntax error in the text is then a [`Problem::Dialect`], because
-    /// kustomize may accept the text. If `is_read` is false, kustomize reads on and finds the error too.
+    /// Checks the text after the value of the document, and returns an error if it is invalid. `is_read` is true if
+    /// kustomize has possibly read everything it needs when the value ends. It may then not notice a syntax error after
+    /// the value, so the error becomes a [`Problem::Dialect`]. If `is_read` is false, kustomize certainly notices the
+    /// error.
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
@@ -142,8 +144,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         })
     }
 
-    /// Returns whether our parser accepts all of `text`, which comes after the end of a document. If it does, go-yaml
-    /// accepts the text too, because go-yaml scans only its first tokens.
+    /// Returns whether our parser accepts the whole `text`, which follows the end of a document. go-yaml scans only the
+    /// first tokens of `text`. So if the result is true, go-yaml accepts `text` too.
     fn is_valid(&self, text: &str) -> bool {
         let mut reader = Reader::new(Chunk { text, ..self.chunk }, text, self.limits, self.what);
         loop {
@@ -402,8 +404,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         Some((self.chunk.text.get(..bytes.start)?, self.chunk.text.get(bytes.end..)?))
     }
 
-    /// Returns an error if the type of a value is unknown, because go-yaml may interpret its tag differently than our
-    /// parser. Checks only files that kustomize reads, not objects for kubectl.
+    /// Checks the tag of a value. Returns an error if go-yaml may interpret the tag differently than our parser, so
+    /// that the type of the value is unknown. Checks only files that kustomize reads, not objects for kubectl.
     pub(super) fn tag(&self, event: &Event<'_>, span: Span) -> Result<(), YamlError> {
         let has_odd = || *self.odd_tags.get_or_init(|| dialect::has_odd_tag(self.chunk.text));
         let problem = dialect::tag(event, has_odd).filter(|_| self.what != As::Object);
@@ -417,8 +419,8 @@ impl<'t, 'l> Reader<'t, 'l> {
     }
 }
 
-/// Returns the number of values that the length of a text adds to the size of its scalar. A short text adds 0, and each
-/// 128 bytes add 1. So the limit on copied values in [`Limits`] also limits how much text is copied.
+/// Returns what the text of a scalar adds to the size of the scalar: 1 for each full 128 bytes, and so 0 for a short
+/// text. The limit on copied values in [`Limits`] counts sizes, so it also limits how much text is copied.
 pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }

@@ -14,11 +14,12 @@ const NAME: &str = "the name of an anchor has only letters, digits, `-` and `_`"
 /// A construct that go-yaml rejects, or may reject.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fault {
-    /// The byte offset of the YAML construct in the text, for example of a tab in the indentation.
+    /// The byte offset of the text that go-yaml rejects or may reject, such as a tab in the indentation.
     pub(super) at: usize,
     /// The message for the user.
     pub(super) what: &'static str,
-    /// Whether go-yaml may accept the construct. If `false`, go-yaml certainly rejects it.
+    /// Whether the result in go-yaml is open: `true` if go-yaml may accept the text, `false` if it certainly rejects
+    /// the text.
     pub(super) is_open: bool,
 }
 
@@ -43,8 +44,9 @@ pub(super) struct Strict<'t> {
     columns: Vec<usize>,
     /// Offset of the end of the last token.
     end: usize,
-    /// The smallest column at which a tab on the next line belongs to the last scalar. `None` unless the last token is
-    /// a scalar that may continue on the next line.
+    /// The number of columns at the start of the next line in which a tab counts as indentation. go-yaml rejects such a
+    /// tab. A tab after these columns belongs to the last scalar. `None` if the last token is not a scalar that may
+    /// continue on the next line.
     margin: Option<usize>,
 }
 
@@ -154,9 +156,9 @@ impl<'t> Strict<'t> {
         self.columns.last().map_or(0, |column| column + 1)
     }
 
-    /// Updates the checker at the end of a scalar, which begins at byte `at`. Sets the field `margin` to a column. A
-    /// tab on the next line is indentation before this column, and a part of the scalar from this column on. go-yaml
-    /// rejects tabs as indentation.
+    /// Updates the checker at the end of a scalar. `at` is the byte offset of the start of the scalar. Sets the field
+    /// `margin`, the number of columns at the start of the next line in which a tab counts as indentation. go-yaml
+    /// rejects such a tab, but accepts a tab that belongs to the scalar.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
             ScalarStyle::Plain => self.margin = Some(self.margin()),

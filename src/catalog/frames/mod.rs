@@ -220,11 +220,12 @@ impl Frames {
         Ok(Some(false))
     }
 
-    /// Parses the next field of the list object. Stores `kind`, `apiVersion` and `metadata`, and skips the value of any
-    /// other field. If the field is `items`, the parser continues with the first item.
+    /// Parses the next field of the list object. Stores `kind`, `apiVersion` and `metadata`, and skips the values of
+    /// other fields. Of the array `items`, parses only the opening bracket, because the items are parsed one by one
+    /// later.
     ///
-    /// Returns `None` if the field has not been received completely. Otherwise returns `Some(false)`, which means that
-    /// the parser has not reached an item yet.
+    /// Returns `None` if the field has not been received completely, and otherwise `Some(false)`. Never returns
+    /// `Some(true)`, which means that an item was parsed.
     fn named(&mut self) -> Result<Option<bool>, FrameError> {
         let Some(length) = self.length_at(self.read) else { return Ok(None) };
         let key = self.read..self.read + length;

@@ -197,7 +197,8 @@ impl Manifests {
         self.found.into_iter().map(|manifest| manifest.object).collect()
     }
 
-    /// Returns the number of values that YAML aliases create in the documents of the objects.
+    /// Counts the values that YAML aliases, such as `*name`, create in the documents of all objects in `found`. The
+    /// number is limited, because each alias copies the values that it refers to.
     fn held(&self) -> usize {
         let documents = self.found.chunk_by(|one, other| Arc::ptr_eq(&one.document, &other.document));
         documents.filter_map(|objects| objects.first()).map(|manifest| manifest.document.aliased).sum()

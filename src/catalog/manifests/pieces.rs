@@ -22,7 +22,7 @@ pub(super) struct Pieces {
     /// The bytes that were read and not returned yet.
     pub(super) buffer: Vec<u8>,
     is_at_end: bool,
-    /// Number of lines in the pieces that were returned so far.
+    /// Number of lines of the file that were already returned to the caller.
     lines: u32,
 }
 

@@ -262,11 +262,11 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
     }
 }
 
-/// Advances to the next item of a list in a file. Returns false if this item has not been read completely, or at the
-/// end of the list.
+/// Moves to the next item of a list in a file. Returns true if this item has been read completely. Returns false if
+/// more of the file must be read first, or at the end of the list.
 ///
-/// A file can also contain several objects. If the first one has a field `items` but is not a list, and the last one is
-/// a list, the file looks like a single list. The result is then an error that asks the user for a separate file for
+/// A file can also contain several objects one after another. They look like one list if the first object has a field
+/// `items` and the last object is a list. In this case, returns an error that asks the user for a separate file for
 /// each object.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {

@@ -21,9 +21,9 @@ const FAILED: u8 = 1;
 /// The order of the objects.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Order {
-    /// By kind, namespace and name
+    /// Sorted by kind, namespace and name
     Legacy,
-    /// In the order in which files list them
+    /// Not sorted: in the order of the files
     None,
 }
 
@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// The folder, or `-` for a tar archive on standard input
     #[arg(default_value = ".")]
     dir: String,
-    /// Build every root below the folder into the folder of `--output`
+    /// Build every kustomization below the folder into the folder of `--output`
     #[arg(long, requires = "output")]
     all: bool,
     /// Write into this file, or into this folder with one file per object
@@ -144,9 +144,9 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     }
 }
 
-/// Opens the kustomize tree for a build. If `dir` is `-`, the tree is an archive on standard input. Otherwise, it
-/// consists of all files on disk. If `fetches` is true, it also fetches remote files when they are read. Returns the
-/// tree, and the path of the folder to build in it.
+/// Opens the files for a build. If `dir` is `-`, the files come from a tar archive on standard input. Otherwise, they
+/// are read from the disk. If `fetches` is true, git repositories and remote files are fetched when the build needs
+/// them. Returns the tree of all these files, and the path of the folder to build in the tree.
 fn opened(dir: &str, fetches: bool) -> Result<(Tree, TreePath), Unusable> {
     if dir == "-" && fetches {
         return Err(Unusable::because("--fetch", "an archive on standard input is no place for fetched files"));

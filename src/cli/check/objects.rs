@@ -154,8 +154,8 @@ pub(super) fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Optio
 /// The API group of kustomization files. Such files are checked as parts of kustomize trees, and not as objects.
 const KUSTOMIZATION_FILES: &str = "kustomize.config.k8s.io";
 
-/// Returns the request matcher of a kind. `None` if no rule matches the kind, and its objects contain no kustomize
-/// tree.
+/// Returns a request matcher for objects of the given kind. It contains the plural name of the resource. Returns `None`
+/// if Portcullis does not check objects of this kind.
 fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Match> {
     let of_rules = registry.rules().iter().flat_map(|rule| rule.matchers);
     let of_trees = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);

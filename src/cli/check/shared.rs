@@ -29,8 +29,9 @@ impl SharedFindings {
         }
     }
 
-    /// Lowers the level of findings about patches that select nothing to `audit`. Lowers a finding only if another root
-    /// uses the same folder but does not have this finding.
+    /// Lowers the level of findings about patches that select nothing to `audit`. Keeps the level if the finding occurs
+    /// in all kustomization roots (folders that are built) that use the folder with the patch. Such a patch never has
+    /// an effect.
     pub(super) fn lower(self, scan: &Scan, builds: &[Build], report: &mut Report) {
         if self.0.is_empty() {
             return;

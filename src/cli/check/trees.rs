@@ -195,9 +195,9 @@ impl Trees {
         if is_needed { self.scripts() } else { None }
     }
 
-    /// Adds information about the whole checkout to the report: its problems, the Kustomizations whose files come from
-    /// other sources, and the Kustomizations whose root is unknown. Also counts the findings in files that nothing
-    /// builds.
+    /// Adds information about the whole checkout to the report. This includes problems, and Flux Kustomizations whose
+    /// files are not in the checkout or whose folder is unknown. Also counts the findings whose level was lowered
+    /// because no Flux Kustomization or similar object uses their files.
     fn add_survey(&self, report: &mut Report) {
         let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (object.title(), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();
@@ -267,8 +267,8 @@ fn apply(finding: &TreeFinding) -> Option<String> {
     Some(format!("fixed {}: {change}\n", shown(&finding.location.file)))
 }
 
-/// Returns the path of the file that the fix of a finding adds to a kustomization. Such a finding is about a forgotten
-/// manifest, a file with objects that no kustomization lists. `None` for any other finding.
+/// Returns the path of the manifest that the fix of a finding adds to a kustomization file. Only findings about
+/// manifests that no kustomization lists have such a fix. Returns `None` for other findings.
 fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
     match &finding.location.fix {
         Some(Fix::AddEntry { entry, .. }) => Some(finding.location.file.parent()?.join(entry)),
@@ -353,7 +353,7 @@ impl<'t> Texts<'t> {
         Arc::clone(self.read.entry(file.clone()).or_insert_with(read))
     }
 
-    /// Returns the tree of the file system, from which the files are read.
+    /// Returns the file tree from which this cache reads. It contains the whole file system, from `/`.
     pub(super) fn tree(&self) -> &'t Tree {
         self.tree
     }

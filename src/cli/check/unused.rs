@@ -14,14 +14,17 @@ use crate::kustomize::tree::TreePath;
 /// The used folders of a checkout. A folder is used if an object in the checkout, such as a Flux Kustomization, builds
 /// it.
 pub(super) struct Used {
-    /// The folders that something builds. `None` if the objects in the checkout do not show which folders are built.
+    /// The folders that Flux Kustomizations or similar objects refer to, directly or through other kustomizations.
+    /// `None` if these objects name too few folders to tell which ones are unused.
     folders: Option<HashSet<TreePath>>,
 }
 
 impl Used {
-    /// Finds the used folders, to which Flux Kustomizations or similar objects in the checkout refer directly or
-    /// through a base. Moves the other `builds` to the end. If the objects name less than half of the folders that can
-    /// be built, sets `is_used` of all builds, because something outside of the checkout may use the other folders.
+    /// Finds the folders that Flux Kustomizations or similar objects in the checkout refer to, directly or through
+    /// other kustomizations. Sorts `builds`, so that these folders come first.
+    ///
+    /// If most folders in `builds` are not named by any object, such objects are probably outside of the checkout. Then
+    /// `is_used` is set in all `builds`, and it is unknown which folders are used.
     pub(super) fn of(scan: &Scan, survey: &Survey, builds: &mut [Build]) -> Self {
         let roots = |is_used: bool| {
             let of_kind = builds.iter().filter(|build| build.is_used == is_used && build.owners.is_empty() != is_used);
@@ -49,7 +52,8 @@ impl Used {
     }
 }
 
-/// Lowers the level of a finding to `audit`, because nothing builds its file.
+/// Returns a finding with its level lowered to at most `audit`. If the level changes, `is_unused` is true in the
+/// result. Callers use this function for findings in files that are not applied to a cluster.
 pub(super) fn lowered(located: Located) -> Located {
     Located { level: located.level.min(Level::Audit), is_unused: located.level > Level::Audit, ..located }
 }

@@ -4,7 +4,7 @@ use std::str::FromStr;
 
 use crate::kustomize::changes::{Action, Counts, Plan, State};
 
-/// Limits of a plan. If a plan exceeds one of them, the exit code is 2.
+/// Limits for the changes that `portcullis diff` finds. If the changes exceed a limit, the exit code is 2.
 #[derive(Debug, clap::Args)]
 pub(super) struct Limits {
     /// Fail if the plan contains any of these: create, change, replace, delete, move, protected (an object of a

@@ -17,11 +17,11 @@ pub(super) enum Output {
     Text,
     /// JSON for programs
     Json,
-    /// A Graphviz graph (only of component trees)
+    /// A Graphviz graph (only for component trees)
     Dot,
-    /// A Mermaid graph (only of component trees)
+    /// A Mermaid graph (only for component trees)
     Mermaid,
-    /// An SVG drawing (only of component trees)
+    /// An SVG drawing (only for component trees)
     Svg,
 }
 
@@ -31,7 +31,7 @@ pub(super) enum Output {
 pub(in crate::cli) struct Args {
     /// Show only this Installation
     installation: Option<String>,
-    /// Show only Installations in this namespace. It is also the namespace of objects in files that have none
+    /// Show only Installations in this namespace. With --manifests, objects without a namespace belong to it
     #[arg(long, short)]
     namespace: Option<String>,
     /// Files or folders with the objects; default: the cluster

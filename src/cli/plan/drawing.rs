@@ -39,9 +39,9 @@ impl Group {
         all.filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// Returns a line such as `7 applied as before`. It counts the objects that Flux has applied before and will apply
-    /// again. Returns `None` if there are none, or if this is not the group `Stays`, which shows the objects that
-    /// remain in the cluster.
+    /// Returns a line such as `7 applied as before`, for the heading `Stays` of the output. The number counts the
+    /// objects that Flux applied before and will apply again. Returns `None` for other headings, or if there are no
+    /// such objects.
     fn applied(&self, report: &Report) -> Option<String> {
         (self.title == "Stays" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
     }
@@ -54,7 +54,8 @@ fn bounded<T>(items: &[T], most: usize) -> (&[T], Option<String>) {
     (shown, (left_out > 0).then(|| format!("{left_out} more are not shown")))
 }
 
-/// Returns a line for the error of a tree that cannot be built, and lines for the warnings of the report.
+/// Returns the lines of the output that report problems. If the folder of the Kustomization cannot be built, this is
+/// the error. Otherwise, these are up to `MAX_WARNINGS` warnings, and the number of warnings that are not shown.
 fn problems(report: &Report) -> Vec<String> {
     let broken = report.broken.iter().map(|why| format!("cannot be built, so Flux deletes nothing: {why}"));
     let (shown, more) = bounded(&report.warnings, MAX_WARNINGS);

@@ -43,8 +43,8 @@ pub(super) struct Args {
     /// The folder or tar archive with the files of the Flux source; default: the current artifact of the source
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// The revision of the git repository in --source to use, instead of its files. Without --source, the revision that
-    /// the current artifact must have
+    /// The revision to plan, from the git repository in --source instead of its files. Without --source: the revision
+    /// that the current artifact must have
     #[arg(long, value_name = "REV")]
     revision: Option<String>,
     /// The kubeconfig of the cluster; default: kubectl's current context

@@ -97,8 +97,9 @@ impl Row {
         Self { deletion: deletion(fate), note, ..Self::new(fate.as_str(), id) }
     }
 
-    /// Returns the row of an object that moves to another Kustomization. Flux may delete the object before the other
-    /// Kustomization applies it, and `on_the_way` says how likely this is.
+    /// Returns the row of the plan for an object that moves to the Kustomization `to`. `on_the_way` predicts whether
+    /// Flux deletes the object before `to` applies it. If `fate` predicts that Flux does not delete the object at all,
+    /// the row shows this prediction and not a move.
     fn of_move(id: &ObjectId, (to, on_the_way): (&str, Deletion), fate: &Fate) -> Self {
         let deletion = match (deletion(fate), on_the_way) {
             (Deletion::Never, _) => return Self::of_fate(id, fate),

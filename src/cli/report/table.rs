@@ -1,4 +1,5 @@
-//! Formats the table of roots below the findings: for each builder, the number of its roots and their results.
+//! Formats the table of results that `portcullis check` prints below the findings. Each row is about one system that
+//! builds folders with kustomize, such as Flux. The row counts these folders by result, such as `accepted`.
 
 use std::collections::BTreeMap;
 
@@ -13,9 +14,12 @@ const MAX_REASONS: usize = 5;
 /// Kustomization, builds.
 const UNUSED: &str = "(none)";
 
-/// Returns a table that counts the results of the checked kustomize roots, the folders that kustomize builds. Omits the
-/// table if there is only one root, or if all used roots have the result `accept` and no warnings. With `--verbose`,
-/// the text also lists Kustomizations with files from elsewhere, and kustomize options from scripts.
+/// Returns the table of results that `portcullis check` prints below the findings. It counts the folders that are built
+/// with kustomize, by result. With `--verbose`, lines about Kustomizations whose files are not in the checkout, and
+/// about kustomize options from scripts, come before the table.
+///
+/// Omits the table if there is only one folder, or if all folders are accepted without warnings. This condition ignores
+/// folders that no Flux Kustomization or similar object refers to.
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     if report.is_verbose {

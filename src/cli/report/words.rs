@@ -1,4 +1,4 @@
-//! Formats numbers with their nouns for the texts of reports.
+//! Formats counts for the texts of reports, with the singular or plural of a noun, such as `1 file` or `3 files`.
 
 /// Returns a number with its noun in singular or plural, such as `3 files`.
 pub(super) fn plural(count: usize, word: &str) -> String {

@@ -1,4 +1,5 @@
-//! The labels that a selector requires for a composite.
+//! Computes the labels that an EnvironmentConfig must have so that a selector in a Composition selects it for a
+//! composite.
 //!
 //! Source: `buildEnvironmentConfigRefFromSelector` in Crossplane 1.17's `environment_selector.go`, and `fn.go` of
 //! function-environment-configs.

@@ -24,7 +24,8 @@ use crate::crossplane::kinds::{
 };
 use crate::rule::{FailurePolicy, Match, Mode, Mutated, Mutator};
 
-/// Maximum size of the annotation, in bytes. All annotations of an object together may have 256 KiB.
+/// Maximum size of the annotation `portcullis.dev/environment-patches`, in bytes. It is half of the 256 KiB that
+/// Kubernetes allows for all annotations of an object together.
 const MAX_ANNOTATION: usize = 128 * 1024;
 
 static MATCHERS: [Match; 1] = [kinds::composites(&[Operation::Create, Operation::Update], FailurePolicy::Ignore)];
@@ -81,7 +82,8 @@ const UNSTABLE: &str = "the patches from the environment into this composite are
 enum Applied {
     /// There is nothing to write.
     Nothing,
-    /// The changed composite, and the environment computed from it.
+    /// The composite into which the values were written, and the environment computed from this composite. `Stable`
+    /// means that a second computation gives the same values.
     Stable(Value, Box<Computed>),
     /// The values are not written, because a second computation from the changed composite gives another result.
     Unstable,
@@ -115,8 +117,9 @@ impl Mutation<'_> {
         if is_stable { Applied::Stable(written, Box::new(again)) } else { Applied::Unstable }
     }
 
-    /// Returns a copy of `object` with the references and values from `computed`. These were computed for the composite
-    /// `seen`, which is `object` as the API server would store it.
+    /// Returns a copy of the composite `object` into which the results in `computed` are written. These are references
+    /// to EnvironmentConfigs, and values of patches from the environment. `seen` is `object` as the API server would
+    /// store it, and `computed` is based on it.
     fn written(&self, object: &Value, seen: &Value, computed: &Computed) -> Value {
         let mut written = object.clone();
         // Crossplane stops at the first patch that fails, and writes nothing.

@@ -1,8 +1,10 @@
 //! Decides whether the mutator writes the values of environment patches into a composite.
 //!
-//! Crossplane up to 1.17 writes these values itself if it runs with `--enable-environment-configs`. Later versions drop
-//! the values that functions write into the composite, except its status. Writes at admission change this behavior, so
-//! users must enable them.
+//! Crossplane up to 1.17 can compute environments itself, with the flag `--enable-environment-configs`. It then writes
+//! these values when it reconciles the composite, and the mutator writes them earlier, at admission. If Composition
+//! functions compute the environment, Crossplane stores only values in `status` and drops the others. The mutator then
+//! writes values only if a user enables this for the CompositeResourceDefinition, because it changes the behavior of
+//! Crossplane.
 
 use super::writes::definition;
 use crate::admission::{Metadata, Operation, Request};

@@ -8,7 +8,8 @@ use crate::crossplane::environment::{Action, Declaration, Patch, PatchType, Patc
 use crate::crossplane::field_path::Path;
 use crate::crossplane::schema::{Found, Schema};
 
-/// The declared schema of an environment, and the fields that the Composition itself writes there.
+/// The schema of an environment, which an annotation of the Composition declares. Also contains the fields of the
+/// environment that the Composition itself sets, by patches or default data. The schema may lack these fields.
 pub(super) struct Declared {
     schema: Arc<Schema>,
     /// Paths in the environment to which patches write.

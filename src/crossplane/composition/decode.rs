@@ -1,7 +1,9 @@
-//! Decodes the environment that a Composition declares, for the computation in `environment`.
+//! Reads the declaration of an environment from the JSON of a Composition. The environment of a composite is computed
+//! from this declaration.
 //!
-//! Fields of the first design of environments, such as `reference`, are converted to their current names, such as
-//! `ref`. If something cannot be decoded, the result is empty, and [`super::problems`] reports why.
+//! Crossplane's first design document of environments used other field names in `spec.environment`, such as
+//! `reference`. They are converted to the current names, such as `ref`. If a Composition cannot be decoded, the
+//! functions return `None` or an empty list, and [`super::problems`] reports why.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

@@ -27,7 +27,8 @@ impl Reader {
         Some((text, at))
     }
 
-    /// Checks the path in the optional field `key`, to which a patch writes a value.
+    /// Checks the optional field `key`, such as `toFieldPath`. It contains the path of a field to which a value is
+    /// written.
     pub(super) fn path_to_write(&mut self, node: &Node<'_>, key: &str) {
         let Some((text, at)) = self.text(node, key) else { return };
         let Some(path) = self.parsed(text, &at) else { return };

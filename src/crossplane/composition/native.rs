@@ -8,7 +8,8 @@ use super::problem::Problem;
 use super::reader::{Node, Reader};
 use super::sources;
 
-/// Checks the parts of a Composition from which Crossplane 1.11 to 1.17 itself computes the environment.
+/// Checks the environment of a Composition for Crossplane 1.11 to 1.17, which can compute it without Composition
+/// functions. This includes `spec.environment`, and the patches in `spec.patchSets` and `spec.resources`.
 pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
     patches::note_writes(reader, spec);
     let sets = patch_sets(reader, spec);

@@ -1,8 +1,9 @@
-//! Checks of the patches between the composite, the environment and the composed resources.
+//! Checks the patches of a Composition, which copy values between the composite, the environment and the composed
+//! resources.
 //!
-//! Required fields are those that Crossplane 1.17 (`Validate` in `apis/apiextensions/v1/composition_patches.go`) and
-//! function-patch-and-transform (`validate.go`) check. Unlike them, this module reports all problems at once, and
-//! before the first reconcile.
+//! The checks require the same fields as Crossplane 1.17 (`Validate` in `apis/apiextensions/v1/composition_patches.go`)
+//! and function-patch-and-transform (`validate.go`). Unlike these programs, this module reports all problems at once.
+//! It reports them before a composite is reconciled for the first time.
 
 use serde_json::Value;
 

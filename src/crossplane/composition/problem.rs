@@ -72,7 +72,8 @@ impl Problem {
         Self::new(Topic::Structure, field, format!("Forbidden: {detail}"))
     }
 
-    /// Creates a problem about a field or patch without effect.
+    /// Creates a problem about a part of a Composition that has no effect. `field` is the path of this part, such as a
+    /// field or a patch. `why` is the message.
     pub fn ignored(field: FieldPath, why: impl Into<String>) -> Self {
         Self::new(Topic::Ignored, field, why)
     }

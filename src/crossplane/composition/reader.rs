@@ -33,8 +33,8 @@ impl<'v> Node<'v> {
 
 /// A reader of a Composition's fields. It collects the problems of these fields.
 pub(super) struct Reader {
-    /// The software that evaluates the Composition: Crossplane up to 1.17 itself, or Composition functions. The checks
-    /// depend on it.
+    /// How the environment of a composite is computed: by Crossplane itself, in versions up to 1.17, or by Composition
+    /// functions. Some checks are different for the two ways.
     pub(super) profile: Profile,
     /// The problems that were found so far.
     pub(super) problems: Vec<Problem>,
@@ -146,8 +146,9 @@ impl Reader {
         Some(word)
     }
 
-    /// Returns the string in the field `key`, which must be one of `words`. Reports any other value. In the input of a
-    /// function, an unknown string is only a warning, and the result is `default`, which the function uses instead.
+    /// Returns the string in the field `key`, and reports a string that is not one of `words`. Composition functions
+    /// accept such a string and use `default` instead. In the input of a Composition function, the problem is therefore
+    /// only a warning, and `default` is returned.
     pub(super) fn lenient_choice<'v>(
         &mut self,
         node: &Node<'v>,

@@ -73,8 +73,8 @@ fn downgrade_to_warnings(reader: &mut Reader, before: usize, help: &str) {
     }
 }
 
-/// Reports selector fields, such as `matchLabels`, that are directly in a source instead of in its `selector`. Users
-/// make this mistake because the README of the function shows the fields there.
+/// Reports fields of a selector, such as `matchLabels`, that are next to `selector` instead of in it. Users make this
+/// mistake because the README of function-environment-configs shows the fields in the wrong place.
 fn report_misplaced_fields(reader: &mut Reader, source: &Node<'_>) {
     for field in SELECTOR.iter().filter_map(|field| source.member(field).map(|found| (*field, found))) {
         let (name, found) = field;
@@ -138,7 +138,8 @@ fn check_selector(reader: &mut Reader, source: &Node<'_>) {
     }
 }
 
-/// Returns the selector of a source. If `selector` is a list, as in the first design of environments, returns all
+/// Returns the selector of an entry of `environmentConfigs`, as a list with one element. In Crossplane's first design
+/// document of environments, `selector` was a list of selectors. Reports such a list as a warning, and returns all its
 /// elements.
 fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
     let Some(selector) = reader.member(source, "selector") else {

@@ -1,7 +1,8 @@
-//! Checks of the transforms of a patch, and the types of their results.
+//! Checks the transforms of a patch, and determines the types of their results.
 //!
-//! Required fields are those that `Validate` in Crossplane's `apis/apiextensions/v1/composition_transforms.go` and the
-//! function's `validate.go` check. The API server sets defaults for Crossplane itself, but not for functions.
+//! The checks require the same fields as Crossplane (`Validate` in `apis/apiextensions/v1/composition_transforms.go`)
+//! and function-patch-and-transform (`validate.go`). If Crossplane itself evaluates the patch, some of these fields can
+//! be omitted, because the API server sets their default values. It sets no default values in the inputs of functions.
 
 use serde_json::Value;
 

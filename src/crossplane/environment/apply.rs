@@ -241,8 +241,9 @@ impl Applying<'_> {
         Ok(())
     }
 
-    /// Converts an error of writing the target field to the reason why the patch stops. function-patch-and-transform
-    /// handles a missing field in the target like a missing field in the source.
+    /// Returns why the patch stops after its target field could not be written. For function-patch-and-transform, a
+    /// missing field gives `Stop::Missing`, so that an optional patch is skipped. Every other error gives
+    /// `Stop::Failed`, with `prefix` before the message.
     fn write_error(&self, error: WriteError, prefix: &str) -> Stop {
         match error {
             WriteError::Path(error) if self.profile == Profile::Function && error.is_not_found() => {

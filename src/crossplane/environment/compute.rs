@@ -17,7 +17,7 @@ pub struct Computation {
     pub steps: Vec<StepOutcome>,
     /// The environment after all steps, with `apiVersion` and `kind`; `null` if there is none.
     pub environment: Value,
-    /// The composite after all steps.
+    /// The composite after the computation of its environment. Patches may have changed the composite.
     pub composite: Value,
     /// The names that Crossplane up to 1.17 writes into `spec.environmentConfigRefs`; `None` if it does not change
     /// them.
@@ -142,9 +142,10 @@ impl Computing<'_> {
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
 
-    /// Returns the names in the composite's `spec.environmentConfigRefs` if Crossplane up to 1.17 uses these references
-    /// again. It does so if the Composition selects no EnvironmentConfigs, or if there are references and
-    /// `policy.resolve` is not `Always`. Otherwise returns `None`, and EnvironmentConfigs are selected.
+    /// Returns the names in the composite's `spec.environmentConfigRefs` if Crossplane up to 1.17 uses these
+    /// EnvironmentConfigs and selects no others. This is the case if the Composition has no entries in
+    /// `environmentConfigs`. It is also the case if there are names and `policy.resolve` is not `Always`. Otherwise
+    /// returns `None`, also for Composition functions.
     fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
         if self.profile == Profile::Function {
             return None;

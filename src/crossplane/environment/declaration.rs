@@ -9,7 +9,7 @@ use crate::admission::FieldPath;
 /// The software that computes the environment of a composite: Crossplane up to 1.17 itself, or Composition functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
-    /// Crossplane 1.17.6 itself, the last version that computes environments.
+    /// Crossplane 1.17.6 without Composition functions. It is the last version that computes environments itself.
     Native117,
     /// Two Composition functions: function-environment-configs selects and merges EnvironmentConfigs, and
     /// function-patch-and-transform applies patches.
@@ -21,8 +21,9 @@ pub enum Profile {
 pub struct Declaration {
     /// The software that computes the environment: Crossplane up to 1.17 itself, or Composition functions.
     pub profile: Profile,
-    /// The steps in order. For [`Profile::Native117`], these are the selection and then the patches of `spec`. For
-    /// functions, these are the steps of the pipeline.
+    /// The steps of the computation, in order. For [`Profile::Native117`], the first step selects EnvironmentConfigs. A
+    /// second step applies the patches in the Composition's `spec`, unless the Composition has mode `Pipeline`. For
+    /// Composition functions, the steps are those in `spec.pipeline`.
     pub steps: Vec<Step>,
 }
 
@@ -44,7 +45,8 @@ pub enum Action {
     Select(Selection),
     /// Patches the composite, the environment and the composed resources.
     Patch(Patches),
-    /// Runs another function. This function may change the environment and the composite in any way.
+    /// Runs a Composition function whose behavior Portcullis does not know. It may change the environment and the
+    /// composite in any way.
     Other,
 }
 
@@ -100,9 +102,9 @@ impl Declaration {
         self.profile == Profile::Native117 && self.steps.iter().any(|step| matches!(step.action, Action::Patch(_)))
     }
 
-    /// Sets the defaults from the schema of Compositions, such as patch types. The API server sets these defaults, but
-    /// Compositions from files may lack them. Crossplane up to 1.17 skips patches without a type. Does not change
-    /// declarations for functions, because their inputs have no schema and no defaults.
+    /// Sets missing fields to the defaults of the Composition schema, such as the type of a patch. The API server sets
+    /// the same defaults, but Compositions from files may lack them. Only a declaration for Crossplane up to 1.17 is
+    /// changed. The inputs of Composition functions have no schema with defaults.
     #[must_use]
     pub fn with_schema_defaults(mut self) -> Self {
         if self.profile == Profile::Native117 {

@@ -74,7 +74,8 @@ pub struct Overwrite<'m> {
     pub from: usize,
     /// The value of the key before the later layer replaced it.
     pub old: &'m Value,
-    /// The index of the layer with the new value, in `Merged::layers`.
+    /// The index in `Merged::layers` of the layer that replaced the old value. A layer is data that is merged into the
+    /// environment, such as the data of an EnvironmentConfig.
     pub by: usize,
     /// The value of the key in the merged environment.
     pub new: &'m Value,

@@ -10,7 +10,7 @@ macro_rules! names {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// A name that no other variant has. The text is empty if the field is missing.
+            /// Any other name. The text is empty if the object contains no name.
             Other(String),
         }
 

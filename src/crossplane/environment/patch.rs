@@ -122,7 +122,8 @@ pub struct PatchPolicy {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct WireMergeOptions {
-    /// Whether existing values are kept.
+    /// Whether non-empty values that already exist in the target are kept when the patch merges a value into it. Maps
+    /// are merged key by key. `None` means false: new values replace existing values.
     pub keep_map_values: Option<bool>,
     /// Whether lists are appended to existing lists.
     pub append_slice: Option<bool>,

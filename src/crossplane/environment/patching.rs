@@ -1,4 +1,5 @@
-//! Applies all patches between a composite, its environment and its composed resources, in upstream's order.
+//! Applies all patches between a composite, its environment and its composed resources. The order is the same as in
+//! Crossplane and function-patch-and-transform.
 
 use serde_json::Value;
 
@@ -60,7 +61,8 @@ impl Patching {
         self.environment = Document::new(environment);
     }
 
-    /// Returns the composite that patches read.
+    /// Returns the composite from which patches read values. For Crossplane up to 1.17, patches also write to this
+    /// composite. For function-patch-and-transform, they write to a second composite, which `desired` returns.
     pub fn observed(&self) -> &Value {
         &self.observed.value
     }

@@ -24,7 +24,7 @@ pub trait Configs {
     fn matching(&self, labels: &[(&str, &str)]) -> Vec<Arc<Stored>>;
 }
 
-/// Looks up EnvironmentConfigs in a short list.
+/// Looks up EnvironmentConfigs in a list. Each look-up visits every item, so the list should be short.
 impl Configs for [Arc<Stored>] {
     fn find(&self, name: &str) -> Option<Arc<Stored>> {
         self.iter().find(|stored| stored.name() == name).cloned()
@@ -61,7 +61,8 @@ pub struct SourceOutcome {
     pub asked: bool,
     /// The path in the environment under which the data is merged. Only function-environment-configs uses it.
     pub to_field_path: Option<String>,
-    /// Upstream's error message if the source fails.
+    /// The error of selecting EnvironmentConfigs, with the message of Crossplane or function-environment-configs.
+    /// `None` if there was no error.
     pub error: Option<String>,
     /// Whether the source fails because the matching EnvironmentConfigs cannot be sorted.
     pub is_unsortable: bool,

@@ -93,8 +93,8 @@ fn typed(config: &Value) -> Cow<'_, Value> {
     typed
 }
 
-/// Returns the sort keys for function-environment-configs. If the value at the sort path is missing or null, its key is
-/// the zero value of the type of the other keys. All numbers have the same type.
+/// Returns the values at `path` by which function-environment-configs sorts EnvironmentConfigs. The values are either
+/// all strings or all numbers. A value that is missing or null counts as an empty string or as 0.
 fn function_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> {
     if path.is_empty() {
         return Err("cannot sort by empty field path".to_owned());

@@ -16,7 +16,7 @@ names! {
 }
 
 names! {
-    /// The number of EnvironmentConfigs that a selector selects.
+    /// The mode of a selector: whether it selects exactly one EnvironmentConfig or several.
     Mode {
         /// Selects exactly one EnvironmentConfig. This is the default.
         Single = "Single",
@@ -124,8 +124,9 @@ pub struct LabelMatcher {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Policy {
-    /// When Crossplane up to 1.17 resolves the references of a composite to EnvironmentConfigs.
-    /// function-environment-configs ignores this field, because it resolves references at each reconcile.
+    /// The policy for repeating the selection of EnvironmentConfigs: at each reconcile, or only while the composite has
+    /// no references to them. Only Crossplane up to 1.17 uses it. function-environment-configs always selects at each
+    /// reconcile.
     pub resolve: Resolve,
     /// Whether referenced EnvironmentConfigs must exist; `Required` by default.
     pub resolution: Presence,

@@ -26,7 +26,7 @@ names! {
     MathType {
         /// Multiplies by a factor. This is the default of Crossplane up to 1.17.
         Multiply = "Multiply",
-        /// Replaces smaller numbers by a lower bound.
+        /// Applies a lower bound: a number below the bound becomes the bound.
         ClampMin = "ClampMin",
         /// Replaces larger numbers by an upper bound.
         ClampMax = "ClampMax",

@@ -42,7 +42,7 @@ impl Explanation {
         &self.computation
     }
 
-    /// Returns the explanation as text for people.
+    /// Returns the explanation as human-readable text.
     pub fn to_text(&self) -> String {
         text::text(self)
     }

@@ -76,7 +76,8 @@ fn row(at: usize, leaf: &Leaf<'_>, layers: &[Layer]) -> String {
     out
 }
 
-/// Returns the value of a key in a layer. `None` if the layer does not have the key.
+/// Returns the value that `layer` has at the path of `leaf`. A layer is data that is merged into an environment, such
+/// as the data of an EnvironmentConfig. `leaf` is a key of the merged environment. `None` if the layer lacks the key.
 fn value_at<'l>(layer: &'l Layer, leaf: &Leaf<'_>) -> Option<&'l Value> {
     let mut members = Some(&layer.data);
     let mut found = None;

@@ -68,7 +68,8 @@ impl<'v> PartialPath<'v> {
         Ok(Outcome::Reached(self.segments))
     }
 
-    /// Returns one path for each element of the list, or member of the object, that the next wildcard matches.
+    /// Replaces the next wildcard of this path by each index of the list, or each key of the object, at this place.
+    /// Returns one path for each of them.
     fn replaced(self) -> Result<Vec<Self>, Failed<'v>> {
         let at = || text_of(&self.segments[..self.at]);
         let too_many = |length: usize| (length > MAX_EXPANSIONS).then_some(PathError::TooManyExpansions);

@@ -44,9 +44,9 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings.into_iter().map(with_help_in_message).collect()
 }
 
-/// Returns the objects that are read from the API server before the check. A Composition can name a ConfigMap that
-/// contains the schema of its environment, and this ConfigMap is returned. For a composite, also returns the objects
-/// from which its environment is computed.
+/// Returns references to the objects that Portcullis must read from the API server before it checks the request. They
+/// include the ConfigMap with the schema of the environment, if the Composition names one. For a composite, they also
+/// include uncached objects that are needed to compute its environment.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if !is_composite(request) {
         return schema::live_reads(request.object()).into_iter().collect();

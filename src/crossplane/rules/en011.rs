@@ -80,8 +80,9 @@ fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     (profile == Profile::Native117).then(|| sources.collect())
 }
 
-/// Returns whether a source selects the EnvironmentConfig `name` for a composite. A selector selects nothing if
-/// `config` is `None`. It also selects nothing if the value of one of its labels cannot be computed.
+/// Returns whether an entry of a Composition's `environmentConfigs`, the parameter `source`, selects the
+/// EnvironmentConfig `name` for a composite. An entry selects by name or by labels. To compare labels, `config` is the
+/// EnvironmentConfig; `None` if it does not exist. Returns false if the required labels cannot be computed.
 fn produces(source: &EnvironmentSource, name: &str, config: Option<&Arc<Stored>>, composite: &Value) -> bool {
     match (source.kind(), &source.reference, &source.selector) {
         (SourceType::Reference, Some(reference), _) => reference.name == name,

@@ -1,9 +1,10 @@
-//! The registration: webhook configurations and permissions, derived from the registry.
+//! Generates the webhook configurations and RBAC permissions with which Portcullis runs in a cluster. They contain only
+//! what the enabled rule families, such as `KZ`, need. Webhooks that would receive no requests are omitted.
 //!
-//! A webhook has only one failure policy. So the requests of a phase are divided between two webhooks. One webhook
-//! receives the requests that must not be admitted while the server does not answer. The other webhook receives the
-//! rest. Each request is sent once per phase. The registration depends on the enabled families. Webhooks and
-//! configurations without requests are omitted.
+//! A webhook has only one failure policy, so there are two webhooks for mutation and two for validation. The webhook
+//! with `failurePolicy: Fail` receives the requests that must be denied while the server does not answer. The webhook
+//! with `failurePolicy: Ignore` receives the other requests. Some checks have an additional webhook with their own
+//! match conditions.
 
 mod labels;
 mod requests;

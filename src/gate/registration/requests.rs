@@ -58,9 +58,9 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
     },
 ];
 
-/// Returns the webhooks for mutation or for validation, depending on `phase`. The first ones are those in [`WEBHOOKS`].
-/// For validation, further webhooks follow, which receive requests only for some checks of kustomize trees. There is
-/// one for each set of match conditions that such checks have (`Delivery::narrowed`).
+/// Returns the webhooks for one admission phase, mutation or validation. First come the webhooks of this phase in
+/// [`WEBHOOKS`]. For validation, further webhooks follow for checks that have their own match conditions
+/// (`Delivery::narrowed`). Checks with the same match conditions share one webhook.
 pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     let mut webhooks: Vec<_> = WEBHOOKS.into_iter().filter(|webhook| webhook.phase == phase).collect();
     for (delivery, narrowed) in registry.deliveries().iter().filter_map(|delivery| Some((delivery, delivery.narrowed?)))
@@ -79,8 +79,8 @@ pub(super) fn webhooks(phase: Phase, registry: &Registry) -> Vec<Webhook> {
     webhooks
 }
 
-/// An entry of a webhook's `rules`. Its resources have the same API group, versions and operations. The webhook
-/// receives their requests only if the enabled rule families meet the condition `when`.
+/// One item of the list `rules` in a webhook: the resources and operations for which the API server calls the webhook.
+/// The item is generated only if the enabled rule families, such as `KZ`, meet the condition `when`.
 pub(super) struct Rules {
     pub(super) group: &'static str,
     pub(super) versions: &'static [&'static str],
@@ -95,9 +95,9 @@ pub(super) struct Rules {
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The condition under which the requests for the resource are divided between two webhooks. It holds if at least
-    /// one enabled rule family has a rule whose requests must be denied while the server is unavailable. Otherwise all
-    /// requests go to the webhook with `failurePolicy: Ignore`.
+    /// The condition under which the webhook with `failurePolicy: Fail` receives requests for this resource. At least
+    /// one of the rule families in the condition, such as `KZ`, must be enabled. Otherwise, the webhook with
+    /// `failurePolicy: Ignore` receives all requests for it.
     pub(super) when: When,
 }
 
@@ -149,8 +149,9 @@ impl Webhook {
         rules
     }
 
-    /// Returns the operations on one resource that this webhook receives. Operations that the same rule families need
-    /// are grouped.
+    /// Returns the operations on a resource for which the API server calls this webhook. `wanted` lists each operation
+    /// with the rule families that check it. Operations with the same condition on the enabled families are returned
+    /// together. `is_shared` says whether match conditions divide the requests between this webhook and another one.
     fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
         let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
         for (operation, Wanted { refusing, admitting }) in wanted {

@@ -60,9 +60,9 @@ impl Registration {
         self.families.lines(&when, None, role)
     }
 
-    /// Returns the YAML of a ClusterRole and its binding. The ClusterRole permits reading custom resources whose kinds
-    /// other objects define, such as composites, which CompositeResourceDefinitions define. `None` if the server
-    /// watches no such kind.
+    /// Returns the YAML of a ClusterRole and its binding, with which the server may read composites and claims. Their
+    /// kinds are defined by CompositeResourceDefinitions in the cluster. `None` if the server watches none of these
+    /// kinds.
     pub(super) fn reading_declared(&self) -> Option<String> {
         let name = format!("{DECLARED_NAME}-of-definitions");
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

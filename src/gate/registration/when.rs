@@ -25,10 +25,9 @@ pub(super) struct When(Vec<Case>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Case {
-    /// The rule families, such as `OW`, of which at least one must be enabled, so that this alternative of a condition
-    /// holds.
+    /// Rule families, such as `OW`. The condition requires that at least one of them is enabled.
     any: Families,
-    /// The rule families, such as `OW`, that must all be disabled, so that this alternative of a condition holds.
+    /// Rule families, such as `OW`. The condition requires that none of them is enabled.
     none: Families,
 }
 
@@ -100,9 +99,10 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Returns the lines `text` of a manifest if the condition `when` on the enabled rule families holds, and an empty
-    /// text otherwise. In the Helm chart, Helm evaluates the condition, so the lines are returned inside a template
-    /// `if`. `around` is the condition of an enclosing `if`. If it equals `when`, the second `if` is omitted.
+    /// Makes lines of a manifest depend on the condition `when` on the enabled rule families. `text` contains the
+    /// lines. If the enabled families are known, returns `text` if the condition holds, and an empty string otherwise.
+    /// For the Helm chart, returns `text` between a template `if` and `end`. Returns only `text` if it is already
+    /// inside an `if` with the same condition (`around`).
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),
@@ -113,15 +113,16 @@ impl Choice {
         }
     }
 
-    /// Returns the lines `text` if at least one of these rule families is enabled, and an empty text otherwise. If the
-    /// values of the Helm chart choose the families, returns the lines inside a template `if`.
+    /// Makes lines of a manifest depend on rule families, such as `OW`. At least one of `families` must be enabled.
+    /// `text` contains the lines. If the enabled families are known, returns `text` or an empty string. For the Helm
+    /// chart, returns `text` between a template `if` and `end`.
     pub fn lines_for(&self, families: &[&'static str], text: String) -> String {
         self.lines(&When::any(families.iter().copied().collect()), None, text)
     }
 
-    /// Returns `text` if the condition `when` on the enabled rule families holds, and an empty text otherwise. `text`
-    /// is a part of a line in a manifest. In the Helm chart, Helm evaluates the condition, so `text` is returned inside
-    /// a template `if`.
+    /// Makes a part of a line in a manifest depend on the condition `when` on the enabled rule families. `text` is this
+    /// part. If the enabled families are known, returns `text` if the condition holds, and an empty string otherwise.
+    /// For the Helm chart, returns `text` between a template `if` and `end`.
     pub(super) fn words(&self, when: &When, text: &str) -> String {
         match self {
             _ if when.0.is_empty() => String::new(),
@@ -140,9 +141,9 @@ impl Choice {
         }
     }
 
-    /// Returns whether the condition `when` on the enabled rule families holds, or can hold later. In the Helm chart,
-    /// users choose the families when they install the chart. So every condition can hold, except for an empty one,
-    /// which never holds.
+    /// Returns whether the condition `when` on the enabled rule families can be true. If the enabled families are
+    /// known, evaluates the condition. In the Helm chart, users choose the families later, so the result is true. But a
+    /// condition that is an empty list of alternatives is never true.
     pub(super) fn may(&self, when: &When) -> bool {
         match self {
             Self::These(on) => when.holds(on),

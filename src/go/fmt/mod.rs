@@ -13,7 +13,7 @@ mod text;
 use super::Any;
 use print::Printer;
 
-/// The text with which each error in a formatted text begins.
+/// The prefix of each error that Go's `fmt.Sprintf` writes into its result, such as `%!d(float64=7)`.
 pub const MISTAKE: &str = "%!";
 /// Maximum length of a formatted text in bytes. Longer texts are not useful, because the API server rejects objects of
 /// this size.

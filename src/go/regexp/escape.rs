@@ -74,8 +74,8 @@ fn octal(rest: &str) -> (u32, &str) {
     (u32::from_str_radix(digits, 8).unwrap_or(0), after)
 }
 
-/// Parses a hexadecimal number at the start of `rest`. The number has two digits, or any number of digits in braces.
-/// Returns its value and the remaining text. If the number is invalid, the error is the text after it.
+/// Parses the hexadecimal number of an escape such as `\x41` or `\x{1F600}`. `rest` is the text after `\x`. Returns the
+/// number and the text after it. If the number is invalid, returns `Err` with the text that has not been read yet.
 fn hexadecimal(rest: &str) -> Result<(u32, &str), &str> {
     let mut chars = rest.chars();
     let first = chars.next().ok_or(rest)?;

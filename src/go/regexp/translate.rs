@@ -18,8 +18,9 @@ struct Translator<'p> {
     open: Vec<Group>,
     /// The offset of the repetition that was just parsed. Another one directly after it is an error.
     repeated: Option<usize>,
-    /// The offset in `out` where the last operand ends. A repetition of this operand is inserted at this offset,
-    /// because flags may follow the operand.
+    /// The end of the last operand in `out`, as a byte offset. An operand is the part of the pattern that a repetition
+    /// such as `*` repeats. A repetition is inserted at this offset and not at the end, because flags such as `(?i)`
+    /// may follow the operand.
     operand_end: usize,
 }
 

@@ -21,7 +21,8 @@ use crate::kustomize::tree::{Tree, TreePath};
 #[derive(Debug, Clone)]
 pub(in crate::kustomize) struct Own {
     field: FieldPath,
-    /// The number of entries in `patches` before the options were applied.
+    /// The number of entries in `patches` of the original kustomization file. Later entries come from the kustomize
+    /// options of the Argo CD Application.
     patches: usize,
     /// The number of components in the original file, and one index for each added component. The index is the position
     /// of the component in the option `components`.

@@ -27,7 +27,8 @@ const MAX_OBJECTS: usize = 50_000;
 pub(super) struct Base {
     /// The objects, field specs and vars of the base.
     pub(super) accumulator: Accumulator,
-    /// The size of the base: the number of bytes that its build counted in the [`Budget`](super::budget::Budget).
+    /// The size of the base in bytes, as measured by [`Budget`](super::budget::Budget). It is the memory of the
+    /// objects, and a few bytes for each object that a transformer visits.
     pub(super) bytes: u64,
     /// The total size in bytes of the files that were read to build the base.
     read: usize,
@@ -35,8 +36,8 @@ pub(super) struct Base {
     folders: Vec<TreePath>,
     warnings: Vec<String>,
     beside: Option<Preferred>,
-    /// The findings about the base, such as warnings. There are no errors and no unknown results, because such a base
-    /// is not cached.
+    /// The findings about the base, such as warnings. There are no errors, because a base with errors is not cached. A
+    /// base whose result is unknown is not cached either.
     pub(super) reports: Folder,
 }
 

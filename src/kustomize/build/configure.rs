@@ -31,7 +31,8 @@ const LABELS: &str = "metadata/labels";
 pub(super) struct PatchSite {
     /// The position of the kustomization entry with the patch.
     pub site: Site,
-    /// The position of the field `path` in the entry.
+    /// The position of the field `path`, which names the file that contains the patch. Errors about this file are
+    /// reported at this position.
     pub path: Site,
 }
 
@@ -41,8 +42,9 @@ impl PatchSite {
         Self { site: target.site(field.clone()), path: target.site(field.key("path")) }
     }
 
-    /// Creates the position of a patch that a transformer object configures, such as a `PatchTransformer`. The fields
-    /// `site` and `path` are both set to the position of this object.
+    /// Creates the positions at which errors about a patch are reported. An object in a file, such as a
+    /// `PatchTransformer`, configures this patch. `site` is the position of the object. Errors about the patch and
+    /// errors about its file are both reported there.
     pub(super) fn of_object(site: Site) -> Self {
         Self { path: site.clone(), site }
     }
@@ -91,8 +93,12 @@ impl Run<'_> {
         Ok(list.transformers)
     }
 
-    /// Returns the transformer in `what` if it could be configured. If `what` is an error, records the error and
-    /// returns a placeholder for the transformer. If the build must stop at its first error, returns the error instead.
+    /// Returns the transformer in `what`. If `what` is an error in the configuration of the transformer, records this
+    /// error and returns a placeholder that changes no objects. So the build continues without the transformer.
+    ///
+    /// # Errors
+    ///
+    /// The error in `what`, if the build stops at its first error or has exceeded a limit.
     fn configured(&self, what: Step<What>) -> Step<What> {
         Ok(self.recover(&mut Lost::Nothing, Lost::Nothing, what)?.unwrap_or(What::LeftOut))
     }

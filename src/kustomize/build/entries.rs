@@ -1,4 +1,5 @@
-//! Creates the errors for kustomization entries and fields that do not lead to a file or folder.
+//! Creates the errors for files and folders that a kustomization file names, but that cannot be loaded. For example, a
+//! file does not exist, or it is on another host.
 
 use super::run::Run;
 use super::stop::{Cause, Stop};

@@ -35,7 +35,7 @@ pub(super) struct FieldSpec {
 /// The value to create for a missing or null field.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Create {
-    /// No value: a missing field is not created.
+    /// Nothing is created. A missing field stays missing, even if the field spec contains `create: true`.
     No,
     /// An empty mapping as the value of the created field.
     Map,
@@ -131,8 +131,9 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether the path `steps` leads from `node` to an existing node, or to an error, such as a scalar before
-    /// the end of the path. If not, applying the field spec changes nothing, and the caller need not copy shared nodes.
+    /// Returns whether applying this field spec below `node` can change a value or fail. It can do so if the path
+    /// `steps` leads to an existing node, or if a scalar is in the middle of the path. Ignores that the field spec may
+    /// create missing fields. If the result is false, the caller does not copy nodes that several objects share.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {

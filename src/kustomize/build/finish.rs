@@ -65,12 +65,16 @@ pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     remove_local(map, run)
 }
 
-/// Removes objects with the annotation [`LOCAL`]. kustomize removes objects by their identity. So if a printed object
-/// has the same identity as a local object, the local object is not removed.
+/// Removes local objects, which are not printed. A local object has the annotation [`LOCAL`] with a value other than
+/// `false`.
+///
+/// kustomize compares the identities of all objects with those of the objects to print, and removes objects whose
+/// identity is not among them. So a local object stays if it has the same identity as an object to print.
 ///
 /// # Errors
 ///
-/// If two of the removed objects have the same identity, because kustomize cannot remove both.
+/// If two of the removed objects have the same identity. kustomize removes one identity at a time, and fails if this
+/// removes more than one object.
 fn remove_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let is_local = |resource: &Resource| resource.annotation(LOCAL).is_some_and(|text| text != "false");
     if !map.resources().iter().any(is_local) {
@@ -165,8 +169,9 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
     Ok(())
 }
 
-/// Returns the annotations that kustomize writes: the annotations in `own` whose keys satisfy `kept`, converted to
-/// strings, and the annotations in `notes`.
+/// Returns the annotations of an object as kustomize prints them, by key. `own` contains the current annotations of the
+/// object. Annotations whose key satisfies `kept` are copied from `own`, with their values as strings. `notes` contains
+/// the annotations to add, such as the origin of the object, which the field `buildMetadata` requests.
 fn values(
     own: Option<&Node>,
     kept: impl Fn(&str) -> bool,
@@ -180,14 +185,16 @@ fn values(
     own.chain(notes.into_iter().map(|(key, text)| (key.to_owned(), Node::string(text)))).collect()
 }
 
-/// Merges the annotations of an object whose field `metadata.annotations` occurs several times or is a list.
+/// Merges the annotations of an object as kustomize does. The object has several fields `metadata.annotations`, or this
+/// field is a list. `keeps_notes` is true if `buildMetadata` requests two annotations for the output: the origin of
+/// each object, and the transformers that changed it.
 ///
 /// # Errors
 ///
-/// If kustomize fails to merge the annotations.
+/// If kustomize cannot merge the annotations, for example because one of the fields is not a mapping.
 ///
-/// If the result is unknown. kustomize can add annotations about the origin of an object and about the transformers
-/// that changed it. If it did, the result depends on when it added them.
+/// If the merged annotations cannot be predicted. This can happen if kustomize has added an annotation of
+/// `buildMetadata` to the object, because the result depends on when it did so.
 fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes: bool) -> Step<()> {
     let words = resource.id(scope).words();
     let site = run.site_of(resource.origin);
@@ -209,8 +216,9 @@ pub(super) fn has_nameless_annotation(resource: &Resource) -> bool {
         || annotations.items().iter().step_by(2).any(is_nameless)
 }
 
-/// Returns whether annotations are printed correctly without changes. Their values must be strings that are not folded.
-/// Their keys must be unique and need no quotes. `kept` must return true for all keys.
+/// Returns whether kustomize prints these annotations as they are. If not, the caller must rewrite them. There must be
+/// at least one annotation. All keys must be unique, need no quotes, and satisfy `kept`, which returns false for
+/// annotations that kustomize removes. All values must be strings, but not in YAML's folded style (`>`).
 fn is_normal(annotations: &Node, kept: impl Fn(&str) -> bool) -> bool {
     let is_string = |entry: &Entry| {
         entry.value.is_scalar()

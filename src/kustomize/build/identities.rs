@@ -51,7 +51,9 @@ impl Identities {
         self.names.is_empty() || (agrees(&self.namespaces) && agrees(&self.kinds))
     }
 
-    /// Returns the previous identities of the object, oldest first. Call [`Identities::agree`] before.
+    /// Returns the previous identities of the object, oldest first. The identities are correct only if
+    /// [`Identities::agree`] returns true. Otherwise a name can be combined with the namespace or kind of another
+    /// identity.
     pub(super) fn iter(&self) -> impl Iterator<Item = PreviousId<'_>> {
         self.names.iter().enumerate().map(|(index, name)| PreviousId {
             name,

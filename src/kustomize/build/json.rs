@@ -24,8 +24,8 @@ pub(super) fn of_inner(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed_inner(node)?))
 }
 
-/// Converts a value to JSON. A float without a fraction becomes an integer, as in Go. A zero stays a float, because an
-/// integer cannot be a negative zero.
+/// Converts a value to JSON. As in Go, a float without a fraction becomes an integer if it fits in 64 bits. Both `0.0`
+/// and `-0.0` stay floats, because an integer could not represent the sign.
 pub(super) fn of_value(value: &Value<'_>) -> Json {
     match value {
         Value::Null => Json::Null,

@@ -54,8 +54,9 @@ struct Setter<'p> {
 }
 
 impl Setter<'_> {
-    /// Sets the label or annotation in a mapping. Returns whether this changes an existing scalar that other fields
-    /// share; see [`super::shared`].
+    /// Sets the label or annotation in the mapping `node`. Returns true if this overwrites a value that kustomize has
+    /// put into several fields as the same YAML node. The caller must then change the other fields too; see
+    /// [`super::shared`].
     fn set(&mut self, node: &mut Node, spec: &FieldSpec) -> Result<bool, FieldError> {
         if node.is_null() {
             return Ok(false);

@@ -18,8 +18,9 @@ pub(super) struct Log {
     folders: Vec<Folder>,
 }
 
-/// The log of building one folder. It contains the findings, the reasons why the result is unknown, and the step that
-/// describes the build. It also contains the logs of the folders to which this folder refers, such as its bases.
+/// The log of building one folder. It contains the findings, and the reasons why the output of kustomize cannot be
+/// determined. If the build records its steps, the log also describes the files and folders that were built. It
+/// includes the logs of all folders to which this folder refers, such as its bases.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Folder {
     /// The findings, in the order in which kustomize finds the problems.
@@ -59,8 +60,9 @@ impl Folder {
 }
 
 impl Log {
-    /// Starts to collect the findings, reasons and steps of a folder. `step` is the step that builds the folder, if
-    /// steps are recorded.
+    /// Starts a new log for the folder that is built next, such as a base. Later findings are added to this log until
+    /// `end` is called. `step` describes the folder in the list of build steps. It is `None` if the build does not
+    /// record its steps.
     pub(super) fn begin(&mut self, step: Option<explain::Step>) {
         // create the reports of the root, if there are none yet
         self.own();
@@ -77,8 +79,8 @@ impl Log {
         folder
     }
 
-    /// Copies the findings and other records in `folder` into the log of the folder that is being built. `folder` is
-    /// the log of a base or component of that folder.
+    /// Copies all findings and other records of a log into the current log. The log `folder` belongs to a base or
+    /// component. The current log belongs to the folder that is being built, which refers to this base or component.
     pub(super) fn add(&mut self, folder: &Folder) {
         let own = self.own();
         folder.findings.iter().for_each(|finding| own.report(finding.clone()));

@@ -141,9 +141,12 @@ fn field(
     Ok(())
 }
 
-/// Finds the matches of a path below a null value. If `create` is set, kustomize creates the missing nodes below
-/// `node`, an empty mapping or list, but does not add `node` to the object. So each match is added to `found` as
-/// `None`, which means that it has no path in the object. If `create` is not set, there are no matches.
+/// Matches the rest of a field path at a null value. If `create` is set, kustomize creates an empty mapping or list,
+/// `node`, and creates the missing nodes of the path inside it. It does not add `node` to the object, so the matches
+/// have no path in the object.
+///
+/// `visit` finds the matches in `node`. For each of them, `None` is added to `found`. If `create` is `None`, nothing is
+/// added.
 fn detached(
     mut node: Node,
     create: Option<Create>,

@@ -267,9 +267,11 @@ pub(super) struct Reported {
     pub(super) excluded: Vec<Excluded>,
 }
 
-/// Builds the folder `root`, and continues after errors. The result contains all errors, and all reasons why parts of
-/// the output are unknown. Records the steps of the build only if `shared`, the caches that several builds use, is
-/// `None`. With shared caches, the steps of a base would be recorded again for each build.
+/// Builds the folder `root` and continues after errors. So the result contains all errors, and all reasons why a part
+/// of the output cannot be determined.
+///
+/// `shared` contains caches that several builds use. If it is `None`, the result also describes the steps of the build.
+/// With caches, these steps are not recorded, because each build that uses a base would repeat the steps of this base.
 pub(super) fn report(
     tree: &Tree,
     root: &TreePath,

@@ -55,14 +55,14 @@ pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference])
     Ok(())
 }
 
-/// Checks that kustomize accepts the `apiVersion` of an object when it searches the object for references. kustomize
-/// splits `apiVersion` into group and version, joins them again, and fails if the result is different. Source:
+/// Checks the `apiVersion` of an object before references in the object are updated. kustomize splits `apiVersion` into
+/// group and version, joins them again, and compares the result with the original text. Source:
 /// `confirmNodeMatchesReferrer` in kustomize's `api/filters/nameref/nameref.go`.
 ///
 /// # Errors
 ///
-/// If the result is different. This happens if `apiVersion` starts with a slash, or is a null with a text, such as
-/// `null` without quotes.
+/// If the two texts differ. One reason is a slash at the start, as in `/v1`. Another reason is an unquoted `null` or
+/// `~`, because YAML does not parse it as a string.
 fn check_api_version(resource: &Resource) -> Result<(), String> {
     let Some(written) = resource.node.get("apiVersion").filter(|version| version.is_scalar()) else { return Ok(()) };
     let (text, gvk) = (written.text().unwrap_or_default(), resource.gvk());
@@ -220,9 +220,9 @@ impl Referrer<'_> {
         })
     }
 
-    /// Returns whether kustomize may update the field at the path `steps` below `node`, or fails at this field. An
-    /// update is possible if the field contains a previous name of any object. kustomize fails if a value on the path
-    /// has the wrong type.
+    /// Returns whether the caller must try to update a reference. `steps` is the path of the reference below `node`.
+    /// The update is necessary if the reference contains a previous name of any object. It is also necessary if a value
+    /// on the path has the wrong type, because kustomize then fails during the update.
     fn is_concerned(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return self.is_name(node) };
         match &node.kind {
@@ -296,9 +296,12 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether `target` is in the namespace that a reference names. Returns true if the reference names no
-    /// namespace. Usually compares the current namespace of `target`. If the reference may refer to any object that was
-    /// originally in the named namespace, compares the original namespace of `target` instead.
+    /// Returns whether `target` is in `namespace`, the namespace that a reference contains. Returns true if the
+    /// reference contains no namespace.
+    ///
+    /// The build may have changed namespaces, so the reference may contain an old one. If an object to which the
+    /// reference may refer was originally in `namespace`, the original namespace of `target` is compared. Otherwise,
+    /// its current namespace is compared.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)

@@ -1,9 +1,12 @@
-//! Handles annotations of an object that are not a single mapping. Either the field `metadata.annotations` occurs
-//! twice, or it is a list or a string.
+//! Handles objects whose annotations are not a single mapping. Either the field `metadata.annotations` occurs several
+//! times, or it is a list or a string.
 //!
-//! kustomize merges such annotations when it writes annotations. Source: `SetAnnotations` in its `kyaml/yaml/rnode.go`
-//! removes the first field, and then sets each annotation in the next field. `AnnotationSetter` in `kyaml/yaml/kfns.go`
-//! removes an empty field, and then sets an annotation in the first field.
+//! kustomize accepts such objects, but changes these fields when it writes annotations. This module makes the same
+//! changes. Source: two functions of kustomize.
+//!
+//! - `SetAnnotations` in `kyaml/yaml/rnode.go` removes the first field, and adds its annotations to the second field.
+//! - `AnnotationSetter` in `kyaml/yaml/kfns.go` removes a field without annotations. Then it adds one annotation to the
+//!   first field that is left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,8 +25,9 @@ const IDENTITY_WRITES: usize = 3;
 /// the object.
 const FINAL_WRITES: usize = 2;
 
-/// Tells which data kustomize has stored in the annotations of an object during a build. Portcullis keeps this data
-/// outside of the YAML node, but must treat the annotations as if they contained it.
+/// The kinds of data that kustomize has stored in the annotations of an object during a build. Portcullis stores this
+/// data in the fields of `Resource` instead. It must know which data exists, because kustomize does not treat
+/// annotations with such data as empty.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stored {
     /// Whether kustomize has stored previous identities, prefixes, suffixes or generator options in annotations.
@@ -59,9 +63,9 @@ fn is_empty(annotations: &Node) -> bool {
     annotations.is_scalar() || annotations.is_null_or_empty()
 }
 
-/// Changes `metadata` in the same way as kustomize does when it stores the previous name of an object in annotations:
-/// removes empty fields named `annotations`. There can be several such fields by mistake of the user. Does not add the
-/// name itself, because Portcullis keeps it outside of the YAML node.
+/// Removes empty fields named `annotations` from the `metadata` of an object, as kustomize does when it stores the
+/// previous name of the object there. There are several fields of this name if the user repeated the field by mistake.
+/// This function does not store the name, because Portcullis stores previous names in `Resource`.
 ///
 /// # Errors
 ///
@@ -83,9 +87,9 @@ pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), 
     Ok(())
 }
 
-/// Returns whether it is unknown how kustomize adds an annotation of `buildMetadata`, such as the origin, to an object.
-/// This is the case if `metadata` has several fields named `annotations`, and one of them contains
-/// `config.kubernetes.io/local-config`.
+/// Returns whether Portcullis cannot predict the result when kustomize writes an annotation of `buildMetadata` into
+/// `metadata`. Such an annotation contains the origin of an object, for example. The result cannot be predicted if
+/// `metadata` has several fields named `annotations`, and one of them contains `config.kubernetes.io/local-config`.
 pub(super) fn hinder_notes(metadata: &Node) -> bool {
     count(metadata) > 1 && fields(metadata).any(|(_, annotations)| annotations.get(LOCAL).is_some())
 }
@@ -97,9 +101,12 @@ fn refuse_notes(metadata: &Node) -> bool {
     fields(metadata).nth(1).is_some_and(|(_, second)| !second.is_map() && !second.is_null())
 }
 
-/// Merges several fields named `annotations` in the metadata of an object. kustomize does the same at the end of a
-/// build, when it removes its internal annotations. Keeps an annotation only if `kept` returns true for its key.
-/// kustomize merges only two or three times, so more than one field may remain.
+/// Merges the fields named `annotations` in the `metadata` of an object, as kustomize does at the end of a build.
+/// kustomize moves the annotations of the first field into the next one, and repeats this once or twice. So if there
+/// are many fields, more than one remains.
+///
+/// An annotation is kept only if `kept` returns true for its key. `stored` says which data kustomize has stored in the
+/// annotations.
 ///
 /// # Errors
 ///

@@ -18,17 +18,19 @@ const NULL: &str = "null";
 const ESCAPED: [(char, &str); 5] =
     [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 
-/// A value in a JSON document whose scalars are kept as texts.
+/// A JSON value that stores strings, numbers and booleans as JSON text. kustomize's library for JSON patches compares
+/// these texts, so it treats `1` and `1.0` as different values.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) enum Tree {
     /// `null` in the document, or a missing value.
     #[default]
     Null,
-    /// The `value` of a JSON patch operation that is `null` in the patch. The library json-patch does not treat it like
-    /// [`Tree::Null`].
+    /// A `null` that is the `value` of a JSON patch operation, such as `add`. The library json-patch does not treat it
+    /// like a `null` of the document, which is [`Tree::Null`]. For example, the operation `copy` turns it into a scalar
+    /// with the text `null`.
     WrittenNull,
-    /// The JSON text of a string, number or boolean. The text can also be `null`: the JSON patch operation `copy`
-    /// converts a [`Tree::WrittenNull`] to such a scalar.
+    /// The JSON text of a string, number or boolean, such as `"a"` or `1.0`. The text is `null` if an operation `copy`
+    /// has copied a [`Tree::WrittenNull`], a null that an earlier operation of the JSON patch added.
     Scalar(Box<str>),
     Object(BTreeMap<String, Tree>),
     Array(Vec<Tree>),
@@ -78,7 +80,9 @@ impl Tree {
         }
     }
 
-    /// Returns the value that the JSON patch operation `copy` creates from this value.
+    /// Returns a copy of this value, with the changes that the JSON patch operation `copy` makes. It encodes the value
+    /// as JSON, and so escapes characters such as `<` in scalars. A null that an earlier operation added becomes a
+    /// scalar with the text `null`, or [`Tree::Null`] inside an object or array.
     pub(super) fn copied(&self) -> Self {
         match self {
             Self::Null => Self::Null,

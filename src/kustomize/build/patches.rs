@@ -145,11 +145,13 @@ impl<'s, 'r> Merging<'s, 'r> {
         self.change(map, at, &patch.node)
     }
 
-    /// Returns a copy of a patch in which all values in the given fields of `metadata`, such as `labels`, are strings.
+    /// Returns a copy of a patch in which all values in some fields of `metadata` are strings. `fields` contains the
+    /// names of these fields, such as `labels`.
     ///
     /// # Errors
     ///
-    /// If one of the fields is a list with an odd number of items.
+    /// If one of these fields is a list with an odd number of items. kustomize reads such a list as alternating keys
+    /// and values, and panics because the last key has no value.
     fn rewritten(&self, map: &ResMap, patch: &Resource, fields: &[&str]) -> Step<Resource> {
         let mut copy = patch.clone();
         let rewritten = rewrite_metadata(&mut copy, fields).map_err(|error| Failed::from(error.to_string()));
@@ -365,14 +367,17 @@ impl Operations<'_, '_> {
         Ok(())
     }
 
-    /// Checks that the result of the JSON patch on `resource` can be determined. kustomize stores data, such as
-    /// previous names, in annotations of objects during a build, and a JSON patch may read them. `was_stored_in_null`
-    /// is true if such data was stored in a field `annotations` whose value is null.
+    /// Checks that Portcullis can determine the result of the JSON patch on `resource`. During a build, kustomize
+    /// stores internal data in annotations of objects, such as previous names. Portcullis does not, so it cannot
+    /// determine the result if the patch reads these annotations.
+    ///
+    /// `was_stored_in_null` is true if the field `annotations` was null before the patch, and kustomize nevertheless
+    /// stored data in it. In this case, the result cannot be determined either.
     ///
     /// # Errors
     ///
-    /// [`Failed::Unknown`] with the reason if the result may depend on these annotations. Also if the patch adds the
-    /// YAML merge key `<<`, because kustomize merges its value into the object after the patch.
+    /// [`Failed::Unknown`] with the reason if the result cannot be determined. Also if the patch adds the YAML merge
+    /// key `<<`, because kustomize merges its value into the object after the patch.
     fn check_is_known(&self, resource: &Resource, was_stored_in_null: bool) -> Result<(), Failed> {
         let several = |metadata: &Node| odd_annotations::count(metadata) > 1;
         let reason = if self.patch.adds_merge_key() {
@@ -389,9 +394,9 @@ impl Operations<'_, '_> {
         Err(Failed::Unknown(reason.to_owned()))
     }
 
-    /// Handles an object that has an annotation without a key after a JSON patch. If the patch is in the field
-    /// `patches`, removes all annotations of the object, because kustomize removes them and then ignores its own error.
-    /// For other patches, returns an error.
+    /// Handles an object in which an annotation has an empty or invalid key after a JSON patch. kustomize then fails,
+    /// after it has removed all annotations of the object. It ignores this error if the patch is in the field
+    /// `patches`. So this function removes all annotations for such a patch, and returns an error for other patches.
     fn without_annotations(&self, resource: &mut Resource) -> Result<(), Failed> {
         if !self.stores_id {
             return Err("an annotation has no name".into());

@@ -67,8 +67,9 @@ impl BadObjects {
         }
     }
 
-    /// Returns whether it is unknown how kustomize parses the text for which this error is returned. Examples are
-    /// UTF-16, and YAML syntax that parsers interpret differently.
+    /// Returns whether kustomize may accept the text, although Portcullis returns this error. For example, the text is
+    /// UTF-16, or it contains YAML that parsers interpret differently. If the result is false, kustomize rejects the
+    /// text too.
     pub(in crate::kustomize) fn is_open(&self) -> bool {
         match self {
             Self::Yaml(error) => error.problem.is_open(),

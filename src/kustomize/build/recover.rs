@@ -25,8 +25,8 @@ impl Run<'_> {
     /// Continues the build after a step that may have failed. Returns the value in `result`. If `result` is an error,
     /// records the error and returns `None`.
     ///
-    /// `lost` is the kind of data that is missing from the build so far. An error sets it to `more`, unless it already
-    /// has a higher value.
+    /// After errors, the build may lack data. `lost` says how much, from least to most: nothing, some objects, or also
+    /// some changes of objects. An error raises `lost` to at least `more`.
     ///
     /// # Errors
     ///

@@ -27,9 +27,9 @@ const DEFAULT_PATH: &str = "metadata.name";
 /// The value that a replacement copies.
 struct Copied {
     node: Node,
-    /// The index of the source object, and the path of the value in this object. kustomize reads the value again for
-    /// each target field, so a change of the source object also changes the value. `None` if the value is not a whole
-    /// node of an object.
+    /// The place from which the value is copied: the index of the source object, and the path of the value in this
+    /// object. kustomize reads the value again for each target field, because the source object may have changed.
+    /// `None` if the value is not read again, for example because it is only a part of a string.
     place: Option<(usize, Way)>,
 }
 
@@ -43,9 +43,10 @@ impl Copied {
         }
     }
 
-    /// Stops reading the copied value again from its source object, if a replacement is about to overwrite the node
-    /// that contains the source field. The value then keeps its current content. `replaced` is the path of the
-    /// overwritten node, and `at` is the index of its object.
+    /// Stops the updates of the copied value if a replacement is about to overwrite a mapping or list that contains the
+    /// source field. Until then, the value is read again from the source object for each target field. `at` is the
+    /// index of the object that is about to change. `replaced` is the path of the node in this object that is
+    /// overwritten.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
         self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));
@@ -242,7 +243,12 @@ fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Comp
     Ok(!rejects.iter().any(is_rejected) && ids(resource).any(|id| select.selects_written(&id)))
 }
 
-/// Writes the copied value to the field at `path` of an object. The error message is empty if the field does not exist.
+/// Writes the copied value to the field at `path` of an object.
+///
+/// # Errors
+///
+/// If the field does not exist, or cannot be set. For a field that does not exist, the error message is empty, and the
+/// caller writes the message.
 fn field(
     (at, resource): (usize, &mut Resource),
     value: &mut Copied,

@@ -75,8 +75,9 @@ pub struct Resource {
     pub(super) source: Option<OriginNote>,
     /// The transformers that changed the object, if the build records them.
     pub(super) transformations: Vec<OriginNote>,
-    /// The ID of the newest group of fields that share one value; 0 if there is no group. For example, kustomize puts
-    /// one YAML node into all fields to which it adds the same label; see [`super::shared`].
+    /// The number of groups of linked fields in the object. kustomize links fields if it puts one YAML node into
+    /// several of them, for example when it adds a label. The fields of a group always have the same value; see
+    /// [`super::shared`]. The groups are numbered from 1, so this is also the ID of the newest group.
     pub(super) groups: u32,
     /// The groups of fields that share one value, as pairs of the group's ID and its current value. kustomize puts one
     /// YAML node into all fields of a group, so they always change together; see [`super::shared`].
@@ -228,8 +229,9 @@ impl Resource {
         }
     }
 
-    /// Rewrites the annotations of the object as kustomize does after a JSON patch. Their values then count as created
-    /// by kustomize, without a line in a file. If a key must be quoted in YAML, the quotes of all keys are removed.
+    /// Marks the annotations of the object as written by kustomize, because kustomize writes them again after a JSON
+    /// patch. Their values then have no line in a file. If a key is in quotes because YAML would not parse it as a
+    /// string, such as `"true"`, the quotes of all keys are removed.
     pub(super) fn rewrite_annotations(&mut self) {
         let Some(annotations) = self.node.at_path(&["metadata", "annotations"]) else { return };
         let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
@@ -265,9 +267,9 @@ impl Resource {
         Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
     }
 
-    /// Returns whether kustomize has stored previous names of the object in a field `annotations` whose value is null.
-    /// This can happen if the object had several fields named `annotations`, and only the null one remains. A merge
-    /// then removes this field together with the stored names.
+    /// Returns whether kustomize has stored previous names of the object in a field `annotations` that is null. YAML
+    /// still treats this field as null after kustomize has added entries to it. So a merge removes the field together
+    /// with the names. Such a field can remain if the user repeated the field `annotations` by mistake.
     pub(super) fn is_stored_in_null(&self) -> bool {
         let are_null = self.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
         are_null && self.identities.are_stored() && !self.has_notes()
@@ -278,9 +280,10 @@ impl Resource {
         self.source.is_some() || !self.transformations.is_empty()
     }
 
-    /// Adds the annotations of `buildMetadata` with empty values: the origin of the object, and the transformers that
-    /// changed it. Adds only the annotations for which the build has recorded data. With them, a patch finds the same
-    /// annotations as in kustomize.
+    /// Adds the annotations of `buildMetadata` to the object before a patch is applied: the origin of the object, and
+    /// the transformers that changed it. In kustomize, the object has these annotations during the build, so a patch
+    /// can change or remove them. Here their values are empty. An annotation is added only if the build has recorded
+    /// its data.
     pub(super) fn write_notes(&mut self) {
         let keys = [(ORIGIN, self.source.is_some()), (TRANSFORMATIONS, !self.transformations.is_empty())];
         for (key, _) in keys.into_iter().filter(|(_, is_recorded)| *is_recorded) {
@@ -309,9 +312,12 @@ impl Resource {
         }
     }
 
-    /// Adds placeholder annotations to the object before a patch is merged into it. They represent the data that
-    /// kustomize stores in annotations during a build. Returns whether there is more data than the origin and the
-    /// transformers, such as previous names. [`Resource::take_state`] removes the placeholders.
+    /// Adds placeholder annotations to the object before a patch is merged into it. They stand for annotations that the
+    /// object has in kustomize, because kustomize stores data there during a build. The patch can remove them.
+    /// [`Resource::take_state`] evaluates and removes the placeholders after the merge.
+    ///
+    /// Returns whether there is a placeholder for internal data, such as previous names. The origin of the object and
+    /// the transformers that changed it have separate placeholders.
     pub(super) fn write_state(&mut self) -> bool {
         self.write_notes();
         if !self.has_internal_annotations() {
@@ -321,9 +327,10 @@ impl Resource {
         annotations.map(|annotations| annotations.set(STATE, Node::string(""))).is_some()
     }
 
-    /// Removes the placeholder annotations that [`Resource::write_state`] added before a patch was merged. If the patch
-    /// has removed a placeholder, deletes the data that it represents, such as previous names. `has_state` is the
-    /// return value of [`Resource::write_state`].
+    /// Removes the placeholder annotations that [`Resource::write_state`] added before a patch was merged into the
+    /// object. Each placeholder stands for data that kustomize stores in annotations, such as previous names of the
+    /// object. If the patch has removed a placeholder, this function deletes the data too. `has_state` is the return
+    /// value of [`Resource::write_state`].
     pub(super) fn take_state(&mut self, has_state: bool) {
         let had_notes = self.has_notes();
         self.take_notes();

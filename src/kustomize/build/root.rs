@@ -150,8 +150,9 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records each finding as an error of the build, and continues the build. `lost` is the kind of data that is
-    /// missing from the build so far. If there are findings, sets it to `more`, unless it already has a higher value.
+    /// Records each finding as an error of the build, and continues the build. After errors, the build may lack data.
+    /// `lost` says how much, from least to most: nothing, some objects, or also some changes of objects. If there are
+    /// findings, raises `lost` to at least `more`.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;
@@ -249,12 +250,12 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that all objects can be converted to YAML. For Flux, also checks that the steps that Flux runs after the
-    /// build succeed.
+    /// Checks that all objects can be converted to YAML. For Flux, also checks what Flux does with the objects after
+    /// the build, such as the substitution of variables. Records each failed check as an error of the build.
     ///
     /// # Errors
     ///
-    /// If the YAML of the objects is too large. Also at the first failed check, if the build stops at its first error.
+    /// If the YAML of all objects is too large. If the build stops at its first error, also if a check fails.
     pub(super) fn check(&self, map: &mut ResMap) -> Step<()> {
         finish::check(map, self)?;
         if self.options.profile != Profile::Flux {

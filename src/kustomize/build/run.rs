@@ -100,9 +100,9 @@ pub(super) struct Run<'a> {
     pub(super) has_schema: bool,
     /// The error of the custom schema, if it is invalid.
     pub(super) invalid_schema: Option<Stop>,
-    /// The schema, custom or built-in, whose definitions take precedence if a later kustomization sets a custom schema.
-    /// kustomize then uses both schemas. `None` if kustomize has not needed a schema so far, because it then uses only
-    /// the custom one.
+    /// Whether the built-in schema or the custom schema takes precedence if a later kustomization sets a custom schema.
+    /// kustomize uses both schemas if it has already needed a schema in this build. If it has not, the value is `None`,
+    /// and a custom schema is used alone.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,
@@ -127,7 +127,8 @@ pub(super) struct Run<'a> {
 /// A record of which fields of a kustomization file come from the Flux Kustomization or Argo CD Application that builds
 /// the folder. The other fields come from the user.
 pub(super) enum Own {
-    /// A record of the fields that come from the Flux Kustomization that builds the folder.
+    /// Information about which fields of the kustomization file Flux has copied from the spec of its Kustomization.
+    /// Findings about these fields name the field in the spec.
     Flux(flux::Own),
     /// A record of the fields that come from the Argo CD Application that builds the folder.
     Argo(argo::Own),
@@ -153,7 +154,7 @@ pub(super) struct Target<'t> {
     /// A record of which fields of the kustomization file come from a Flux Kustomization or an Argo CD Application.
     /// `None` if all fields come from the user.
     pub(super) own: Option<Own>,
-    /// The number of the kustomization file in [`Sources`].
+    /// The index of the kustomization file in [`Sources`], the list of files of the build. It starts at 1.
     pub(super) source: u32,
     /// The origin to record in annotations of objects from this folder; `None` if the build does not record origins.
     pub(super) note: Option<OriginNote>,
@@ -182,8 +183,9 @@ impl Target<'_> {
         Entry { list, index, text, site: self.entry(list, index) }
     }
 
-    /// Converts a position in the kustomization file to the number of the file and the line. `site` is the position of
-    /// a list entry. The YAML nodes that this entry creates get the returned origin.
+    /// Returns the file and line of an entry in the kustomization file, as the origin of YAML nodes. A transformer or
+    /// generator that this entry configures sets this origin in the nodes that it creates. `site` is the position of
+    /// the entry.
     pub(super) fn origin(&self, site: &Site) -> Origin {
         Origin { source: self.source, line: site.place.line }
     }
@@ -220,15 +222,15 @@ impl<'a> Run<'a> {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
-    /// Records that kustomize looks up whether the kinds of these objects are namespaced. Does nothing if all kinds are
-    /// in kustomize's precomputed table.
+    /// Records that kustomize needs a schema, because it looks up whether the kinds of `resources` are namespaced. Does
+    /// nothing if kustomize's built-in table contains all these kinds, because it then needs no schema.
     ///
-    /// For other kinds, kustomize needs a schema. It loads the custom schema, if one is set. If not, it marks its
-    /// built-in schema as needed. When a later kustomization sets a custom schema, kustomize then uses both schemas.
+    /// kustomize uses its built-in schema if no custom schema is set so far. If a later kustomization sets a custom
+    /// schema, kustomize then uses both.
     ///
     /// # Errors
     ///
-    /// If the custom schema must be loaded, and is invalid.
+    /// If a custom schema is needed, and it is invalid.
     pub(super) fn looked_up<'r>(&self, resources: impl IntoIterator<Item = &'r Resource>) -> Step<()> {
         if resources.into_iter().all(|resource| cluster_scope::is_known(&resource.gvk())) {
             return Ok(());

@@ -35,8 +35,9 @@ impl Resource {
     }
 }
 
-/// Finds the groups of fields that share one value, and whose value has changed in `node`. `groups` contains the ID and
-/// the old value of each group. Adds the ID and the new value of each changed group to `new`.
+/// Finds changed values of linked fields in `node`. kustomize puts one YAML node into several fields, for example when
+/// it adds a label. These fields form a group, and must always have the same value. `groups` contains the ID and the
+/// old value of each group. If a field has another value, adds the ID of its group and the new value to `new`.
 fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     match &node.kind {
         Kind::Map(entries) => {
@@ -57,9 +58,9 @@ fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     }
 }
 
-/// Records after a merge which fields still share one value. kustomize can put one YAML node into a group of fields,
-/// and a merge overwrites this node in place. So a scalar of `new` joins the group of the scalar of `old` that it
-/// replaces.
+/// Restores the links between fields after a merge. Fields are linked if kustomize has put one YAML node into all of
+/// them, for example as the value of a label. A merge changes the value of this node, so the fields stay linked. `old`
+/// is the object before the merge, and `new` is the object after it.
 pub(super) fn keep(new: &mut Node, old: &Node) {
     if !has_group(old) {
         return;

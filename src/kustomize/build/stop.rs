@@ -9,7 +9,7 @@ use crate::kustomize::rules::kz031;
 /// The result of a build step, or the error that stops it.
 pub type Step<T> = Result<T, Stop>;
 
-/// The reason why a build step has no result: an error of kustomize, or an unknown result.
+/// An error that ends a build step. Either kustomize fails, or Portcullis cannot determine the result of kustomize.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Stop {
     /// kustomize fails with an error.
@@ -23,8 +23,9 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The greatest kind of missing data with which this error is still reported. Data is missing from the build if an
-    /// earlier step failed. If more data is missing, the earlier failure may have caused this error.
+    /// The limit of missing data up to which this error is reported. After earlier errors, the build may lack some
+    /// objects, or also some changes of objects. If it lacks more than this limit allows, the earlier errors may have
+    /// caused this error, so it is not reported.
     pub(super) holds: Lost,
 }
 
@@ -35,7 +36,8 @@ pub struct Reason {
     pub site: Site,
     /// The message, without the position.
     pub message: String,
-    /// The category of this reason for an unknown result, such as [`Cause::Helm`].
+    /// The category of the reason why the result of a build step cannot be determined. For example, [`Cause::Helm`]
+    /// stands for a Helm chart that is not rendered.
     pub cause: Cause,
 }
 
@@ -66,19 +68,21 @@ impl Stop {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Objects }))
     }
 
-    /// Creates an error of kustomize about an object that does not exist. The error is not reported if an earlier build
-    /// step that creates or changes objects failed, because this failure may have caused it.
+    /// Creates an error of kustomize that a needed object does not exist, such as the target of a patch. The error is
+    /// not reported if an earlier build step that creates or changes objects failed. The object may be missing only
+    /// because of that failure.
     pub(super) fn of_absence(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Nothing }))
     }
 
-    /// Creates an unknown result, with the cause [`Cause::Other`].
+    /// Creates the error for a build step whose result in kustomize cannot be determined here. `message` gives the
+    /// reason. The category of the reason is [`Cause::Other`].
     pub fn unknown(site: Site, message: impl Into<String>) -> Self {
         Self::unknown_by(Cause::Other, site, message)
     }
 
-    /// Creates the error for a part of the build that is not executed here, so that kustomize's result is unknown.
-    /// `cause` is the category of the reason, such as a Helm chart.
+    /// Creates the error for a build step whose result in kustomize cannot be determined here. `message` gives the
+    /// reason. `cause` is the category of the reason, such as `Cause::Helm` for a Helm chart that is not rendered.
     pub(super) fn unknown_by(cause: Cause, site: Site, message: impl Into<String>) -> Self {
         Self::Unknown(Box::new(Reason { site, message: message.into(), cause }))
     }
@@ -89,7 +93,7 @@ impl Stop {
         Self::unknown_by(Cause::Limit, site, message.to_string())
     }
 
-    /// Returns the position of the error, or of the cause of an unknown result.
+    /// Returns the position of the entry or object that causes this error.
     pub fn site(&self) -> Site {
         match self {
             Self::Refused(refusal) => refusal.finding.site(),

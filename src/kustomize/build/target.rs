@@ -268,8 +268,8 @@ impl Run<'_> {
         }
     }
 
-    /// Adds descriptions of objects, such as `ConfigMap a`, to the record of the file that the build has read last.
-    /// Does nothing if the build does not record its steps.
+    /// Records which objects were found in the file that the build has read last. `words` returns a description of each
+    /// object, such as `ConfigMap a`. Does nothing if the build does not record its steps.
     fn adds_to_part(&self, words: impl FnOnce() -> Vec<String>) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.adds.extend(words());
@@ -284,13 +284,14 @@ impl Run<'_> {
     }
 }
 
-/// The result of comparing an object before and after a validator. Like kustomize, compares the line numbers of YAML
-/// nodes too.
+/// The result of checking whether a validator has changed an object. The check compares the previous names of the
+/// object, and the files and lines of its YAML nodes. kustomize compares lines too, and does not allow a validator to
+/// change them.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Compared {
     Equal,
-    /// The object has the same values before and after the validator, but it is unknown whether the line numbers of its
-    /// YAML nodes changed.
+    /// It is unknown whether the validator has changed the line numbers of the YAML nodes of the object. This can
+    /// happen if a JSON patch rewrote the object before the validator ran.
     Unknown,
     Changed,
 }
@@ -309,8 +310,9 @@ impl Compared {
     }
 }
 
-/// Returns whether each value of an object has the same file and line in `old` and in `new`. kustomize also compares
-/// the positions of nodes, so it notices if a validator replaces a value by an equal value.
+/// Returns whether the values of an object come from the same files and lines in `old` as in `new`. `old` is the object
+/// before a validator ran, and `new` is the object afterwards. kustomize compares the lines of values too. So it
+/// detects a validator that replaces a value by an equal one.
 fn have_same_origins(old: &Node, new: &Node) -> bool {
     let (values, items) = (old.entries().iter().zip(new.entries()), old.items().iter().zip(new.items()));
     let is_same = if new.made { old.made && old.tag == new.tag } else { old.origin == new.origin };

@@ -92,7 +92,7 @@ pub(super) enum What {
     ValueAdd {
         value: ValueAdd,
     },
-    /// A placeholder for a transformer that cannot be configured.
+    /// A placeholder for a transformer whose configuration contains an error. It changes no objects.
     LeftOut,
 }
 
@@ -159,8 +159,12 @@ impl Transformer {
         Failed::from(error).within(id).at(self.site.clone())
     }
 
-    /// Returns the indexes of the objects that the field `target` of a patch selects. If it selects none, records a
-    /// finding, unless the build stops at its first error or an earlier error may be the cause.
+    /// Returns the indexes of the objects that the field `target` of a patch selects. If it selects none, a finding is
+    /// recorded, except in these cases:
+    ///
+    /// - An earlier error may be the reason why no object is selected.
+    /// - An object in a file, such as a `PatchTransformer`, configures the patch.
+    /// - The build stops at its first error. Such a build does not return findings.
     fn selected(&self, run: &Run<'_>, map: &mut ResMap, target: &Selector) -> Step<Vec<usize>> {
         let compiled = Compiled::new(target).map_err(|bad| bad.at(self.site.clone()))?;
         run.check_identities(map)?;
@@ -303,7 +307,8 @@ impl Transformer {
 ///
 /// # Errors
 ///
-/// If the data of an object cannot be converted to JSON, or its hash is unknown.
+/// If the data of an object cannot be converted to JSON. Also if the object is not a ConfigMap or Secret, because the
+/// hash that kustomize computes for other kinds cannot be reproduced here.
 pub(super) fn append_hashes(run: &Run<'_>, map: &mut ResMap) -> Step<()> {
     if !map.resources().iter().any(|resource| resource.needs_hash) {
         return Ok(());

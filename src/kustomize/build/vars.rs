@@ -239,7 +239,8 @@ fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
 }
 
 impl Value {
-    /// Returns the length of a text value in bytes. Returns 0 for other values, because their texts are short.
+    /// Returns the length of a text in bytes, or 0 for a value of another type, such as a number. The length counts
+    /// against the memory limit of a build, because each use of the value adds a copy of the text.
     fn len(&self) -> usize {
         if let Self::Text(text) = self { text.len() } else { 0 }
     }

@@ -16,7 +16,7 @@ const HASH: usize = 10;
 pub enum Action {
     /// The object is created.
     Create,
-    /// The object exists before and after the change of files, but some of its fields differ.
+    /// The object is neither created nor deleted, but some of its fields change.
     Change,
     /// The object is deleted, and an object with another hash in its name is created.
     Replace {

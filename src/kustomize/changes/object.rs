@@ -15,7 +15,7 @@ pub struct Object {
     pub api_version: String,
     /// The name of the object in its file or generator, without prefixes and hashes.
     pub original_name: String,
-    /// The content of the object. Each YAML node contains the number of its file, and its line in this file.
+    /// The content of the object as YAML nodes. Each node also stores the file and line from which it comes.
     pub node: Node,
     /// The YAML text of the object, as kustomize prints it.
     pub text: String,

@@ -15,10 +15,12 @@ use crate::kustomize::tree::TreePath;
 /// The effects of a change of files on all kustomization roots, which are the folders that are built.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
-    /// The effects on each kustomization root that the change of files can affect, sorted by path. A root is a folder
-    /// that is built. The change can affect it if its build may read a changed file, or if its build settings change.
+    /// The built folders (kustomization roots) whose output may change because of changed files, sorted by path. Each
+    /// one is listed with its changed objects. A folder is included if it is new or removed, if its build may read a
+    /// changed file, or if its build settings change.
     pub roots: Vec<RootChange>,
-    /// The number of kustomization roots, the folders that are built, that the change of files cannot affect.
+    /// The number of built folders (kustomization roots) whose output cannot change. Their build settings stay the
+    /// same, and their builds read none of the changed files.
     pub untouched: usize,
 }
 
@@ -51,8 +53,8 @@ pub struct Owner {
 /// The reason why the objects of a root are unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
-    /// The position of the list entry in a kustomization file, or of the object, that causes the failed or unknown
-    /// build.
+    /// The position of the problem: a list entry in a kustomization file, or an object. The problem is an error in the
+    /// build, or a build step whose result cannot be determined.
     pub site: Site,
     /// The message of the error, without the position.
     pub message: String,
@@ -75,7 +77,8 @@ pub enum State {
     Vanishes,
     /// The build of the kustomization fails before the change, and succeeds after it. All its objects count as created.
     BeginsToBuild,
-    /// The root builds only before the change. The changes of its objects are unknown.
+    /// The build of the kustomization succeeds before the change, and fails after it. The effect on its objects is then
+    /// unknown. Contains the error.
     StopsBuilding(Cause),
     /// The root can be built neither before nor after the change.
     Fails(Cause),
@@ -122,7 +125,8 @@ pub struct Counts {
     pub orphan: usize,
     /// Number of objects that another root renders after the change.
     pub moved: usize,
-    /// Number of unchanged objects. Includes only objects from folders whose build the change of files can affect.
+    /// Number of unchanged objects in the folders that were compared. Folders that no changed file can affect are not
+    /// compared.
     pub unchanged: usize,
 }
 
@@ -174,8 +178,9 @@ impl Plan {
         plan
     }
 
-    /// Returns how many objects the change of files creates, changes, replaces, deletes, orphans or moves, over all
-    /// kustomizations. Also counts the unchanged objects.
+    /// Returns the numbers of created, changed, replaced, deleted, orphaned, moved and unchanged objects. Adds up the
+    /// objects of all kustomizations. An orphaned object stays in the cluster, although no kustomization renders it any
+    /// more.
     pub fn counts(&self) -> Counts {
         let mut counts = Counts::default();
         for root in &self.roots {

@@ -21,31 +21,33 @@ pub struct Side {
     files: Files,
     settings: Settings,
     pub(super) roots: Vec<Root>,
-    /// The index in `roots` of each folder that is built. The key is the object that refers to the folder, such as a
-    /// Flux Kustomization. If there is no such object, the key is the folder. Objects that build the same folder with
-    /// equal options have the same index.
+    /// Maps each object that builds a folder, such as a Flux Kustomization, to the index of this folder in `roots`. If
+    /// no object builds a folder, the folder itself is the key. Objects that build the same folder with equal options
+    /// have the same index.
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
 /// The identity of a root, which is the same before and after a change.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
-    /// The folder itself, because no object such as a Flux Kustomization refers to it.
+    /// The path of a built folder, if no Flux Kustomization or similar object refers to it.
     Folder(TreePath),
-    /// An object that names a root, such as a Flux Kustomization or an Application of Argo CD.
+    /// An object whose controller builds a folder, such as a Flux Kustomization or an Argo CD Application.
     Object {
         /// The folder with the objects that are applied to the cluster by hand or by `flux bootstrap`, if it is known.
         cluster: Option<TreePath>,
         /// Kind, namespace and name, such as `Kustomization flux-system/apps`.
         object: String,
-        /// The folder of this root, if the object can have several roots, such as an Application. Otherwise `None`.
+        /// The folder that the object builds, if the object can build several folders, like an Argo CD Application.
+        /// `None` for a Flux Kustomization, which builds only one folder.
         folder: Option<TreePath>,
     },
 }
 
 impl Key {
-    /// Returns the folder with the objects that are applied to the cluster by hand or by `flux bootstrap`. `None` if
-    /// this folder is unknown, or if this key is a `Folder`.
+    /// Returns the folder that identifies the cluster of the object in this key. The content of this folder is applied
+    /// to the cluster by hand or by `flux bootstrap`. `None` if the folder is unknown, or if the key contains no
+    /// object.
     pub(super) fn cluster(&self) -> Option<&TreePath> {
         match self {
             Self::Folder(_) => None,
@@ -74,14 +76,15 @@ pub(super) struct Root {
     pub(super) post_build: Option<PostBuild>,
     /// Whether objects are deleted from the cluster if the root does not render them any more (`spec.prune` of Flux).
     pub(super) prunes: bool,
-    /// Whether the rendered objects are deleted when the object that builds the root is deleted. A Flux Kustomization
-    /// sets this in `spec.deletionPolicy`.
+    /// Whether the objects from this folder are deleted from the cluster together with the Flux Kustomization that
+    /// builds the folder. The fields `spec.deletionPolicy` and `spec.prune` of the Kustomization decide this. True if
+    /// no Flux Kustomization builds the folder.
     pub(super) deletes: bool,
 }
 
 impl Side {
-    /// Finds the roots of a tree by its folders. Ignores objects that name roots, such as Flux Kustomizations. All
-    /// roots get the build options `options`.
+    /// Finds the folders to build in `tree`. These are the folders with a kustomization file that no other
+    /// kustomization includes. All folders are built with `options`. Objects such as Flux Kustomizations are ignored.
     pub fn new(tree: Tree, options: &Options) -> Self {
         let found = Found::of(&tree, options);
         Self::with(Arc::new(tree), options, found, &Survey::default())

@@ -1,5 +1,6 @@
-//! Finds the roots that Argo CD builds from a checkout. Applications and ApplicationSets name these roots. Such objects
-//! are in files of the checkout, or other roots render them.
+//! Finds the folders that Argo CD builds in a checkout, which is a local copy of a git repository. Applications and
+//! ApplicationSets refer to these folders. They are read from the files of the checkout, and from the output of its
+//! kustomizations.
 //!
 //! Source: `GetAppSourceType` and `mergeSourceParameters` in argo-cd's `reposerver/repository/repository.go`, and
 //! `filterApps` in its `applicationset/generators/git.go`.
@@ -64,8 +65,8 @@ struct Surveyor<'a, 's> {
     reaches: Reaches<'a>,
     /// The files that define Applications or ApplicationSets.
     files: HashSet<TreePath>,
-    /// The files whose Applications a kustomization includes. The search uses these Applications as the build of the
-    /// kustomization returns them, not as they are in the files.
+    /// The files with Applications that a kustomization includes. For these Applications, the output of kustomize is
+    /// used instead of the file, because a patch may have changed them.
     rendered: HashSet<TreePath>,
     /// The Applications that were processed. Each string contains kind, namespace, name and the JSON of an Application.
     seen: HashSet<String>,
@@ -74,9 +75,9 @@ struct Surveyor<'a, 's> {
 }
 
 impl Surveyor<'_, '_> {
-    /// Adds the roots of all Applications, until no new Application appears. If a root renders an Application, uses the
-    /// rendered form. If no root contains the Application, or if this root cannot be built, uses the Application as it
-    /// is in its file.
+    /// Records the folders that Argo CD builds for all Applications of the checkout. If the output of such a folder
+    /// contains more Applications, also records their folders. Uses an Application as kustomize renders it. If no
+    /// kustomization renders it, uses the Application in its file.
     fn follow(&mut self, standing: &Standing) {
         for at in 0..self.survey.builds.len() {
             let Build { tree, root, options, .. } = self.survey.builds[at].clone();
@@ -125,8 +126,8 @@ impl Surveyor<'_, '_> {
         self.survey.builds.push(Build { tree, root, options, owners, is_used: true });
     }
 
-    /// Renders a root if its build reads a file that contains an Application. Queues the Applications among the
-    /// rendered objects.
+    /// Builds the folder `root`, and adds the Applications in the output to the queue `open`. Does nothing if the build
+    /// reads no file with an Application.
     fn render(&mut self, tree: &Tree, root: &TreePath, options: &Options) {
         let reach = self.reaches.of(root, &options.flux.components);
         if reach.files.is_disjoint(&self.files) {

@@ -71,9 +71,9 @@ fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
     found
 }
 
-/// Returns the strings that a file contains if it can affect which folders Flux builds: the API group of Flux
-/// Kustomizations, and the names of ConfigMaps and Secrets with variables. The search builds a folder only if one of
-/// its files contains one of these strings.
+/// Returns the strings that mark a file as relevant for finding the folders that Flux builds. They are the API group of
+/// Flux Kustomizations, and the names of ConfigMaps and Secrets with Flux variables. A folder whose files contain none
+/// of them renders no further Flux Kustomizations or variables.
 fn words(standing: &Standing) -> Vec<String> {
     let mut words = standing.variables.clone();
     words.push(KUSTOMIZE.to_owned());
@@ -85,7 +85,8 @@ type Rendered = Option<Rc<Vec<Object>>>;
 
 struct Surveyor<'a> {
     checkout: &'a Checkout<'a>,
-    /// Whether the checkout installs a Flux that replaces unset variables by the empty string.
+    /// Whether Flux replaces unset variables by the empty string. This is the case if a file of the checkout installs a
+    /// version of kustomize-controller before 1.9.
     is_lenient: bool,
     /// The `.sourceignore` files, outer folders first.
     ignores: Vec<TreePath>,
@@ -94,16 +95,16 @@ struct Surveyor<'a> {
     words: Vec<String>,
     trees: HashMap<TreeKey, Arc<Tree>>,
     rendered: HashMap<(TreeKey, TreePath, FluxSpec), Rendered>,
-    /// A cache for the method `mentions`, so that each file is searched only once. The value is true if the file
-    /// contains one of the strings in `words`. All other files define no objects that affect which folders Flux builds.
+    /// Whether a file contains the API group of Flux Kustomizations, or the name of a ConfigMap or Secret with Flux
+    /// variables. The key is the path of the file. The results are cached, so that each file is searched only once.
     mentions: HashMap<TreePath, bool>,
 }
 
 /// A Kustomization or folder at which the search for Flux Kustomizations in a checkout begins.
 enum Seed {
-    /// A Kustomization whose file no other Kustomization builds, or one Kustomization of a cycle. The flag is set if
-    /// Flux was bootstrapped from this Kustomization. This is the case if it builds its own file, if it is in a cycle,
-    /// or if a FluxInstance creates it.
+    /// A Flux Kustomization that no other Flux Kustomization applies. If Flux Kustomizations apply each other in a
+    /// cycle, one of them. The `bool` is true if Flux was probably bootstrapped from this Kustomization, because it
+    /// applies itself, is in a cycle, or comes from a FluxInstance.
     Object(Object, bool),
     /// A folder that contains Kustomizations, but that no Kustomization builds. So users apply the folder by hand.
     Folder(TreePath),
@@ -165,9 +166,9 @@ impl Surveyor<'_> {
         read.is_none_or(|read| read.source.name.is_empty()) || self.root(object).is_some()
     }
 
-    /// Returns the folders that users probably apply by hand, each with the folders and files that its build reads.
-    /// Such a folder contains a Kustomization that may be built from this checkout, but no Kustomization builds the
-    /// folder itself.
+    /// Returns the folders with kustomization files that users probably apply by hand, each with the files that its
+    /// build reads. Such a folder contains a Flux Kustomization that may be built from this checkout, so somebody must
+    /// apply it. But no Flux Kustomization builds the folder.
     fn folders(&mut self, all: &[Object], reaches: &[Reach], own: &[bool]) -> Vec<(TreePath, Reach)> {
         let reached: HashSet<&TreePath> = reaches.iter().flat_map(|reach| &reach.folders).collect();
         let files: HashSet<&TreePath> =
@@ -247,8 +248,9 @@ impl Surveyor<'_> {
         pass
     }
 
-    /// Records the Kustomizations in `first` and the Kustomizations that their roots render. Continues recursively with
-    /// the rendered Kustomizations.
+    /// Adds the Flux Kustomizations in `first` to the results in `pass`, and builds their folders. If the output
+    /// contains more Flux Kustomizations, processes them in the same way. `cluster` is the index of the cluster to
+    /// which all of them belong.
     fn chain(&mut self, first: Vec<Object>, is_applied: bool, cluster: usize, known: &Variables, pass: &mut Pass) {
         let mut open: Vec<_> = first.into_iter().map(|object| (object, None, 0)).collect();
         while let Some((object, parent, depth)) = open.pop() {
@@ -266,9 +268,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Builds a folder that users apply by hand, and returns the Kustomizations in the output. After a bootstrap, one
-    /// of these Kustomizations builds the same folder. It is then the only one that is returned, because its build
-    /// contains the others. Otherwise, also records the folder in `pass`, because no Kustomization does so.
+    /// Builds a folder that users apply by hand, and returns the Flux Kustomizations in the output. If one of them
+    /// builds this same folder, returns only this one, because building it finds the others again. Otherwise, adds the
+    /// folder to the builds in `pass`. `is_used` says whether the folder is applied to a cluster.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -286,7 +288,8 @@ impl Surveyor<'_> {
         inner
     }
 
-    /// Records a Kustomization, and returns the Kustomizations that its root renders.
+    /// Adds a Flux Kustomization to the results in `pass`, builds its folder, and returns the Flux Kustomizations in
+    /// the output. Returns none if the folder is not in the checkout, or if the Kustomization was already added.
     fn kustomization(&mut self, member: Member, cluster: usize, known: &Variables, pass: &mut Pass) -> Vec<Object> {
         let (object, is_used) = (&member.object.clone(), member.is_applied);
         pass.count += 1;
@@ -326,8 +329,8 @@ impl Surveyor<'_> {
         take(&objects, post_build.as_ref(), cluster, pass)
     }
 
-    /// Records a Kustomization that cannot be followed. If the Kustomization is suspended, records the folders and
-    /// files that it would read. Otherwise, records that its path or source is unknown.
+    /// Records in `pass` a Flux Kustomization whose folder is not built. If it is suspended, the files and folders that
+    /// it would read count as used. Otherwise, records that its source or path contains variables with unknown values.
     fn not_read(&mut self, object: &Object, pass: &mut Pass) {
         let mut resumed = object.clone();
         let suspend = resumed.value.pointer_mut("/spec/suspend").filter(|suspend| **suspend == true);
@@ -383,8 +386,9 @@ impl Surveyor<'_> {
         Arc::clone(self.trees.entry(key.clone()).or_insert_with(make))
     }
 
-    /// Adds the Kustomizations that the search did not find, because kustomize cannot build the folder that contains
-    /// them. They are added to a separate cluster as they are in their files, and their variables are unknown.
+    /// Adds to `pass` the Flux Kustomizations that are in files, but not in the output of any build. Usually, kustomize
+    /// cannot build the folders that contain them. It is unknown to which cluster they belong, so an additional cluster
+    /// is created for them.
     fn add_unrendered(&mut self, standing: &Standing, pass: &mut Pass) {
         let known: HashSet<TreePath> =
             pass.survey.clusters.iter().flat_map(Cluster::objects).map(|object| object.file.clone()).collect();
@@ -401,8 +405,9 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns the folder and the cluster index of each Kustomization or folder in `seeds`. The folder of a Kustomization
-/// is the one that contains its file. Two elements of `seeds` with the same folder have the same cluster index.
+/// Returns a folder and a cluster number for each of `seeds`, the folders and Flux Kustomizations at which a search
+/// begins. The folder of a Kustomization is the one that contains its file. Each folder represents one cluster, and the
+/// numbers begin at 0.
 fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();
     let of = |seed: &Seed| {

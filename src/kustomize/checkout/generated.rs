@@ -8,11 +8,13 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use crate::kustomize::file::NAMES;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// The name of git's files with ignore patterns. The patterns apply to the folder that contains the file.
+/// The name of a file with patterns for the paths that git ignores. The patterns apply to the folder that contains the
+/// file, and to the folders below.
 const FILE: &str = ".gitignore";
 
-/// Returns the `.gitignore` file that excludes a path from the repository. If the path is a folder, also considers the
-/// kustomization file in the folder. The innermost file with a matching pattern decides.
+/// Returns the `.gitignore` file that makes git ignore `path`, if any. Searches upwards from the parent folder of
+/// `path` to `top`, the top folder of the repository. The first `.gitignore` file with a matching pattern decides. For
+/// a folder that git does not ignore, returns the `.gitignore` file that excludes the kustomization file in the folder.
 pub(super) fn ignoring(tree: &Tree, top: &TreePath, path: &TreePath) -> Option<TreePath> {
     let is_folder = tree.entry(path) == Some(Entry::Folder);
     let inner = NAMES.into_iter().filter(|_| is_folder).map(|name| path.join(name));

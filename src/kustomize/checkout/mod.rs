@@ -1,13 +1,17 @@
-//! Finds out which system builds which root of a checkout. Only reads files. Starts no processes, and does not use the
+//! Determines which folders of a checkout are built, and which system builds each of them: Flux, Argo CD, Fleet or
+//! Sveltos. A checkout is a local copy of a git repository. Only reads files. Starts no processes, and does not use the
 //! network.
 //!
-//! ```text
-//! files ─► Kustomizations, sources ─► which sources are this checkout ─► render, find more, repeat ─► builds
-//! ```
+//! The search for the folders that Flux builds has these steps:
 //!
-//! If a root contains a Flux Kustomization, the rendered form of the Kustomization is used. This form includes the
-//! namespace, patches, components and variables of the root. Flux builds from an artifact. An artifact contains no
-//! links, and only some of the files of the checkout (see `ignore.rs`).
+//! 1. Read the Flux Kustomizations and Flux sources in the files of the checkout.
+//! 2. Find the sources whose repository is this checkout.
+//! 3. Build the folders of the Kustomizations that use these sources.
+//! 4. Repeat step 3 with the Kustomizations in the output, until no new Kustomization appears.
+//!
+//! A Kustomization in the output of a build is used instead of the one in the file, because patches or variables may
+//! have changed it. Flux builds from an artifact. An artifact contains no links, and only some of the files of the
+//! checkout (see `ignore.rs`).
 
 mod argo;
 mod flux;
@@ -92,8 +96,9 @@ pub struct Survey {
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
     pub clusters: Vec<Cluster>,
-    /// The files whose Flux Kustomizations are checked as in `clusters`, not as in the file. In `clusters`, the
-    /// Kustomizations have the changes of the kustomization that contains them, such as patches.
+    /// The files whose Flux Kustomizations are contained in `clusters`. There, they have the patches and other changes
+    /// of the kustomizations that include them. So the Kustomizations in `clusters` are checked instead of those in the
+    /// files.
     pub rendered: HashSet<TreePath>,
     /// The folders of the Flux sources whose repository is this checkout, by namespace and name of the source.
     pub sources: BTreeMap<(String, String), TreePath>,
@@ -108,8 +113,9 @@ pub struct Survey {
 /// The Flux Kustomizations of one cluster, as far as they can be determined from files.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
-    /// The folder with the objects that are applied to the cluster by hand or by `flux bootstrap`. `None` if the
-    /// cluster is unknown, because kustomize cannot build the folders that contain the Kustomizations.
+    /// The folder whose objects are applied to the cluster by hand or by `flux bootstrap`. `None` if it is unknown to
+    /// which cluster the Flux Kustomizations belong. This happens if kustomize cannot build the folders that contain
+    /// them.
     pub folder: Option<TreePath>,
     /// The Kustomizations of the cluster. A Kustomization comes before the Kustomizations that it renders.
     pub members: Vec<Member>,
@@ -138,9 +144,9 @@ impl Cluster {
 }
 
 impl Build {
-    /// Moves a finding about the spec of a Kustomization to the file that defines the Kustomization. The level becomes
-    /// at most `audit` if this file does not contain the field, unless the finding makes the build fail. Such a field
-    /// may come from a patch for many Kustomizations, and have no effect in some of them.
+    /// Changes the position of a finding about the `spec` of a Flux Kustomization or Application to the file that
+    /// defines this object. Returns other findings unchanged. If the file does not contain the field, for example
+    /// because a patch adds it, lowers the level to `audit`. Errors that make the build fail keep their level.
     pub fn located(&self, tree: &Tree, finding: TreeFinding) -> TreeFinding {
         let field = match finding.field.segments().first() {
             _ if kz004::is_absent_root(&finding) => FieldPath::of(["spec", "path"]),
@@ -233,7 +239,8 @@ fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<Stri
     report
 }
 
-/// The rules about entries whose target does not exist.
+/// The ids of the rules about missing files and folders. KZ004 reports a path in a kustomization file that does not
+/// exist. KZ005 reports a folder without a kustomization file.
 const MISSING: [&str; 2] = ["KZ004", "KZ005"];
 
 /// Reads the path at the location of `finding`, which is a list entry in a kustomization file, such as an entry of

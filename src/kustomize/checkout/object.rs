@@ -154,8 +154,8 @@ fn installs_lenient(text: &str) -> bool {
     parsed.min().is_some_and(|version: (u32, u32)| version < FIRST_STRICT)
 }
 
-/// Words for a quick search in files. A text is parsed only if it contains one of these words or `INSTANCE_CHART`. Any
-/// other text defines no object that is relevant for the search for roots.
+/// The API groups by which relevant files are selected. A file is parsed only if it contains one of these groups, or
+/// the chart name in `INSTANCE_CHART`. Other files do not define which folders Flux, Argo CD or Sveltos build.
 const WORDS: [&str; 5] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO, SVELTOS];
 /// The name of the Helm chart that installs a FluxInstance. A file with a HelmRelease of this chart contains this word.
 const INSTANCE_CHART: &str = "flux-instance";
@@ -208,8 +208,8 @@ impl Standing {
 /// Maximum number of lines below `substituteFrom` that are searched for names. One reference has three lines.
 const MAX_LIST_LINES: usize = 24;
 
-/// Returns the names in all `substituteFrom` lists of a YAML text. Searches the lines and does not parse the text,
-/// because a list may be in a patch for another object.
+/// Returns the names of ConfigMaps and Secrets in all `substituteFrom` lists of a YAML text. Searches the lines of the
+/// text instead of parsing it. So it also finds lists in patches, which can be strings within the YAML.
 fn variables(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (at, _) in text.match_indices("substituteFrom") {
@@ -222,7 +222,8 @@ fn variables(text: &str) -> Vec<String> {
     names
 }
 
-/// The variables in the ConfigMaps and Secrets of one cluster, as known from files.
+/// The Flux variables in the ConfigMaps and Secrets of one cluster, as far as files of the checkout define them. The
+/// key contains kind, namespace and name of the ConfigMap or Secret.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Variables(BTreeMap<(String, String, String), Data>);
 

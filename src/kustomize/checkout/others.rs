@@ -21,7 +21,8 @@ use crate::yaml::{self, Limits};
 /// The possible names of the file that makes a folder a Fleet bundle.
 const FLEET: [&str; 2] = ["fleet.yaml", "fleet.yml"];
 
-/// Adds the roots that Fleet and Sveltos build from `checkout` to `survey`.
+/// Finds the folders of `checkout` that Rancher Fleet and Project Sveltos build. Adds them to `survey`, the result of
+/// the search for built folders.
 pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, sources: &Sources<'_>, survey: &mut Survey) {
     let mut reaches = Reaches::new(checkout.tree, checkout.files);
     let bundles = checkout.manifests.iter().filter(|file| FLEET.contains(&file.name()));

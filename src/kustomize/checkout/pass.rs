@@ -60,7 +60,9 @@ impl Pass {
     }
 }
 
-/// Records the variables in rendered ConfigMaps and Secrets, and returns the rendered Kustomizations.
+/// Returns the Flux Kustomizations among `objects`, which are the output of a build. Adds the data of ConfigMaps and
+/// Secrets to `pass.variables[cluster]`, because Flux can use it as variables. Before that, substitutes the variables
+/// of `post_build` in all objects.
 pub(super) fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: usize, pass: &mut Pass) -> Vec<Object> {
     let mut inner = Vec::new();
     for object in objects {

@@ -1,4 +1,5 @@
-//! Renders a root as Flux does, to find objects that determine what else is built.
+//! Builds a folder with kustomize, and returns selected objects of the output. Examples are Flux Kustomizations and
+//! Argo CD Applications, which refer to more folders that are built. Also substitutes Flux variables in these objects.
 
 use serde_json::Value;
 

@@ -223,10 +223,13 @@ impl<'a> Sources<'a> {
         if branches.is_empty() { self.most(users, true) } else { None }
     }
 
-    /// Returns the folder in `tops` that is the top folder of a source's repository, if a Kustomization in `users`
-    /// proves this. `flux bootstrap` writes a Kustomization to a file below its own `spec.path`, so the proof is a
-    /// Kustomization with such a file. If `defined_in` is set, the proof must be in this file. If `spec.path` is then
-    /// the top folder, the file must be named `gotk-sync.yaml`.
+    /// Determines which folder in `tops` is the top folder of the repository of a Flux source. `flux bootstrap` creates
+    /// a Kustomization that builds the folder with its own file. Its `spec.path` is relative to the top folder. So
+    /// returns the folder from which `spec.path` of a Kustomization in `users` leads to a parent folder of the file of
+    /// this Kustomization.
+    ///
+    /// If `defined_in` is set, only Kustomizations in this file count. A `spec.path` that is the top folder itself then
+    /// counts only in a file named `gotk-sync.yaml`, because every file is below the top folder.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));
@@ -256,7 +259,9 @@ impl<'a> Sources<'a> {
         (enough || !is_needed).then(|| best.clone())
     }
 
-    /// Returns a name, for messages, of a Flux source whose tree is not in the checkout.
+    /// Returns the name by which messages refer to a Flux source whose files are not in the checkout, such as
+    /// `github.com/org/apps (branch dev)`. If the repository is unknown, this is kind, namespace and name of the
+    /// source.
     fn label(&self, definition: &Definition) -> String {
         let Definition { kind, namespace, name, url, .. } = definition;
         let repository = Repository::parse(url).map(|Repository { host, path }| format!("{host}/{path}"));

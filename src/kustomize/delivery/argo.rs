@@ -28,8 +28,9 @@ static NARROWED: Narrowed = Narrowed {
     when: &["request.operation == 'CREATE' || object.spec != oldObject.spec"],
 };
 
-/// The check `argo-cd`, a key of `deliveries` in the configuration file. It reports errors in Applications and
-/// ApplicationSets that can be found without their repositories.
+/// The definition of the check `argo-cd`, which reports errors in Applications and ApplicationSets of Argo CD. It finds
+/// only errors that do not depend on the files in their repositories. In the configuration file, `deliveries.argo-cd`
+/// sets the highest level of its findings, such as `warn`.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "argo-cd",
     family: FAMILY,
@@ -81,8 +82,8 @@ fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
     found.map(|(field, finding)| of_object(finding, field)).collect()
 }
 
-/// Returns whether a rule reports missing components. Argo CD skips missing components if `ignoreMissingComponents` is
-/// set.
+/// Returns whether the findings of a rule can mean that a component is missing. If `ignoreMissingComponents` is set,
+/// Argo CD leaves missing components out of the build. These findings are then only warnings.
 fn is_left_out(rule: &str) -> bool {
     ["KZ004", "KZ009", "KZ010"].contains(&rule)
 }

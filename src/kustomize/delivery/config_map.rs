@@ -1,9 +1,12 @@
-//! Checks trees in ConfigMaps. A tree is an archive or individual files. A label on the ConfigMap marks the tree.
+//! Checks the kustomization files in ConfigMaps with the label `portcullis.dev/kustomize-tree`. The ConfigMap contains
+//! the files as an archive, or each file under its own key.
 //!
-//! The label `portcullis.dev/kustomize-tree` names the builder: `kubectl`, `flux`, `argocd`, `fleet` or `sveltos`. Any
-//! other value means kubectl. Each key of the ConfigMap is the name of a file. Two underscores in a key stand for `/`,
-//! because keys must not contain `/`. The annotation `portcullis.dev/path` names the folder to build. Without this
-//! annotation, every root is checked.
+//! The value of the label is the tool that builds the files: `kubectl`, `flux`, `argocd`, `fleet` or `sveltos`. Any
+//! other value means kubectl. A key is the path of a file, with two underscores for each `/`, because keys must not
+//! contain `/`.
+//!
+//! The annotation `portcullis.dev/path` contains the path of the folder to build. Without this annotation, Portcullis
+//! builds every folder with a kustomization file that no other kustomization includes.
 
 use serde_json::Value;
 
@@ -16,8 +19,9 @@ use crate::rule::Match;
 
 static MATCHERS: [Match; 1] = [written("configmaps", "ConfigMap")];
 
-/// The check `config-maps`, a key of `deliveries` in the configuration file. It checks the tree in a ConfigMap with the
-/// label `portcullis.dev/kustomize-tree`.
+/// The definition of the check `config-maps`, which builds the kustomization files in a ConfigMap. It checks ConfigMaps
+/// with the label `portcullis.dev/kustomize-tree`. In the configuration file, `deliveries.config-maps` sets the highest
+/// level of its findings, such as `warn`.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "config-maps",
     family: FAMILY,

@@ -48,15 +48,15 @@ pub struct Plan<'a> {
 pub enum Deletion {
     /// Flux deletes the object.
     Certain,
-    /// Flux may delete the object. It is unknown whether another Kustomization takes over the object before the
-    /// deletion, or the live object could not be read.
+    /// Flux may delete the object. Either the object in the cluster could not be read, or another Kustomization may
+    /// take over the object before Flux deletes it.
     Possible,
     /// Flux does not delete the object.
     Never,
 }
 
 impl Deletion {
-    /// Returns the name of the prediction in reports, such as `certain`.
+    /// Returns `certain`, `possible` or `never`, the words with which reports say whether Flux deletes an object.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Certain => "certain",
@@ -71,8 +71,9 @@ impl Deletion {
 struct Move<'p> {
     to: &'p Sibling,
     objects: Vec<&'p ObjectId>,
-    /// The order in which Flux applies two Kustomizations: the one that stops rendering the objects, and the one that
-    /// now renders them. `None` if the first one waits for the second one, because the objects are then not deleted.
+    /// The order in which Flux applies the old and the new Kustomization of the objects. `None` if the old one depends
+    /// on the new one, and is therefore applied later. Flux then deletes no objects, because the new Kustomization has
+    /// already taken them over.
     order: Option<Order<'p>>,
 }
 
@@ -216,7 +217,7 @@ impl Plan<'_> {
     }
 
     /// Returns the order in which Flux applies this Kustomization and `sibling`. `None` if this Kustomization depends
-    /// on `sibling`. Objects that move to `sibling` are then safe, because `sibling` is applied first.
+    /// on `sibling`, and is therefore applied later. Flux then does not delete objects that move to `sibling`.
     fn order<'s>(&self, sibling: &'s Sibling) -> Option<Order<'s>> {
         if let Some(source) = &sibling.elsewhere {
             return Some(Order::Elsewhere(source));

@@ -1,4 +1,5 @@
-//! Finds the roots that Flux builds from Kustomizations in the cluster, to check them after admission.
+//! Reads Flux Kustomizations and their sources from the cluster, and finds the folders that Flux builds. A controller
+//! checks these folders after the objects were admitted.
 
 use std::sync::Arc;
 
@@ -27,8 +28,8 @@ pub static KINDS: [&Kind; 5] = [
 /// ExternalArtifact is not included, because other controllers write its objects.
 pub static ON_REQUEST: [&Kind; 4] =
     [&KUSTOMIZATIONS, &source::GIT_REPOSITORIES, &source::OCI_REPOSITORIES, &source::BUCKETS];
-/// The kind Kustomization including `status.inventory`. The inventory is too large to be watched, so the objects are
-/// read live.
+/// The kind Kustomization of Flux, read with `status.inventory`, the list of applied objects. This list is too large
+/// for the cache of watched objects. So each Kustomization is read from the API server when its list is needed.
 pub static APPLIED: Kind = Kind {
     group: GROUP,
     version: "v1",
@@ -89,9 +90,9 @@ pub fn approval(kustomization: &Value) -> Option<&str> {
     Metadata::of(kustomization).annotation(APPROVAL_ANNOTATION).filter(|approval| !approval.is_empty())
 }
 
-/// Returns whether a Kustomization now has the annotation that approves deletions. `message` is the text in the
-/// condition `Ready` of a Flux source, in which Portcullis asks for this annotation. The value of the annotation must
-/// be the one in `message`.
+/// Returns whether a user has approved deletions by a Kustomization, as `message` requests. `message` comes from the
+/// condition `Ready` of a Flux source, and contains a `kubectl` command that sets an annotation. The Kustomization must
+/// have this annotation, with the same value.
 pub fn is_awaited_approval(message: &str, kustomization: &Value) -> bool {
     let Some(approval) = approval(kustomization) else { return false };
     let metadata = Metadata::of(kustomization);

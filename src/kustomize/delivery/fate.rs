@@ -17,8 +17,8 @@ pub(super) const OPT_OUTS: [(&str, &str); 3] = [("prune", "disabled"), ("reconci
 pub enum Fate {
     /// Flux deletes the object.
     Deleted,
-    /// Flux deletes the object, unless an annotation of the live object prevents the deletion. Contains the reason why
-    /// the live object cannot be read.
+    /// It is unknown whether Flux deletes or keeps the object, because the object in the cluster could not be read.
+    /// Contains the error.
     Possible(String),
     /// Flux keeps the object, for this reason.
     Kept(String),
@@ -59,7 +59,8 @@ impl Fate {
         }
     }
 
-    /// Returns the reason in `Possible` and `Kept`; `None` for the other predictions.
+    /// Returns the reason why Flux keeps the object, or why it is unknown whether Flux deletes it. `None` if Flux
+    /// deletes the object, or if the object is already gone.
     pub fn reason(&self) -> Option<&str> {
         match self {
             Self::Possible(why) | Self::Kept(why) => Some(why),

@@ -16,8 +16,8 @@ use crate::rule::Match;
 
 static MATCHERS: [Match; 1] = [Match::create_or_update("fleet.cattle.io", &["v1alpha1"], "bundles", "Bundle")];
 
-/// The check `fleet`, which checks kustomization files in Bundles of Rancher Fleet. In the configuration file, its
-/// maximum level is set under `deliveries`.
+/// The definition of the check `fleet`, which builds the kustomization files in Bundles of Rancher Fleet. In the
+/// configuration file, `deliveries.fleet` sets the highest level of its findings, such as `warn`.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "fleet",
     family: FAMILY,

@@ -36,8 +36,9 @@ pub(super) static OBJECTS: Delivery = Delivery {
     look: |request, _| Look { findings: judged(request), roots: Vec::new() },
 };
 
-/// The check `flux-trees`, a key of `deliveries` in the configuration file. It checks the tree of a Flux Kustomization,
-/// from the current artifact of its source.
+/// The definition of the check `flux-trees`, which builds the folder of a Flux Kustomization. The files come from the
+/// current artifact of its source, the archive from which Flux builds. In the configuration file,
+/// `deliveries.flux-trees` sets the highest level of its findings, such as `warn`.
 pub(super) static TREES: Delivery = Delivery {
     name: "flux-trees",
     family: FAMILY,

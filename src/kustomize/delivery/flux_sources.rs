@@ -62,7 +62,8 @@ pub(super) fn published(request: &Request<'_>) -> Option<(SourceRef, Artifact)> 
     Some((SourceRef { kind, namespace, name }, artifact))
 }
 
-/// Returns the root that a Kustomization builds from a new artifact of its source.
+/// Returns the folder that a Flux Kustomization builds from a new artifact of its source, with the build options.
+/// `user` is the Kustomization. `None` if it is suspended, or if its source or path contains unresolved variables.
 pub(super) fn root(user: &Stored, artifact: &Artifact) -> Option<Root> {
     let kustomization = Kustomization::of(user.value(), user.namespace())?;
     let (field, of) = (FieldPath::of(["status", "artifact"]), Some(RootOwner::of(user.value())));

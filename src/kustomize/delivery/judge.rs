@@ -52,13 +52,14 @@ impl Judged {
     }
 }
 
-/// The outcome of checking a root.
+/// The outcome of an attempt to check a kustomize tree, which is a folder with kustomization files. These files may
+/// have to be fetched first.
 #[derive(Debug, Clone)]
 pub enum Outcome {
-    /// The root was checked.
+    /// The kustomize tree was built and checked. Contains the findings and the built objects.
     Judged(Arc<Judged>),
-    /// The tree of the root could not be read, or was not read before the deadline. Contains the reason, which messages
-    /// show after a colon.
+    /// The kustomize tree could not be fetched or unpacked, or the check did not end before its deadline. Contains the
+    /// reason as a text for messages.
     Unknown(String),
     /// The root is not checked, because its tree must be fetched, and offline commands do not fetch trees.
     Unasked,
@@ -69,7 +70,11 @@ pub type Judging<'a> = BoxFuture<'a, Outcome>;
 
 /// A service that fetches and checks trees outside the request handler.
 pub trait Judge: Send + Sync {
-    /// Checks a root, until the deadline `last`. Fetches artifacts only from `hosts` and from built-in hosts.
+    /// Builds kustomization files and checks them with the rules, such as KZ001. `root` contains the files or the URL
+    /// of their archive, and the folder to build.
+    ///
+    /// If there is no result at the time `last`, returns `Outcome::Unknown`. Archives are fetched only from the hosts
+    /// in `hosts` and from Flux's own hosts.
     fn judge<'a>(&'a self, root: &'a Root, hosts: &'a [String], last: Instant) -> Judging<'a>;
     /// Starts fetching an artifact that later requests will need, and returns at once.
     fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]);
@@ -94,8 +99,10 @@ impl Judge for Inline {
     fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
 }
 
-/// Checks a root of a tree. All roots of the tree can share the parsed kustomization files in `files`. Roots with the
-/// same profile can also share the built bases in `shared`.
+/// Builds the folders of `tree` that `root` selects, and returns the findings and the built objects.
+///
+/// `files` caches parsed kustomization files for all calls with the same tree. `shared` caches built folders. Only
+/// calls with the same tree and the same `root.options.profile`, such as Flux, may use the same `shared`.
 pub fn judge(tree: &Tree, root: &Root, (files, shared): (&Files, &Shared)) -> Judged {
     let mut judged = Judged::default();
     let mut reported = HashSet::new();

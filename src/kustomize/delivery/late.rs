@@ -32,7 +32,8 @@ pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     shares_apply(source, object).then_some("the source may be changed by the same apply")
 }
 
-/// Returns whether a Flux Kustomization applies the object. If so, the same apply may also change other objects.
+/// Returns whether Flux applies this object from a Flux Kustomization. Flux adds a label with the name of the
+/// Kustomization to each object that it applies.
 pub(super) fn is_applied_by_flux(object: &Value) -> bool {
     owner(object).is_some()
 }

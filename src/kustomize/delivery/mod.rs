@@ -1,9 +1,12 @@
-//! Checks of the kustomization files to which Kubernetes objects refer, or which they contain. Each tool that builds
-//! such files, such as Flux or Argo CD, has its own submodule.
+//! Checks kustomization files that belong to objects in a cluster. Such an object contains the files, or refers to them
+//! like a Flux Kustomization. There are submodules for the tools that build such files, such as Flux and Argo CD.
 //!
-//! A [`Delivery`] defines one of these checks. Its function `look` reads only the request and objects in memory. It
-//! returns errors in the object itself, and the folders to build ([`Root`]). A [`Judge`] then fetches and checks these
-//! folders outside the request handler. It uses the same rules that `portcullis check` applies to files.
+//! A [`Delivery`] is one of these checks. It has two steps:
+//!
+//! 1. Its function `look` examines the object in the request. It returns findings about this object, and the folders to
+//!    build, each as a [`Root`]. This step fetches no files.
+//! 2. A [`Judge`] fetches and builds these folders. It uses the same rules that `portcullis check` applies to local
+//!    files.
 
 mod argo;
 mod carried;
@@ -59,8 +62,9 @@ pub const FAMILY: &str = "KZ";
 /// The annotation of a Flux Kustomization or an Argo CD Application that approves deletions; see GD001.
 pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 
-/// The definition of a check of kustomization files. A Kubernetes object refers to these files or contains them. The
-/// check has a key under `deliveries` in the configuration file.
+/// A check of kustomization files that belong to objects in a cluster. Such an object contains the files, or refers to
+/// them like a Flux Kustomization. Users set the maximum level of the findings under the key `deliveries` of the
+/// configuration file.
 pub struct Delivery {
     /// The stable name of this source of kustomize trees, such as `flux-trees`.
     pub name: &'static str,
@@ -71,8 +75,8 @@ pub struct Delivery {
     pub summary: &'static str,
     /// The default maximum level of the findings. Higher levels of rules are reduced to this level.
     pub max_level: Level,
-    /// A rule whose configured level is an upper limit for the level of the findings in trees of this source. `None` if
-    /// there is no such limit.
+    /// A rule whose configured level also limits the findings of this check. For example, if the level of the rule is
+    /// `warn`, the findings of this check only warn. `None` if there is no such rule.
     pub limited_by: Option<&'static RuleInfo>,
     /// The admission requests for which this check runs, such as updates of Flux Kustomizations.
     pub matchers: &'static [Match],
@@ -83,8 +87,8 @@ pub struct Delivery {
     /// Returns the objects that this check needs from the API server instead of from the cache. They are read before
     /// `look` is called. `None` if the check needs only the cache.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
-    /// Returns the artifacts that later requests will need. Portcullis fetches these artifacts before the later
-    /// requests arrive. This happens even if this check is off.
+    /// A function that returns the artifacts to fetch in advance, such as the new artifact of a Flux source. Later
+    /// requests then find the artifact in the cache. Portcullis calls the function even if the check is disabled.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
     /// Changes an object that the check denies, so that the request need not be denied. For example, a Flux source
     /// keeps its previous artifact, and its condition `Ready` reports the error. Runs in the mutating webhook if the
@@ -120,9 +124,10 @@ pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibli
 /// that meet the conditions. These checks have their own webhook, because match conditions apply to a whole webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Narrowed {
-    /// The name of the webhook with these match conditions, such as `trees.portcullis.dev`.
+    /// The name of the separate webhook that receives the selected requests, such as `trees.portcullis.dev`.
     pub webhook: &'static str,
-    /// An explanation of the conditions or of the failure policy. The webhook configuration contains it as a comment.
+    /// A comment for the separate webhook in the generated webhook configuration. It explains why the webhook receives
+    /// only some requests, or why its failure policy is `Fail` or `Ignore`.
     pub reason: &'static str,
     /// The conditions in CEL, over `request`, `object` and `oldObject`. The conditions are joined by `||`.
     pub when: &'static [&'static str],
@@ -132,13 +137,15 @@ pub struct Narrowed {
 /// request, and the folders to build and check.
 #[derive(Debug, Default)]
 pub struct Look {
-    /// The errors in the object itself, not in a tree.
+    /// The findings about the object in the request, such as a Flux Kustomization. Findings in kustomization files are
+    /// not included.
     pub findings: Vec<Finding>,
     /// The folders to build and check. The object in the request refers to these folders or contains their files.
     pub roots: Vec<Root>,
 }
 
-/// A root to build and check because of an object in the cluster, such as a Flux Kustomization.
+/// A kustomization root: the folder that a tool such as Flux builds, with the source of its files and the options of
+/// the build. A Kubernetes object, such as a Flux Kustomization, refers to this folder or contains its files.
 #[derive(Debug, Clone)]
 pub struct Root {
     /// The field of the Kubernetes object that refers to the tree or contains it, such as `spec.path`.
@@ -155,8 +162,8 @@ pub struct Root {
     /// The reason why Flux may build another revision than this one, if any. If there is a reason, findings only warn
     /// and never deny, because the other revision may fix them.
     pub late: Option<&'static str>,
-    /// Whether Flux applies the object that refers to the folder to build, such as a Flux Kustomization. A new revision
-    /// may then also change this object. So errors in its fields only cause warnings.
+    /// Whether a new revision may also change the Flux Kustomization that builds the folder, because Flux applies this
+    /// Kustomization too. If so, errors in the fields of the Kustomization only cause warnings.
     pub follows_revision: bool,
 }
 

@@ -16,8 +16,9 @@ use crate::catalog::{Catalog, LiveReads, Stored, View};
 /// Maximum number of other Kustomizations that are compared with a Kustomization. More comparisons would exceed the
 /// time limit of a request.
 const MAX_SIBLINGS: usize = 200;
-/// Maximum number of other sources whose Kustomizations are compared. The limit exists because the artifacts of these
-/// sources may have to be fetched. Too many fetches would delay other requests.
+/// Maximum number of other Flux sources that are read when Portcullis compares a Kustomization with the other
+/// Kustomizations of its cluster. The comparison finds objects that two Kustomizations apply. The artifacts of these
+/// sources may have to be fetched, and too many fetches would delay other requests.
 const MAX_SOURCES: usize = 50;
 
 /// A Flux Kustomization that applies its objects to the same cluster as the Kustomization that is being checked.
@@ -46,8 +47,10 @@ impl Sibling {
         Some(Self { name, root, depends_on: dependencies(object), elsewhere: None })
     }
 
-    /// Creates a sibling from the Kustomization `object`, which has another source than the Kustomization that is being
-    /// checked. `artifact` is the current artifact of the source of `object`.
+    /// Reads the Flux Kustomization `object`, whose source differs from the source of the checked Kustomization.
+    /// `artifact` is the current artifact of the source of `object`.
+    ///
+    /// Returns `None` if `object` is suspended, has no source, or contains unresolved variables.
     pub fn elsewhere(object: &Value, artifact: &Artifact) -> Option<Self> {
         let SourceRef { kind, namespace, name } = SourceRef::of(object, Metadata::of(object).namespace())?;
         let elsewhere = format!("revision {} of {kind} {namespace}/{name}", artifact.short_revision());
@@ -181,12 +184,11 @@ mod tests {
                "status": {"artifact": {"url": format!("http://x/{name}"), "digest": name, "revision": "main@sha1:1"}}})
     }
 
-    /// Returns how many siblings `of_stored` finds for a Kustomization: those with the same source, and those with
-    /// other sources. Siblings are other Kustomizations that apply their objects to the same cluster.
+    /// Counts the Kustomizations that `of_stored` compares with a Kustomization in a test cluster. Returns the number
+    /// of those with the same source, and then the number of those with another source.
     ///
-    /// The parameters describe the stored objects. `of_source` is the number of Kustomizations with the same source,
-    /// including the checked one. `of_others` is the number of Kustomizations with other sources, and `sources` is the
-    /// number of these other sources.
+    /// The test cluster contains `of_source` Kustomizations with the same source, including the compared one. It also
+    /// contains `of_others` Kustomizations that use `sources` other sources.
     fn numbers(of_source: usize, of_others: usize, sources: usize) -> [usize; 2] {
         let same = (0..of_source).map(|at| kustomization(&format!("z{at}"), "own"));
         let others = (0..of_others).map(|at| kustomization(&format!("a{at}"), &format!("s{}", at % sources)));

@@ -53,7 +53,8 @@ pub struct Artifact {
     pub revision: String,
 }
 
-/// Number of digits that messages show of the hash in a revision or digest.
+/// Number of digits in a shortened hash. Messages shorten the hash of a revision or digest, such as
+/// `main@sha1:3f2c9a1b04de`.
 const SHOWN_DIGITS: usize = 12;
 /// Length of a short digest: `sha256:` and the shown digits.
 const SHORT_DIGEST: usize = 7 + SHOWN_DIGITS;

@@ -41,8 +41,8 @@ const fn kind(version: &'static str, kind: &'static str, plural: &'static str) -
     }
 }
 
-/// The fields of a stored Kustomization or Component that the catalog keeps: the annotation that contains the folder,
-/// and the fields in [`LISTS`].
+/// The fields that the cache of cluster objects stores for each Kustomization and Component of kustomize. These are the
+/// annotation `portcullis.dev/path`, whose value is the path of a folder, and the fields in [`LISTS`].
 static PARTS: [Path; 7] = [
     &["metadata", "annotations", PATH_ANNOTATION],
     &["resources"],
@@ -84,8 +84,9 @@ const fn written(versions: &'static [&'static str], plural: &'static str, kind: 
 static MATCHERS: [Match; 2] =
     [written(&["v1beta1"], "kustomizations", "Kustomization"), written(&["v1alpha1"], "components", "Component")];
 
-/// The check `stored`, a key of `deliveries` in the configuration file. It checks how a stored Kustomization or
-/// Component affects the other stored objects in its namespace.
+/// The check of kustomize Kustomizations and Components that are stored as objects in a cluster. For example, it
+/// reports references between these objects that a request would make invalid. Users set its level with the key
+/// `deliveries.stored` of the configuration file.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "stored",
     family: FAMILY,
@@ -102,7 +103,10 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },
 };
 
-/// Maximum number of objects that refer to a base and are checked together with the base.
+/// Maximum number of stored objects of one kind that are read for a folder. The kind is Kustomization or Component. The
+/// objects are in the folder, or list it in a field such as `resources`.
+///
+/// Also the maximum number of objects that are read from the API server for one request.
 const MAX_USERS: usize = 200;
 
 /// An entry of a list such as `resources`. The entry may refer to a folder.
@@ -185,12 +189,12 @@ impl<'a> Stage<'a> {
         self.request.user.is_collector() || namespace.is_some_and(is_deleting)
     }
 
-    /// Reports invalid references in lists such as `resources` of the object in the request. `own` is the folder in the
-    /// annotation `portcullis.dev/path` of this object. A reference is invalid in these cases:
+    /// Reports invalid entries in lists of the object in the request, such as `resources`. `own` is the folder of this
+    /// object. An entry is invalid in these cases:
     ///
-    /// - It leads to the folder `own`, or to a parent folder of `own`.
-    /// - It leads to a Component, but is not in the list `components`.
-    /// - It leads to a Kustomization, but is in the list `components`.
+    /// - It is the path of the folder `own`, or of a parent folder of `own`.
+    /// - It is the path of a folder with a Component, and the list is not `components`.
+    /// - It is the path of a folder with a Kustomization, and the list is `components`.
     fn entries(&self, own: &TreePath) -> Vec<Finding> {
         let judge = |entry: &Entry<'_>| {
             let field = FieldPath::of([entry.list]).index(entry.index);
@@ -218,11 +222,11 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Reports references in the stored object `user` to the folder `own` that are invalid after the request. `own` is
-    /// the folder of the object in the request.
+    /// Reports entries of the stored object `user` that refer to the folder `own`, but are in the wrong list. The
+    /// folder `own` contains the object in the request.
     ///
-    /// If this object is a Component, only the list `components` may refer to it. If it is a Kustomization, all lists
-    /// except `components` may refer to it.
+    /// If the object in the request is a Component, the entry must be in the list `components`. If it is a
+    /// Kustomization, the entry must be in another list, such as `resources`.
     fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;
@@ -239,9 +243,9 @@ impl<'a> Stage<'a> {
         entries(user.value()).into_iter().filter(wrong).map(tell).collect()
     }
 
-    /// Reports the stored Kustomizations and Components that refer to the folder `old`, if no such object is in this
-    /// folder after the request. `old` is the folder in the annotation `portcullis.dev/path` that the object in the
-    /// request had before.
+    /// Reports stored objects that list the folder `old`, if the request removes the last Kustomization or Component
+    /// from this folder. The request deletes this object, or changes the folder in its annotation
+    /// `portcullis.dev/path`.
     fn left(&self, old: &TreePath) -> Vec<Finding> {
         if !self.at(old).is_empty() {
             return Vec::new();
@@ -296,7 +300,8 @@ fn placed(entry: &Entry<'_>, kind: &'static Kind, stored: &Stored, field: FieldP
     Some(of_rule(rule, field, format!("\"{text}\" is {what} ({who})")).help(help))
 }
 
-/// Creates a finding of a tree rule about a field of an object.
+/// Creates a finding about a field of a stored object. The finding has the id and the default level of `rule`, such as
+/// KZ001.
 fn of_rule(rule: &RuleInfo, field: FieldPath, message: String) -> Finding {
     Finding::new(rule.id, rule.level, field, message)
 }

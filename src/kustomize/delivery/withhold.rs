@@ -76,11 +76,11 @@ fn paragraphs(denials: &[Finding]) -> String {
     lines.join("\n")
 }
 
-/// Sets the condition `Ready` of a Flux source to `Unknown`, because its status does not contain the artifact of the
-/// new revision yet. `stored` is the condition `ArtifactInStorage`.
+/// Replaces the condition `Ready: True` of a Flux source with `Ready: Unknown`, because its new artifact is not in the
+/// status yet. `stored` is the condition `ArtifactInStorage`, and its message becomes part of the new message.
 ///
-/// If the condition `Ready` of `old`, the source before the request, already has the reason `RevisionWithheld`, keeps
-/// this earlier condition instead.
+/// `old` is the source before the request. If the condition `Ready` of `old` has the reason `RevisionWithheld`, this
+/// condition is restored instead.
 fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
     match before {

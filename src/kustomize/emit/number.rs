@@ -7,8 +7,8 @@ use crate::go::format_float;
 /// exponent as an integer.
 const JSON_EXPONENT: f64 = 1e21;
 
-/// Formats a float as kustomize prints it. A float without a fraction that fits into 64 bits is printed as an integer,
-/// because YAML parses its JSON as an integer.
+/// Formats a float as kustomize prints it. kustomize converts each object to JSON and then parses the JSON as YAML. In
+/// this step, a float without a fraction becomes an integer if it fits into 64 bits.
 ///
 /// Source: `floatEncoder` of Go's encoding/json, `resolve` and `floatv` of go-yaml v2.
 pub(super) fn float(float: f64) -> Result<String, Problem> {

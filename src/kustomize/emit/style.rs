@@ -27,7 +27,8 @@ impl Style {
 pub(super) enum Position {
     /// A key on the same line as its value.
     SimpleKey,
-    /// A value, or a key on a line of its own.
+    /// A value, a list element, or a long key, which YAML writes after `?` on a separate line. The string may be
+    /// printed on several lines.
     Other,
 }
 

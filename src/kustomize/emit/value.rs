@@ -1,4 +1,4 @@
-//! The tree of values that is printed as a document.
+//! Defines the YAML values that are printed: scalars, sequences and mappings.
 
 use std::borrow::Cow;
 

@@ -41,7 +41,8 @@ impl StepKind {
 pub struct Step {
     /// The list in the kustomization file that contains the entry, such as `resources`; empty for the root.
     pub list: &'static str,
-    /// The text of this entry in the list, such as `../base`. Empty for the root, which is not in a list.
+    /// The text of the entry that refers to the file or folder of this step, such as `../base`. Empty for the folder
+    /// where the build starts, because no entry refers to it.
     pub entry: String,
     /// The file or folder to which the list entry refers, if it exists.
     pub path: Option<TreePath>,
@@ -52,7 +53,7 @@ pub struct Step {
     /// Descriptions of the objects and transformations that the step adds to the build, in the order of evaluation.
     /// Examples are `2 objects` and `namePrefix p-`.
     pub adds: Vec<String>,
-    /// The steps of the target, in the order of evaluation.
+    /// The inner steps for building the folder in `path`, in the order of evaluation. Empty for a file.
     pub parts: Vec<Step>,
 }
 

@@ -51,7 +51,8 @@ pub struct KustomizationFile {
     pub kustomization: Kustomization,
     /// The errors that kustomize's decoder would report.
     pub faults: Vec<Fault>,
-    /// The unknown fields in the root's file, which Flux drops. Empty if the file was decoded as kustomize does.
+    /// The unknown fields in the kustomization file of the folder that Flux builds. Flux ignores them. Always empty if
+    /// the file was parsed by the stricter rules of kustomize: unknown fields are then errors in `faults`.
     pub ignored: Vec<Fault>,
     /// Whether kustomize treats the file as empty, because no field other than `kind` and `apiVersion` has a value.
     pub empty: bool,

@@ -19,12 +19,13 @@ pub(in crate::kustomize) struct Generated {
     pub(in crate::kustomize) file: KustomizationFile,
     /// The errors that the build will report.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
-    /// The positions in files that make the result of the build unknown, each with the reason. For example, a file
-    /// cannot be read.
+    /// The files and folders that Portcullis cannot evaluate, such as a file that it cannot read. Each has the reason
+    /// as a text. The result of the build is unknown if there are any.
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 
-/// The namespace that Flux writes into a file that would be empty otherwise.
+/// The value of the field `namespace` in a generated kustomization file without resources. Flux sets this field,
+/// because kustomize rejects a kustomization file without any fields.
 const PLACEHOLDER: &str = "_placeholder";
 /// Maximum depth of folders that are searched.
 const MAX_DEPTH: usize = 64;

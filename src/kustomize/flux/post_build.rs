@@ -70,7 +70,8 @@ pub(in crate::kustomize) fn post_build(
     built
 }
 
-/// The variables of one substitution, and a function that returns the position of an object for findings.
+/// The input for replacing variables in the built objects: the variables of a Flux Kustomization, and a function that
+/// returns the position of an object in its file.
 struct Substitution<'a> {
     post_build: &'a PostBuild,
     place: Place<'a>,
@@ -246,8 +247,8 @@ fn has_braces(node: &Node) -> bool {
     }
 }
 
-/// Returns whether a text certainly stays a single YAML scalar after substitution. The scalar must also keep its
-/// quotes, or stay without quotes.
+/// Returns whether `after` is still one YAML scalar with the same kind of quotes as `before`. `before` is a text with
+/// variables, and `after` is the same text with their values. Returns `false` if this is uncertain.
 fn stays_yaml(before: &str, after: &str) -> bool {
     let count = |text: &str, letter: char| text.matches(letter).count();
     let adds_quotes = ['\'', '"', '\\'].into_iter().any(|letter| count(after, letter) > count(before, letter));

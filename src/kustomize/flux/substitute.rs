@@ -37,7 +37,8 @@ pub(in crate::kustomize) enum Failure {
     Unclosed,
     /// A variable without a default is not set; contains its name.
     NotSet(String),
-    /// A function in the text fails; contains the reason.
+    /// An operation on a variable fails, such as `${name:0:-1}`, a substring with a negative length. Contains an error
+    /// message.
     Function(&'static str),
     /// The text uses a part of Flux's substitution that Portcullis does not implement. Contains the reason.
     Unclear(&'static str),

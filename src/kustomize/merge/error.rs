@@ -14,7 +14,8 @@ pub struct MergeError {
 }
 
 impl MergeError {
-    /// Creates the error for a patch that has the node `found` in the field `path`, where the object has a mapping.
+    /// Creates the error for a field of a patch that must be a mapping but has another type. `path` is the path of the
+    /// field, and `found` is its value.
     pub fn no_mapping(path: FieldPath, found: &Node) -> Self {
         Self { path, problem: Problem::WrongKind { expected: "a mapping", found: kind_name(found) } }
     }

@@ -5,11 +5,12 @@
 /// The values of a list element, one for each merge key; an empty text if the element lacks the key.
 pub(super) type Values = Vec<String>;
 
-/// Completes the merge key values of list elements: copies missing values from other elements that belong together with
-/// them. For example, `["80", "TCP"]` and `["80", ""]` both become `["80", "TCP"]`. An empty string is a missing value.
+/// Fills in missing merge key values of list elements. Each element of `all` contains the values of one list element,
+/// and an empty string is a missing value.
 ///
-/// Two elements belong together if at least one merge key is equal in both, or missing in both. Also, no merge key may
-/// have two different values.
+/// A missing value is copied from a matching list element. For example, `["80", ""]` becomes `["80", "TCP"]` if there
+/// is also `["80", "TCP"]`. Two list elements match if at least one merge key is equal or missing in both, and if no
+/// merge key has two different values.
 pub(super) fn unite(all: &mut [Values]) {
     for first in 0..all.len() {
         let own = all[first].clone();

@@ -22,8 +22,8 @@ const ITSELF: &str = "";
 struct Lists {
     dest: Vec<Node>,
     patch: Vec<Node>,
-    /// Whether kustomize uses the same list for the object and the patch. A change of one list then also changes the
-    /// other.
+    /// Whether kustomize has only one list in memory, which belongs to both the object and the patch. `dest` and
+    /// `patch` are then equal, and each change is made to both.
     same: bool,
     /// The merged elements, in the order of the resulting list. The elements of `dest` that were not merged are
     /// appended last.
@@ -122,8 +122,11 @@ impl Walker<'_> {
     }
 }
 
-/// Applies the `$patch` directive of a list in a patch. Returns the inner `Err` if the list is removed. Otherwise
-/// returns the lists that must still be merged, and the side (object or patch) from which the merged list comes.
+/// Applies the `$patch` directive of a list in a patch. If the directive removes the list, returns the final result as
+/// `Ok(Err(…))`.
+///
+/// Otherwise the lists must still be merged. The function then returns `Ok(Ok(…))` with the lists. It also returns
+/// whether the merged list comes from the object or from the patch.
 ///
 /// Source: `Merger.VisitList`.
 fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, Problem> {
@@ -177,8 +180,11 @@ impl Lists {
         (element::find(&self.dest, &keys, &values), element::find(&self.patch, &keys, &values))
     }
 
-    /// Removes `$patch` from an element of the patch after the element was merged. `patch` is the index of this
-    /// element.
+    /// Removes the key `$patch` from a list element of the patch after the element was merged. `patch` is the index of
+    /// the element in the patch's list, and `dest` is its index in the object's list. An index is `None` if the list
+    /// does not contain the element.
+    ///
+    /// If kustomize has one list in memory for both, the element of the object's list changes too.
     fn take_directive(&mut self, dest: Option<usize>, patch: Option<usize>) {
         if let Some(element) = patch.and_then(|at| self.patch.get_mut(at))
             && element.is_map()
@@ -206,8 +212,8 @@ impl Lists {
         self.follow();
     }
 
-    /// Copies the object's list to the patch's list if kustomize uses one list in memory for both. Changes of the
-    /// object's list then also apply to the patch's list.
+    /// Makes the patch's list equal to the object's list, if kustomize has one list in memory for both. In kustomize,
+    /// each change of the object's list is then also a change of the patch's list.
     fn follow(&mut self) {
         if self.same {
             self.patch.clone_from(&self.dest);

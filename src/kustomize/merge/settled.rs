@@ -1,4 +1,8 @@
-//! Detects parts of an object that a merge without a patch does not change.
+//! Detects parts of an object that certainly stay the same when kustomize applies a patch. These parts need not be
+//! merged.
+//!
+//! kustomize processes the whole object, even parts that the patch does not mention. For example, it removes empty
+//! fields.
 
 use std::collections::HashSet;
 

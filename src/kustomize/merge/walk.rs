@@ -175,8 +175,9 @@ enum Visited {
     Merge(Side),
 }
 
-/// Applies the `$patch` directive of a mapping in a patch. Returns the final result if the directive determines it.
-/// Otherwise returns that the fields must still be merged.
+/// Applies the `$patch` directive of a mapping in a patch. Returns `Visited::Done` with the result if no further merge
+/// is necessary, for example after `$patch: delete`. Returns `Visited::Merge` if the fields of the mapping must be
+/// merged.
 ///
 /// Source: `Merger.VisitMap`.
 fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
@@ -196,11 +197,11 @@ fn visit_map(sources: &mut Sources) -> Result<Visited, Problem> {
     Ok(Visited::Merge(side))
 }
 
-/// Starts the merge of a mapping that is missing or null in the object. The merge is already complete if the patch does
-/// not have the mapping, or removes it.
+/// Starts the merge of a mapping that is missing or null in the object. Returns `Visited::Done` if the mapping is also
+/// missing in the patch, or if the patch deletes it.
 ///
-/// Otherwise, kustomize moves the mapping of the patch into the object. Its fields must still be merged: the object and
-/// the patch then share this mapping, so each field is merged with itself.
+/// Otherwise, kustomize moves the mapping from the patch into the object. The function then returns `Visited::Merge`,
+/// because kustomize still processes each field of the mapping. For example, it removes fields that are null.
 fn visit_missing(sources: &mut Sources) -> Visited {
     let Some(mut patch) = sources.patch.take() else {
         // an empty value (`a:`) is removed, an explicit null (`a: null`) stays

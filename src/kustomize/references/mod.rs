@@ -17,7 +17,7 @@ pub struct Loader<'a> {
     pub referrer: Option<&'a Loader<'a>>,
 }
 
-/// The reason why an entry of a kustomization file is not a file that can be loaded.
+/// The reason why an entry of a kustomization file cannot be loaded as a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoFile {
     /// The entry of the kustomization file is a URL, so its file must be fetched. Contains the reason if fetching

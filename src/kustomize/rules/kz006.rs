@@ -14,7 +14,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ006.md"),
 };
 
-/// Returns a finding about a folder with the kustomization files `names`.
+/// Returns the finding that `folder` contains several kustomization files, although only one is allowed. `names`
+/// contains their file names, such as `kustomization.yaml` and `Kustomization`.
 pub(in crate::kustomize) fn found(site: Site, folder: &TreePath, names: &[&str]) -> TreeFinding {
     RULE.at(site, format!("{folder} has several kustomization files: {}", names.join(", ")))
         .found(names.join(", "))

@@ -16,8 +16,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ013.md"),
 };
 
-/// Returns a finding about an entry of a kustomization file that leads to a file without valid objects. `at` is the
-/// position of the error in this file.
+/// Returns the finding that a kustomization uses a file with an invalid object or with invalid YAML. `entry` is the
+/// path of the file as the kustomization file lists it. `at` is the position of the error in the listed file.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &BadObjects) -> TreeFinding {
     let finding = RULE.at(site, format!("\"{entry}\" {} ({at})", fault));
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);

@@ -1,4 +1,7 @@
-//! KZ015: a kustomize plugin that does not run.
+//! KZ015: reports Helm charts and plugins that kustomize does not run.
+//!
+//! kustomize runs Helm charts and external plugins only if a flag such as `--enable-helm` is set. The rule also reports
+//! plugins that kustomize does not know.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

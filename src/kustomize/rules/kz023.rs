@@ -1,4 +1,6 @@
-//! KZ023: a folder that kustomize treats as a repository.
+//! KZ023: reports local folders whose path kustomize treats as the address of a git repository.
+//!
+//! kustomize then fetches the repository and ignores the folder.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

@@ -1,4 +1,7 @@
-//! KZ030: objects with the same identity, and changes of objects that do not exist.
+//! KZ030: reports duplicate objects, and changes of a kustomization whose target object does not exist.
+//!
+//! Two objects are duplicates if their group, version, kind, namespace and name are equal. A change is a patch, a
+//! generator that merges, or a replica count.
 
 use crate::admission::Level;
 use crate::kustomize::build::Id;

@@ -22,8 +22,9 @@ pub(in crate::kustomize) enum Order<'a> {
     LoserFirst,
     /// Neither Kustomization depends on the other.
     Any,
-    /// The two Kustomizations have different sources, so Flux cannot make one wait for a revision of the other.
-    /// Contains a description of the object's new source: its revision, kind, namespace and name.
+    /// The object moves between two Flux Kustomizations that have different sources. Flux cannot make one of them wait
+    /// for a revision of the other. Contains a text that describes the source of the new Kustomization: its revision,
+    /// kind, namespace and name.
     Elsewhere(&'a str),
 }
 

@@ -8,7 +8,7 @@ pub(super) type ShapeId = usize;
 /// A name in a definition: a static text from the binary, or an owned one from a file.
 pub(super) type Name = Cow<'static, str>;
 
-/// A schema: the parts of an OpenAPI schema that merging needs.
+/// A reduced OpenAPI schema. It contains only what merging needs: fields, elements of lists, and how lists are merged.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Shape {
     /// The name of the definition to which the schema refers (`$ref`).
@@ -37,7 +37,8 @@ pub(super) struct Definitions {
     pub(super) names: Cow<'static, [(Name, ShapeId)]>,
     /// The kinds, each with its apiVersion and the id of its schema.
     pub(super) kinds: Cow<'static, [(Name, Name, ShapeId)]>,
-    /// The schema for all fields that are omitted from the definitions. `None` if no fields are omitted.
+    /// The empty schema that stands for omitted fields. kustomize's built-in definitions omit all fields that contain
+    /// no merged lists, because only merged lists need a schema. `None` if these definitions are complete.
     pub(super) opaque: Option<ShapeId>,
 }
 

@@ -49,8 +49,8 @@ pub struct Schema {
     /// The apiVersion and kind of cluster-scoped kinds. `None` if the schema does not come from the file in
     /// `openapi.path`.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
-    /// Whether the built-in definition or the definition in `own` is used for a name that both define. `None` if the
-    /// schema does not use the built-in definitions.
+    /// Which definition is used if kustomize's built-in schema and the file in `openapi.path` both define the same type
+    /// or kind. `None` if the built-in schema is not used at all.
     beside: Option<Preferred>,
 }
 
@@ -60,8 +60,8 @@ pub enum Preferred {
     /// The built-in definition takes precedence, because kustomize loads the built-in schema after the file of
     /// `openapi.path`.
     BuiltIn,
-    /// The definition in the file of `openapi.path` takes precedence, because kustomize loads the built-in schema
-    /// before this file.
+    /// The definition in the file of `openapi.path` is used instead of the built-in definition with the same name. The
+    /// reason is the order in which kustomize loads them: first its built-in schema, then the file.
     Custom,
 }
 

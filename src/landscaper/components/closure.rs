@@ -1,10 +1,16 @@
-//! The transitive closure of a component. It contains all references that Landscaper follows, each with its
-//! substitution.
+//! Computes the component tree of an Installation: all component references that Landscaper follows, directly or
+//! indirectly. The tree contains each reference before and after the overwrites are applied to it.
 //!
-//! Every reference is looked up in the repository context of the root reference, after the overwrites are applied to
-//! the root reference. The overwrites apply to each reference separately. The references of each component version are
-//! added only once. Component versions are identified by name and version only. Landscaper stops at the first
-//! descriptor that it cannot read. This module records a gap instead, and continues.
+//! The tree is built as in Landscaper:
+//!
+//! - The tree starts with the reference in the Installation itself. The overwrites are applied to it first.
+//! - All other references come from component descriptors. Each takes the repository context of that first reference,
+//!   as it is after the overwrites. The overwrites are then applied to this reference, too.
+//! - If several references lead to the same component version, the references in its descriptor are added only once.
+//!   Two component versions are the same if they have the same name and version, even in different repositories.
+//!
+//! There is one difference. Landscaper stops at the first component descriptor that it cannot read. This module records
+//! the reason, and continues with the next reference.
 //!
 //! Source: `getTransitiveComponentReferencesRecursively` and `GetReferencedComponentVersion` in Landscaper's
 //! `pkg/components`.
@@ -97,7 +103,8 @@ pub enum Target {
     Gap(Gap),
 }
 
-/// The reason why a component version was not read. A component reference in the component tree leads to this version.
+/// The reason why a component version is missing from a component tree, although a component reference in the tree
+/// names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Gap {
     /// The component version does not exist.
@@ -151,7 +158,8 @@ impl Closure {
         walk.closure
     }
 
-    /// Returns the Installation's own reference; `None` if the component tree is empty.
+    /// Returns the first reference of the component tree. This is the component reference in the Installation itself;
+    /// all others are in component descriptors. `None` if the tree is empty.
     pub fn root(&self) -> Option<&Step> {
         self.steps.first()
     }
@@ -218,8 +226,8 @@ impl Closure {
         Some(text)
     }
 
-    /// Returns the references on the path from `step` up to the root of the component tree. Omits `step` and the
-    /// Installation's own reference.
+    /// Returns the component references that lead from the Installation to the component reference `step`, nearest to
+    /// `step` first. Includes neither `step` itself nor the component reference in the Installation.
     fn above<'c>(&'c self, step: &'c Step) -> impl Iterator<Item = &'c Step> {
         std::iter::successors(self.parent(step), |step| self.parent(step)).filter(|step| step.from.is_some())
     }

@@ -21,7 +21,9 @@ const MAX_NESTED: usize = 16;
 /// The inline descriptors of an Installation.
 #[derive(Debug, Clone)]
 pub struct Inline {
-    /// The outermost descriptor, followed by the descriptors that are nested in labels of references.
+    /// All component descriptors in the Installation, with the one in `spec.componentDescriptor.inline` first. The
+    /// others are nested in it: a component reference in a descriptor can contain another descriptor in its label
+    /// `landscaper.gardener.cloud/component-descriptor`.
     pub descriptors: Vec<Placed>,
     repository_context: Option<RepositoryContext>,
 }

@@ -16,16 +16,17 @@ pub struct Split<'c> {
     /// A component reference to which an entry of the ComponentVersionOverwrites applies. The entry replaces the
     /// component name or the version of the reference.
     pub matched: &'c Step,
-    /// The index in the list `overwrites` of the ComponentVersionOverwrites entry that matches only one of the
-    /// references. This entry is the reason why the component has two versions in the tree.
+    /// The index of the entry that causes the two versions, in the list `overwrites` of a ComponentVersionOverwrites
+    /// object. The entry matches the reference in `matched`, but not the reference in `other`.
     pub entry: usize,
     /// A reference to another version of the same component. The ComponentVersionOverwrites entry does not match this
     /// reference, so it does not change it.
     pub other: &'c Step,
 }
 
-/// Returns the components that have two versions in a component tree because of an entry of a
-/// ComponentVersionOverwrites. Each result describes the first two references to the component that differ in this way.
+/// Finds components that have two versions in a component tree because of overwrites. This happens if an entry of a
+/// ComponentVersionOverwrites object changes one reference to a component, but does not match another reference to it.
+/// The result contains one such pair of references for each component.
 pub fn splits(closure: &Closure) -> Vec<Split<'_>> {
     let mut by_name: BTreeMap<&str, Vec<&Step>> = BTreeMap::new();
     for step in &closure.steps {

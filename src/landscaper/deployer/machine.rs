@@ -147,8 +147,8 @@ pub enum Actor {
 }
 
 impl Actor {
-    /// Returns the name of the component in messages: `Landscaper` or `deployer`. The component is the author of a
-    /// write to a DeployItem's status.
+    /// Returns `Landscaper` or `deployer`, for messages. These are the two programs that write to the status of a
+    /// DeployItem.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Landscaper => "Landscaper",
@@ -166,7 +166,8 @@ pub struct Transition {
     pub to: State,
     /// The author of the write: Landscaper or a deployer.
     pub by: Actor,
-    /// The name of the status write, such as `pickup`.
+    /// The name of this transition in messages and documentation. For example, `pickup` means that a deployer starts to
+    /// process the DeployItem.
     pub name: &'static str,
 }
 

@@ -1,8 +1,11 @@
-//! The promises of the deployer contract: conditions that every write of a DeployItem's status must meet.
+//! Requirements of Landscaper's deployer contract that every write to a DeployItem's status must meet.
 //!
-//! All writes of Landscaper and its own deployers keep the promises, in the old and the current format of the status.
-//! The text of the contract contains further requirements that these writes do not meet. They are listed in
-//! `docs/deployer-contract.md`.
+//! This module contains only requirements that Landscaper and its own deployers always meet. The text of the contract
+//! has more requirements, but Landscaper and its deployers do not follow them all. `docs/deployer-contract.md` lists
+//! them, with the reasons why Portcullis does not check them.
+//!
+//! The requirements apply to old and new versions of Landscaper. Old versions also write the phase to the field
+//! `status.deployItemPhase`, new versions write it only to `status.phase`.
 
 use super::phase::Phase;
 use super::status::{Change, Job, Status};

@@ -81,22 +81,24 @@ pub fn of(
     }
 }
 
-/// Returns whether a deployer really deploys DeployItems that are in dry run, for all Targets.
+/// Returns whether a deployer would really deploy DeployItems that are in dry run, regardless of their Targets.
 ///
 /// This is the case if all of these conditions hold:
 /// - The deployer ignores the dry-run annotation.
-/// - The deployer has no Target selectors.
-/// - The deployer serves a DeployItem type other than the type of the dry-run deployer, or the types in a
-///   DeployerRegistration.
+/// - The deployer has no Target selectors, so it accepts every Target.
+/// - The deployer processes DeployItems of some type, which its configuration or a DeployerRegistration names. The type
+///   `portcullis.dev/dry-run` in the configuration does not count, because it is used only for dry runs.
 pub fn deploys_any(deployer: &Deployer) -> bool {
     let is_real = |served: &String| served != ROUTE;
     let serves = deployer.types.iter().any(is_real) || !deployer.registrations.is_empty();
     serves && !deployer.honours_dry_run && deployer.target_selectors.is_empty()
 }
 
-/// Returns whether a deployer serves DeployItems of the type `type_name`. If the cached objects do not show that it
-/// does, also returns a reference to a DeployerRegistration. Its current content must be read from the API server,
-/// because it may list the type.
+/// Returns whether a deployer processes DeployItems of the type `type_name`. The types come from its configuration and
+/// from its DeployerRegistrations.
+///
+/// `false` is not certain if a DeployerRegistration has not been read from the API server, because it may have changed.
+/// In this case, also returns a reference to it, so that the caller can read it.
 fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Option<Reference>) {
     if deployer.types.iter().any(|served| served == type_name) {
         return (true, None);

@@ -34,7 +34,8 @@ impl DryRunFile {
     }
 }
 
-/// The configuration of dry runs, as rules and mutators read it.
+/// The settings for dry runs that rules and mutators use. They are computed from the section `dryRun` of the
+/// configuration file and the mode of the mutator `dry-run`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DryRuns {
     /// The types of DeployItems that the dry-run deployer processes.

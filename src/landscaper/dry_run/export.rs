@@ -1,9 +1,11 @@
 //! Exports of DeployItems. Each export copies a value of an object on the target into the result.
 //!
+//! The manifest deployer and the helm deployer read exports from `config.exports.exports`. The helm deployer also reads
+//! the older list `config.exportsFromManifests`.
+//!
 //! Source: the types in Landscaper's `apis/deployer/utils/managedresource/types.go`, and `doExport` and
-//! `exportFromReferencedResource` in its `pkg/deployer/lib/resourcemanager/exporter.go`; their recorded results are in
-//! `tests/vectors/landscaper/exports.json`. The manifest and the helm deployer read `config.exports.exports`. The helm
-//! deployer also reads the older `config.exportsFromManifests`.
+//! `exportFromReferencedResource` in its `pkg/deployer/lib/resourcemanager/exporter.go`. The results of running these
+//! functions are recorded in `tests/vectors/landscaper/exports.json`.
 
 use serde_json::Value;
 

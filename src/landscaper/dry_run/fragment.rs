@@ -35,7 +35,8 @@ impl Identity {
         }
     }
 
-    /// Returns an object that contains only this identity. Messages suggest adding it to a DryRunConfiguration.
+    /// Returns a Kubernetes object that has only this apiVersion, kind, namespace and name. If this object is missing
+    /// from a DryRunConfiguration, the error message contains the result, so that the user can add it there.
     pub fn to_fragment(&self) -> Value {
         let mut metadata = json!({"name": self.name});
         if !self.namespace.is_empty() {

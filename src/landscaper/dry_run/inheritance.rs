@@ -19,7 +19,8 @@ use crate::landscaper::kinds::INSTALLATIONS;
 pub enum Inheritance {
     /// The object is itself a root, and inherits nothing.
     Itself,
-    /// The object inherits the dry-run annotations of this root.
+    /// The object inherits the dry-run annotations of its root: the last object in its chain of owners, usually an
+    /// Installation. Contains the root.
     Root(Arc<Stored>),
     /// The root is unknown, because this owner of the object could not be read. The root may be in dry run.
     Unreadable(Reference),

@@ -69,11 +69,11 @@ impl Item {
         }
     }
 
-    /// Returns the message `text`, preceded by the name of the DeployItem template, if there is a template.
+    /// Returns a message for the user that contains `text`. If the item is a DeployItem template, its name comes first.
     ///
-    /// For a compressed template, the message also contains `of`, the path of a field in the configuration for the
-    /// deployer. The result of [`Item::field`] cannot contain this path, because a path cannot point into compressed
-    /// data.
+    /// If the template is compressed, the message also contains `of`, the path of a field in the deployer's
+    /// configuration. In this case, [`Item::field`] cannot return this path, because a field path cannot point into
+    /// compressed data.
     pub fn message(&self, of: &FieldPath, text: &str) -> String {
         match (&self.config, &self.template) {
             (Place::Compressed(_), Some(template)) => format!("template {template:?}, config.{of}: {text}"),

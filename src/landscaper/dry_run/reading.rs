@@ -33,8 +33,8 @@ pub(in crate::landscaper) enum Configuration {
     NotNeeded,
     /// The object does not name a DryRunConfiguration.
     NotNamed,
-    /// The catalog does not contain the named DryRunConfiguration, and no read from the API server has shown that it
-    /// does not exist.
+    /// It is unknown whether the DryRunConfiguration that the object names exists. The cache of objects does not
+    /// contain it, but the cache may be incomplete.
     NotKnown,
     /// The DryRunConfiguration with this name does not exist.
     Missing(String),

@@ -48,11 +48,11 @@ struct Evaluation<'a> {
     steps: usize,
     shuffles: u32,
     is_random: bool,
-    /// Number of evaluated `range` keywords whose loop has not started yet. In `{range .items[*]}{.name}{end}`, the
-    /// loop starts after the first closing brace.
+    /// The number of `range` loops that start after the current pair of braces. The keyword `range` in the braces adds
+    /// 1.
     ///
-    /// `inside` is the number of running loops. `ending` is the number of evaluated `end` keywords whose loop has not
-    /// stopped yet.
+    /// `inside` is the number of loops that are running. `ending` is the number of loops that end after the current
+    /// pair of braces. The keyword `end` in the braces adds 1.
     begun: usize,
     inside: usize,
     ending: usize,

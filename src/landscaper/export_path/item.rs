@@ -20,9 +20,10 @@ pub(super) enum Datum<'a> {
     Int(i64),
     Float(f64),
     Bool(bool),
-    /// A byte of a string to which `*` was applied.
+    /// One byte of a string. As in client-go, the JSONPath operators `*` and `..` split a string into its bytes.
     Byte(u8),
-    /// The current item of a `range` loop if its value is `null`, or if the loop has no values.
+    /// No value. The expressions in a `range` loop are evaluated on it if the current element is `null`. They are also
+    /// evaluated on it once if there are no elements, to find the `end` of the loop.
     Nothing,
 }
 
@@ -31,8 +32,8 @@ impl<'a> Item<'a> {
         Self { datum, shuffles: Vec::new() }
     }
 
-    /// Returns an item, an intermediate result of a JSONPath evaluation, for a value that was found inside this item.
-    /// The new item keeps [`Item::shuffles`], the ids of the map iterations that led to this item.
+    /// Returns a new item for `datum`, a value that was found inside this item. Items are intermediate results of a
+    /// JSONPath evaluation. The ids in [`Item::shuffles`] are copied to the new item.
     pub(super) fn with(&self, datum: Datum<'a>) -> Self {
         Self { datum, shuffles: self.shuffles.clone() }
     }

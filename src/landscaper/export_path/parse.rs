@@ -267,8 +267,9 @@ impl<'t> Parser<'t> {
         nodes.push(Node { at, part });
     }
 
-    /// Parses a part of the path, such as a filter, as a separate path. Returns the syntax elements of its first
-    /// template group. `open` and `close` are added before and after the part.
+    /// Parses `text`, a part of a JSONPath, as a path of its own. Puts `open` before it, `close` after it, and braces
+    /// around all three. For example, the part `0` of `[0,1]` is parsed as `{[0]}`. Returns the syntax elements between
+    /// the first pair of braces.
     fn nested(&self, open: &str, text: &str, close: &str, at: usize) -> Result<Vec<Node>, PathError> {
         let Some(depth) = self.depth.checked_sub(1) else {
             return Err(PathError::new(Problem::TooComplex, self.place(at)));

@@ -62,7 +62,7 @@ pub struct Effect {
     /// Whether the Installation's component reference has its own repository context. Otherwise, the repository context
     /// of the Context is used.
     pub own_repository_context: bool,
-    /// The substitution of the Installation's component reference.
+    /// The Installation's component reference before and after the overwrites are applied to it.
     pub substitution: Substitution,
     /// The references in the inline component descriptor that the overwrites change.
     pub references: Vec<InlineReference>,
@@ -75,7 +75,7 @@ pub struct InlineReference {
     pub pointer: String,
     /// The reference before the substitution.
     pub reference: Reference,
-    /// The substitution that the overwrites apply to the reference.
+    /// The component reference in the inline component descriptor, before and after the overwrites are applied to it.
     pub substitution: Substitution,
 }
 
@@ -139,8 +139,9 @@ fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentRe
     found
 }
 
-/// Returns the objects that [`of`] needs from the API server: the Context and the overwrites, if the catalog does not
-/// contain them.
+/// Returns the object that must be read from the API server before [`of`] can apply overwrites to an Installation. This
+/// is the Context of the Installation, or the ComponentVersionOverwrites object that the Context names. Empty if the
+/// catalog, a cache of objects, already contains what is needed.
 pub fn live_reads(installation: &Value, namespace: &str, view: &View<'_>) -> Vec<catalog::Reference> {
     let name = installation::context_name(installation);
     let Some(stored) = view.find(&CONTEXTS, namespace, name) else {

@@ -1,9 +1,12 @@
-//! The mutator that writes the precomputed substitution of an Installation's component reference into the Installation.
+//! A mutator that records in an Installation how a ComponentVersionOverwrites object changes its component reference.
+//! The change is computed as a JSON Patch.
 //!
-//! Mode `annotate` writes two annotations and does not change the spec. Mode `apply` also patches the spec. Both remove
-//! their changes when nothing is overwritten any more. In mode `apply`, the annotation with the patch contains the
-//! original values. From these, the mutator first restores what the user wrote, and then computes the substitution
-//! again. So the mutator is idempotent.
+//! In mode `annotate`, the mutator writes two annotations: the JSON Patch, and the values from which it was computed.
+//! In mode `apply`, it also applies the JSON Patch to the spec. When nothing is overwritten any more, the mutator
+//! removes the annotations and reverts the patch.
+//!
+//! The JSON Patch in the annotation also contains the values that the user wrote. In mode `apply`, the mutator first
+//! restores these values, and then applies the overwrites again. So the result is the same if the mutator runs twice.
 
 use json_patch::Patch;
 use serde::Serialize;

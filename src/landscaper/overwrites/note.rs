@@ -16,11 +16,13 @@ use crate::oci::digest;
 /// keeps the annotation small.
 const NAMED: usize = 10;
 
-/// A summary of an Installation's component tree: the content of the tree annotation.
+/// A summary of an Installation's component tree. It is stored as JSON in the annotation
+/// `portcullis.dev/overwrite-tree` of the Installation.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Note {
-    /// The [`fingerprint`] of the overwrites and the component reference from which the summary was computed.
+    /// A hash of the overwrites and of the Installation's component reference, from [`fingerprint`]. If they change,
+    /// the hash changes, so that this summary is recognized as outdated.
     pub from: String,
     /// The number of component versions in the component tree.
     pub components: usize,

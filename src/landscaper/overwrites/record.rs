@@ -32,7 +32,8 @@ pub const MAX_PARTS: usize = 16;
 /// Maximum length of an object's name in Kubernetes.
 const MAX_NAME_LENGTH: usize = 253;
 
-/// The ConfigMaps and the tree annotation to write for an Installation, computed from its component tree.
+/// The effect of overwrites on an Installation's component tree, as it is stored in the cluster. ConfigMaps contain
+/// JSON Patches of the changed component descriptors. An annotation of the Installation contains a summary of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The ConfigMaps with the patches; empty if the overwrites change no component reference.
@@ -60,7 +61,9 @@ struct Patched {
 }
 
 impl Record {
-    /// Builds the ConfigMaps and the tree annotation for the Installation with this name.
+    /// Computes the ConfigMaps and the annotation to write for the Installation `name`. The ConfigMaps contain a JSON
+    /// Patch for each changed component descriptor, and the annotation contains a summary of all changes. `closure` is
+    /// the component tree of the Installation, and `effect` contains the overwrites.
     pub fn of(name: &str, effect: &Effect, closure: &Closure) -> Self {
         let mut note = Note::of(effect, closure);
         let lines = lines(effect, closure);
@@ -121,8 +124,9 @@ fn patched(closure: &Closure) -> Vec<Patched> {
     closure.components.iter().zip(&steps).filter_map(|(component, steps)| Patched::of(component, steps)).collect()
 }
 
-/// Divides the patches into groups, one for each ConfigMap, by size. Returns at least one group even without patches:
-/// the first ConfigMap also contains the summary, which is needed if only the Installation's own reference changes.
+/// Divides the JSON Patches into groups, so that each group fits into one ConfigMap. Returns one empty group if there
+/// are no patches. This group is needed because the first ConfigMap also contains a list of all changes, and the only
+/// change may be in the Installation itself.
 fn grouped(patched: Vec<Patched>) -> Vec<Vec<Patched>> {
     let mut groups = vec![Vec::new()];
     let mut size = MAX_SUMMARY_BYTES;
@@ -154,9 +158,12 @@ pub fn part_name(installation: &str, at: usize) -> String {
     name + &end
 }
 
-/// Returns the JSON value that a ConfigMap contains under [`SOURCE_KEY`]: the inputs and the result of the
-/// substitution, and the component descriptors whose patches are in this ConfigMap. It also lists component references
-/// whose component versions were not read.
+/// Returns a JSON value for the key [`SOURCE_KEY`] of a ConfigMap, which explains the JSON Patches in the same
+/// ConfigMap. It contains these data:
+/// - the names of the Context and the ComponentVersionOverwrites object
+/// - the Installation's component reference before and after the overwrites are applied
+/// - the component descriptors in `group`, whose patches are in this ConfigMap
+/// - component references that could not be followed, with the reasons
 fn source(effect: &Effect, closure: &Closure, group: &[Patched], (at, count): (usize, usize)) -> Value {
     let gaps = closure.gaps().take(100).map(|(step, gap)| {
         json!({"way": closure.path_to(step), "reference": step.substitution.result.to_json(), "why": gap.to_string()})

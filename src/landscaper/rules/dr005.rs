@@ -1,4 +1,5 @@
-//! DR005: reports an export of a dry run that reads an object that the DryRunConfiguration does not contain.
+//! DR005: reports exports of DeployItems in dry run that read a missing object. In a dry run, exports read objects from
+//! the DryRunConfiguration, not from the target cluster.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};

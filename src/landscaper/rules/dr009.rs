@@ -135,8 +135,9 @@ fn is_deployed(item: &Value) -> bool {
     !text("/status/phase").is_empty() && !was_dry_run
 }
 
-/// Finds DeployItems in the catalog that prevent the switch of their root between dry run and real run. Returns at most
-/// [`MAX_LIVE_READS`] DeployItems.
+/// Returns DeployItems because of which a root Installation cannot be switched between dry run and real run now. For
+/// example, a deployer is still processing them. Only DeployItems of this Installation in the catalog (a cache) are
+/// examined, and at most [`MAX_LIVE_READS`] are returned.
 fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {
     let mut found = Vec::new();
     let mut open = VecDeque::from([(&INSTALLATIONS, request.display_name())]);

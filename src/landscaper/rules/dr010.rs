@@ -67,8 +67,8 @@ fn uses(object: &Value, name: &str) -> bool {
     annotations.is_dry_run() && annotations.configuration == Some(name) && is_running(object)
 }
 
-/// Finds objects in the catalog that use the DryRunConfiguration and have an open job. Returns at most
-/// [`MAX_LIVE_READS`] references.
+/// Returns DeployItems and Installations that use the DryRunConfiguration in the request and are still being processed.
+/// They are looked up in the catalog (a cache of objects). At most [`MAX_LIVE_READS`] are returned.
 fn users(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let name = request.display_name();
     let of = |kind| {

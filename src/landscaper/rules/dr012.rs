@@ -81,8 +81,9 @@ fn is_in_scope(request: &Request<'_>) -> bool {
     DryRunAnnotations::of(request.object()).is_dry_run() && !kinds::is(&INSTALLATIONS, request)
 }
 
-/// Reports a root Installation in dry run if a configured deployer would really deploy its DeployItems. The DeployItems
-/// do not exist yet, so their Targets are unknown. Therefore, only deployers that serve all Targets are considered.
+/// Checks an Installation in dry run that no other Installation owns. Returns a finding if a deployer in the
+/// configuration would really deploy DeployItems of this Installation. Their Targets are not known yet, so only
+/// deployers that accept every Target are considered.
 fn root(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     if owner(request.object()).is_some() || DryRuns::of(view).routes {
         return Vec::new();

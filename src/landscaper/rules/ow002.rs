@@ -227,8 +227,9 @@ mod tests {
         proptest::collection::vec(entry, 1..7)
     }
 
-    /// Returns all references that can be built from a few attribute values. These are the values that the strategies
-    /// of this test generate, and one other value for each attribute.
+    /// Returns component references for the test, in all combinations of some component names, versions and repository
+    /// contexts. The generated entries contain only the values `a` and `b`, or no value. The value `z` represents all
+    /// other values.
     fn references() -> Vec<ComponentReference> {
         let mut all = Vec::new();
         for component_name in ["a", "b", "z"] {
@@ -244,8 +245,8 @@ mod tests {
     }
 
     proptest! {
-        /// Checks which entries with a substitution are reported. An entry must be reported if and only if it takes
-        /// effect for no reference.
+        /// Generates lists of `overwrites` entries, and checks that rule OW002 reports exactly the useless ones. An
+        /// entry is useless if it would set an attribute, but Landscaper applies it to no component reference.
         #[test]
         fn reports_exactly_the_entries_that_never_apply(entries in entries()) {
             let reported: Vec<usize> = shadowed(&entries).into_iter().map(|(at, _)| at).collect();

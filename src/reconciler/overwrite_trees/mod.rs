@@ -1,12 +1,18 @@
-//! Finds the component references that overwrites change in the whole component tree of an Installation.
+//! A controller that computes how overwrites change the component tree of an Installation. The tree contains all
+//! component references that Landscaper follows, directly or indirectly. Component descriptors are read from OCI
+//! registries.
 //!
-//! Component descriptors come from OCI registries. The controller stores the result in three places:
+//! For each Installation, the controller writes these objects and fields:
 //!
-//! * patches in ConfigMaps that the Installation owns
-//! * annotations of the Installation, which contain a summary of the tree and the annotations that admission also writes
-//! * if enabled, the condition that Landscaper writes
+//! - ConfigMaps with a JSON Patch for each changed component descriptor. The Installation owns the ConfigMaps.
+//! - An annotation of the Installation with a summary of the tree.
+//! - Two annotations about the Installation's own component reference. The admission webhook writes the same
+//!   annotations, but only when the Installation is written. The controller updates them when the overwrites change,
+//!   unless the webhook also patches the spec of the Installation.
+//! - If enabled, a condition in the status of the Installation. Landscaper writes the same condition.
 //!
-//! The controller deletes the ConfigMaps and annotations when nothing is overwritten any more.
+//! If overwrites change nothing in the tree any more, the controller deletes the ConfigMaps. If the Context of the
+//! Installation names no overwrites any more, it also removes the annotations.
 
 mod pull_secrets;
 mod write;

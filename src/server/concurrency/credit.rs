@@ -1,6 +1,6 @@
-//! The idle credit of the concurrency limiter, a token bucket that contains time. The credit grows while a permit is
-//! free, and shrinks while all permits are in use. A long queue counts as a short burst while credit is left, and as
-//! overload when the credit is used up.
+//! The idle credit, a token bucket that distinguishes a short burst of requests from overload. The server earns credit
+//! while it has free capacity, and spends credit while it is fully busy. A long queue counts as overload only if no
+//! credit is left.
 
 use std::time::{Duration, Instant};
 
@@ -11,8 +11,9 @@ use super::QueuePolicy;
 pub(super) struct IdleCredit {
     pub(super) left: Duration,
     pub(super) updated: Instant,
-    /// Whether the limiter is in overload. Overload begins when the credit is used up while the queue is long, and ends
-    /// when the credit is full again.
+    /// Whether the server is overloaded. Overload begins when the queue is long and no idle credit is left. The server
+    /// earns this credit while it has free capacity, and spends it while it is fully busy. Overload ends when the
+    /// credit is full again.
     pub(super) is_overload: bool,
 }
 

@@ -19,9 +19,10 @@ pub(super) struct Queue {
     /// Moving average of the times for which requests hold permits.
     pub(super) mean_hold: Duration,
     pub(super) credit: IdleCredit,
-    /// Decisions that have started and wait for a permit to continue.
+    /// Admission requests that are partly processed and wait for a permit to continue, for example after I/O. They are
+    /// served before the requests in `waiting`.
     pub(super) started: VecDeque<oneshot::Sender<Permit>>,
-    /// Requests that wait for their first permit.
+    /// Admission requests that wait for a permit to start. Their processing has not begun.
     pub(super) waiting: VecDeque<Waiting>,
 }
 

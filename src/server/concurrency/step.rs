@@ -54,8 +54,8 @@ pub(super) async fn step<T>(mut work: Pin<&mut impl Future<Output = T>>) -> Poll
     step
 }
 
-/// Waits until the task is woken through the waker that the last call of [`step`] registered. A spurious wake-up costs
-/// one step.
+/// Waits until the current task is woken. Call this function after [`step`] has returned `Poll::Pending`. A spurious
+/// wake-up is harmless, because it only leads to one more poll.
 pub(super) async fn woken() {
     let mut polled = false;
     poll_fn(|_| if std::mem::replace(&mut polled, true) { Poll::Ready(()) } else { Poll::Pending }).await;

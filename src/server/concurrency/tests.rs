@@ -12,7 +12,7 @@ const LONG: QueuePolicy = QueuePolicy {
     idle_credit: 5,
 };
 
-/// Creates a concurrency limiter for tests. It yields to the tokio runtime before each step (poll) of a decision.
+/// Creates a concurrency limiter for tests. A task in this limiter yields to the tokio runtime before every poll.
 fn limiter(permits: usize, capacity: usize, policy: QueuePolicy) -> Arc<ConcurrencyLimiter> {
     ConcurrencyLimiter::new(permits, capacity, policy, Duration::ZERO)
 }

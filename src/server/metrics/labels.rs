@@ -46,7 +46,7 @@ impl BadRequest {
 pub enum Shed {
     /// Too many requests are in flight.
     InFlight,
-    /// The bodies in memory are too large in total.
+    /// The request was rejected, because all request bodies in memory would together exceed the size limit.
     BufferedBytes,
     /// The queue for decisions is full, or the request waited in it until its deadline.
     Waiting,
@@ -69,7 +69,7 @@ impl Shed {
 /// The result of reloading a certificate file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reload {
-    /// The new file was loaded and is in use.
+    /// The changed certificate file was loaded successfully and is now in use.
     Loaded,
     /// The new file cannot be loaded. The old file stays in use.
     Failed,

@@ -23,7 +23,8 @@ impl Traces {
         Err(TracesError::NotBuilt)
     }
 
-    /// Does nothing. A build without the cargo feature `otlp` has no exporter of spans that must be finished.
+    /// Does nothing, because this build does not export spans. In a build with the cargo feature `otlp`, this function
+    /// sends the remaining spans and shuts the exporter down.
     pub async fn finish(&self) {
         match *self {}
     }

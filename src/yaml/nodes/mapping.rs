@@ -18,17 +18,18 @@ use crate::yaml::scalar;
 const NO_KEY: &str = "there is no key before this `:`";
 const PAIR: &str = "a `?` without a key stands in a list within brackets";
 
-/// A mapping key. It consists of its text, its type, and the number of values in it. A key that is a list or mapping
-/// has no text, as in kyaml.
+/// A mapping key. `size` is what the key adds to the size of its mapping, and is 0 for a short scalar. The size of a
+/// mapping counts toward the limit on what aliases may copy. The `text` of a key that is a list or mapping is empty, as
+/// in kyaml.
 struct Key {
     text: Arc<str>,
     tag: Tag,
     size: usize,
 }
 
-/// Converts the error of an invalid `<<` (merge key) to [`Problem::WithinMerged`], which means that kustomize may
-/// accept the text. Used for a `<<` at the top level of a text that may be a Kubernetes `List`. kyaml replaces a `List`
-/// by its items, and so may not read this `<<`.
+/// Converts the error of an invalid merge key (`<<`) to [`Problem::WithinMerged`], which means that kustomize may
+/// accept the text. Returns other errors unchanged. This function is used for the top level of a text that may be a
+/// Kubernetes `List`. kyaml replaces a `List` by its items, so it may ignore the `<<`.
 fn open(error: YamlError) -> YamlError {
     match error.problem {
         Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },
@@ -47,7 +48,8 @@ struct Fields {
     merges: bool,
     /// Whether the mapping has a key `<<`, quoted or not.
     has_merge: bool,
-    /// The merge key that kyaml keeps. kyaml removes only the first `<<`, so it keeps a merge key after a quoted `<<`.
+    /// The merge key (`<<`) that stays in the mapping; usually `None`. kyaml removes only the first key `<<` of a
+    /// mapping. If this first key is quoted, it is an ordinary key. The merge key after it then stays.
     kept_merge: Option<Entry>,
 }
 
@@ -208,9 +210,9 @@ impl Key {
 }
 
 impl Fields {
-    /// Builds the mapping from its own entries, followed by the entries that `<<` merges into it. Own entries take
-    /// precedence. If `with_anchors` is true, imitates how kyaml expands anchors: each entry whose key is a null, such
-    /// as `~`, occurs twice.
+    /// Builds the mapping. The entries that are written in the mapping come first. Entries that `<<` merges into it
+    /// follow, unless their key already occurs. If `with_anchors` is true, each entry with a null key, such as `~`, is
+    /// added twice. kyaml also duplicates such entries when it expands anchors.
     fn finish(self, origin: Origin, with_anchors: bool) -> Built {
         let Self { mut own, merged, size, height, kept_merge, .. } = self;
         let is_null = |entry: &&Entry| entry.key_tag == Tag::Null && !entry.key.is_empty();

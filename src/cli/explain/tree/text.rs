@@ -65,7 +65,8 @@ impl Writer<'_> {
     }
 }
 
-/// Formats a component reference and how overwrites change it, in one line.
+/// Returns one line of text about a component reference: its name, component and version. If overwrites change the
+/// reference, an arrow and the changed component and version follow.
 pub(super) fn line(step: &Step) -> String {
     let substitution = &step.substitution;
     let mut line = if step.name.is_empty() { String::new() } else { format!("{}: ", step.name) };

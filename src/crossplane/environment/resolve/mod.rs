@@ -35,12 +35,12 @@ impl From<crate::go::fmt::TooLong> for TransformError {
 }
 
 impl Transform {
-    /// Returns the result of this transform for the value `input`.
+    /// Applies this transform to the value `input` and returns the result.
     ///
     /// # Errors
-    /// If the transform fails. The error has the message of Crossplane or function-patch-and-transform, which `profile`
-    /// selects. In two cases, only this function returns an error. The first is a negative capture group, which makes
-    /// Crossplane panic. The second is a text of more than [`crate::go::fmt::MAX_TEXT`] bytes.
+    /// If the transform fails. The message is that of Crossplane or of function-patch-and-transform, depending on
+    /// `profile`. Portcullis adds two errors. A negative capture group is an error here, but a panic in Crossplane. A
+    /// text of more than [`crate::go::fmt::MAX_TEXT`] bytes is an error only here.
     pub fn resolve(&self, input: &Any, profile: Profile) -> Result<Any, TransformError> {
         let name = self.transform_type.as_str();
         let result = match &self.transform_type {

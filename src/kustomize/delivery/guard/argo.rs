@@ -1,7 +1,8 @@
-//! Checks deletions by Argo CD. The deleted object has a tracking id that names an Application.
+//! Checks deletions of objects by Argo CD. An annotation of the object, the tracking id, names the Application to which
+//! the object belongs.
 //!
 //! Source: `util/argo/resource_tracking.go` and `controller/state.go` of Argo CD. The status of the Application lists
-//! the resources to be pruned, so nothing is rendered.
+//! the objects that Argo CD deletes. So Portcullis does not need to build the manifests of the Application.
 
 use std::sync::Arc;
 

@@ -122,7 +122,7 @@ impl Guard {
     }
 }
 
-/// A request that deletes an object, with the configuration of the guard.
+/// A request that deletes an object, with the settings that limit deletions by Flux and Argo CD.
 struct Deletion<'a> {
     request: &'a Request<'a>,
     view: &'a View<'a>,

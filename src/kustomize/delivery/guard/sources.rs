@@ -78,8 +78,8 @@ impl Publication {
     }
 }
 
-/// Returns references to the Kustomizations that use the source. They are read live, because the guard compares the new
-/// artifact with their inventories.
+/// Returns references to the Flux Kustomizations that use the source in the request. Portcullis reads these objects
+/// from the API server instead of its cache, because it needs their current inventories.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     Publication::of(request).map(|publication| publication.users(view).0).unwrap_or_default()
 }
@@ -123,9 +123,9 @@ fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding>
     Some(if is_approved { gd002::approved(&excess) } else { gd002::found(&excess) })
 }
 
-/// Returns a finding that it is unknown which objects Flux deletes because of a new revision. The reason is that the
-/// names of the rendered objects are unknown. `None` if the revision cannot be built, because Flux then deletes
-/// nothing.
+/// Returns the finding that Portcullis cannot predict which objects Flux will delete, because it does not know the
+/// names of all objects in the new revision. `artifact` is this revision. Returns `None` if the revision cannot be
+/// built at all, because Flux then deletes nothing.
 fn not_rendered(judged: &Judged, owner: &RootOwner, artifact: &Artifact) -> Option<Finding> {
     let is_broken = judged.findings.iter().any(|finding| finding.location.refused);
     let why = "the names of its objects depend on what is not known here";

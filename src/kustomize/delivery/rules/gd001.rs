@@ -1,4 +1,6 @@
-//! GD001: a deletion by a GitOps controller that nobody approved.
+//! GD001: reports unapproved deletions by Flux and Argo CD.
+//!
+//! A deletion must be approved if the object is of a protected kind, or if too many objects are deleted.
 
 use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::delivery::APPROVAL_ANNOTATION;

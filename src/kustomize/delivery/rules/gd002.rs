@@ -76,8 +76,9 @@ pub(in crate::kustomize::delivery) fn approved(excess: &Excess<'_>) -> Finding {
     recorded(format!("{}; this is approved", excess.message()))
 }
 
-/// Returns the finding that the deletions of a Kustomization are unknown. `why` is the reason. The finding has level
-/// `audit`.
+/// Returns a finding that Portcullis cannot determine which objects a new revision deletes. `owner` is the name of the
+/// Kustomization that uses the revision, and `why` is the reason. The finding has the level `audit`, so the user does
+/// not see it.
 pub(in crate::kustomize::delivery) fn unknown(owner: &str, artifact: &Artifact, why: &str) -> Finding {
     recorded(format!("it is not known what revision {} deletes for {owner}: {why}", artifact.short_revision()))
 }

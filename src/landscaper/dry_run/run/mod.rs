@@ -1,13 +1,21 @@
-//! The dry-run deployer: computes the next write for a stored DeployItem.
+//! Computes what the dry-run deployer must write next for a DeployItem.
 //!
-//! It follows Landscaper's contract for deployers, but does not access targets, does not wait for readiness, and reads
-//! exports from the DryRunConfiguration. All its state is in the stored objects, so it resumes an interrupted run at
-//! the next step:
+//! The dry-run deployer follows Landscaper's contract for deployers. But it does not access targets, does not wait for
+//! readiness, and reads exports from the DryRunConfiguration.
 //!
-//! ```text
-//! an open job        ─► Init ─► finalizer ─► Progressing ─► export Secret ─► Succeeded or Failed, and the job is finished
-//! … of a deletion    ─► InitDelete ─► Deleting ─► the finalizer is removed
-//! ```
+//! Landscaper starts a dry run when it requests a job, which is an attempt to process the DeployItem. The dry-run
+//! deployer then makes these writes, one after the other:
+//!
+//! 1. It sets `status.phase` to `Init`.
+//! 2. It adds Landscaper's finalizer to the DeployItem, if it is missing.
+//! 3. It sets `status.phase` to `Progressing`.
+//! 4. It writes a Secret with the exported values, if the DeployItem has exports.
+//! 5. It sets `status.phase` to `Succeeded` or `Failed`, and `status.jobIDFinished` to the id of the job.
+//!
+//! If the DeployItem is being deleted, it sets `status.phase` to `InitDelete` and then to `Deleting`. After that, it
+//! removes the finalizer.
+//!
+//! All state of a dry run is in the stored objects. So another process can continue an interrupted dry run.
 //!
 //! Source: `controller.Reconcile` and `CreateOrUpdateExport` in Landscaper's `pkg/deployer/lib`, in two versions: the
 //! current one, which uses only `status.phase`, and the previous one, which reads `status.deployItemPhase`.

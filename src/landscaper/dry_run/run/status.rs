@@ -37,8 +37,9 @@ pub(super) fn claims_generation(item: &Value) -> bool {
     deployer(item) == NAME && observed != NEVER_OBSERVED && stage(item) == Stage::Waiting
 }
 
-/// Returns the patch that resets `status.observedGeneration` of a DeployItem to [`NEVER_OBSERVED`]. Callers use it if
-/// [`claims_generation`] returns `true`.
+/// Returns a patch that sets `status.observedGeneration` of a DeployItem to [`NEVER_OBSERVED`]. The patch is for a
+/// status in which a dry run has written another value. That value claims that the DeployItem was deployed, so a
+/// deployer may skip the next real run.
 pub(super) fn retract_claim(item: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version(item)}, "status": {"observedGeneration": NEVER_OBSERVED}})
 }
@@ -73,7 +74,8 @@ pub(super) fn pick_up(deployer: &Deployer, item: &Value, is_deletion: bool, now:
     patch(deployer, item, status, old)
 }
 
-/// Returns the patch of a DeployItem's status that sets a working phase, such as `Progressing`.
+/// Returns a patch that sets `status.phase` of a DeployItem to `phase` while a job is in progress. `phase` is
+/// `Progressing` or `Deleting`.
 pub(super) fn work(deployer: &Deployer, item: &Value, phase: &str) -> Value {
     patch(deployer, item, json!({"phase": phase}), phase)
 }
