@@ -1,4 +1,4 @@
-//! Shared parts of drawings: colours, escaping for each notation, and the SVG document.
+//! Code that all drawings use: colours, SVG documents, and functions that escape text for SVG, Graphviz and Mermaid.
 
 /// Light blue: the fill colour of roots of trees, and of other nodes to highlight.
 pub const BLUE: &str = "#dbeafe";

@@ -9,8 +9,9 @@ use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
 use crate::catalog::{Declaration, Kind, Reference, View};
 
-/// The description of a rule that checks requests or kustomize trees. It consists of id, name, level, summary and page.
-/// The levels in the configuration, metrics labels, `portcullis rules` and SARIF are derived from it.
+/// The description of a rule that checks requests or kustomize trees. It consists of id, name, default level, summary
+/// and documentation page. It is used for the configuration, the labels of metrics, SARIF reports and the output of
+/// `portcullis rules`.
 #[derive(Debug)]
 pub struct RuleInfo {
     /// Stable id of the rule, such as `OW001`. The meaning of an id never changes.
@@ -121,7 +122,9 @@ pub struct Match {
     /// API versions of the resource. The API server converts objects of other versions to one of these versions
     /// (`matchPolicy: Equivalent`).
     pub versions: &'static [&'static str],
-    /// Plural name of the resource, or the name of a [`Declaration`], or [`ANY`].
+    /// Plural name of the resource, such as `installations`. [`ANY`] stands for all resources. If `group` is
+    /// `DECLARED`, this is the name of a [`Declaration`] instead. For example, `composites` stands for all kinds that
+    /// CompositeResourceDefinitions declare.
     pub plural: &'static str,
     /// Kind of the resource's objects, such as `Installation`.
     pub kind: &'static str,
@@ -154,9 +157,10 @@ impl FailurePolicy {
     }
 }
 
-/// A match condition, which selects requests that are safe to admit without an answer of the webhook. It belongs to the
-/// failure policy `FailUnless`. While no replica of the webhook answers, a request is denied if the condition is false
-/// for it.
+/// A CEL condition that is true for requests that are safe to admit unchecked. It belongs to the failure policy
+/// `FailUnless`. While no replica of the webhook answers, the API server admits the requests for which the condition is
+/// true, and denies the others. For this, each request is sent to one of two webhooks, one with `failurePolicy: Ignore`
+/// and one with `failurePolicy: Fail`. Their `matchConditions` contain the condition and its negation.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MatchCondition {
     /// The name of the condition, such as `roots`.

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use strsim::levenshtein;
 
-/// Divisor of a name's length. A name is similar if at most a third of its characters differ.
+/// Maximum share of characters that may differ between similar names, as a divisor: 3 means a third of the characters.
+/// One character may always differ.
 const FRACTION: usize = 3;
 /// Maximum length of names that are compared, because the time grows with the square of the length.
 const MAX_LENGTH: usize = 100;

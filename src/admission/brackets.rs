@@ -30,7 +30,8 @@ pub(super) struct Brackets<'a> {
     /// Bit mask of brackets in the current block, with one bit for each byte. A bit is set if the byte is a bracket
     /// that the iterator has not returned yet.
     found: u64,
-    /// All ones if the next block begins inside a string. Otherwise zero.
+    /// Whether the current block of 64 bytes ends inside a JSON string: `u64::MAX` if it does, otherwise 0. The value
+    /// is a bit mask, so that it can be combined with the mask of the next block.
     quoted: u64,
     /// Whether the last byte of the block is a backslash that escapes the first byte of the next block.
     escaped: bool,

@@ -39,9 +39,9 @@ pub(super) struct Jump {
 /// them. The outermost object has level 1, and `spec.imports` in an Installation has level 3. A value at this level is
 /// usually skipped or parsed as a whole.
 const JUMPED: usize = 3;
-/// Maximum number of nested objects and lists whose start and end are recorded for one JSON value. Only those at
-/// nesting level 3 are recorded, such as `spec.imports`. A large Kubernetes object has a few dozen of them. A value
-/// with more is usually a list of small values, and skipping small values saves little time.
+/// Maximum number of nested values whose positions are recorded while one JSON value is scanned. A second scan jumps
+/// over these nested values instead of reading them. A large Kubernetes object has a few dozen of them. If there are
+/// more, they are usually so small that a jump saves little time.
 const MAX_JUMPS: usize = 64;
 
 /// The reason why a text could not be scanned.

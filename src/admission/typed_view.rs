@@ -4,7 +4,8 @@
 use std::any::Any;
 use std::sync::OnceLock;
 
-/// A cache for one typed view of an object.
+/// A cache for one value of any Rust type that is computed from a Kubernetes object. Several rules need the same value,
+/// so it is computed only once.
 #[derive(Debug, Default)]
 pub struct TypedView(OnceLock<Box<dyn Any + Send + Sync>>);
 

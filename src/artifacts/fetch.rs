@@ -164,8 +164,9 @@ fn algorithm(digest: &str) -> Option<&'static Algorithm> {
     fits.then_some(algorithm)
 }
 
-/// Fetches an archive, and checks its digest. Returns the archive and a permit of the semaphore `arriving`. The permit
-/// reserves memory for the archive.
+/// Downloads an archive, and checks its digest. First waits until the semaphore `arriving` has room for the archive.
+/// The semaphore limits the total size of archives in memory. Returns the archive, and the permit that keeps its room
+/// reserved.
 pub(super) async fn fetch<'a>(
     target: &Target,
     limits: &Limits,

@@ -47,11 +47,12 @@ impl Fetches {
         })
     }
 
-    /// Returns the cached tree of an artifact. If the tree is not cached, returns the fetch in flight, or starts a
-    /// fetch.
+    /// Returns the unpacked files of an artifact, if they are cached. Otherwise, returns the running download of the
+    /// artifact. Starts the download if there is none.
     ///
     /// # Errors
-    /// If the artifact cannot be fetched. The error is the reason, worded as the end of a sentence.
+    /// If the artifact must not or cannot be downloaded. The error is a clause such as `too many artifacts are being
+    /// fetched already`, which callers append to their own message.
     pub(super) fn of(&self, artifact: &Artifact, hosts: &[String]) -> Result<Fetch, String> {
         if let Some(unpacked) = self.state.trees.get(&artifact.digest) {
             return Ok(Fetch::Cached(unpacked));

@@ -42,9 +42,9 @@ pub const SHARED: u64 = MIB;
 /// tree, such as Flux. A base is a kustomization that another kustomization refers to. The size of a result is the
 /// memory that its build counted against the build's memory limit. This is enough for a few thousand objects.
 pub const BASES: u64 = 8 * MIB;
-/// Maximum total size of the cached build results of bases, for all kustomize trees. This is enough for two caches of
-/// the maximum size `BASES`. More caches are rarely needed, because they help only if many Kustomizations build from
-/// the same source. Few sources in a cluster have many Kustomizations.
+/// Maximum total size of the caches for build results of bases. A base is a kustomization that another kustomization
+/// refers to. Each kustomize tree has its own cache, which counts as `BASES` bytes, so at most two of these caches are
+/// kept. More would rarely help, because few trees in a cluster are used by many Kustomizations.
 pub const KEPT_BASES: u64 = 2 * BASES;
 /// Maximum number of concurrent fetches from one host. The limit keeps a slow host from delaying the fetches from other
 /// hosts.

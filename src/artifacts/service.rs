@@ -1,4 +1,5 @@
-//! The Service in the URL of an artifact, for the API server's service proxy.
+//! Parses the URL of an artifact that a Kubernetes Service serves. The result contains the namespace and the name of
+//! the Service. With them, the artifact can be downloaded through the service proxy of the API server.
 
 use hyper::Uri;
 

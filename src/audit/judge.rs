@@ -31,8 +31,8 @@ pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     }
 }
 
-/// Runs the rules on a stored object, in a request that updates the object without changes. Rules that match only
-/// creations run in a request that creates the object.
+/// Runs the rules on a stored object, and returns their findings. Rules need a request, so this function simulates an
+/// update that changes nothing. For rules that check only the creation of objects, it simulates a creation.
 pub(super) async fn judge(gate: &Gate, chosen: &Chosen, target: &Target, object: Value) -> Audited {
     let subject = Subject::of(&object);
     let mut entries: Vec<Entry> = Vec::new();

@@ -52,8 +52,9 @@ impl Metrics {
         self.found(audited);
     }
 
-    /// Sets the number of findings by rule and outcome. Callers use this function after an audit of single objects,
-    /// instead of `done`.
+    /// Sets the metric of findings to the findings in `audited`, counted by rule and outcome. All other audit metrics
+    /// stay unchanged. Callers use this function if they audited only a few changed objects again, and not the whole
+    /// cluster.
     pub fn found(&self, audited: &Audited) {
         self.findings.clear();
         for entry in &audited.entries {

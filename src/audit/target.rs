@@ -88,9 +88,10 @@ fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Mat
     of_rules.chain(deliveries.flat_map(|delivery| delivery.matchers.iter().map(|matcher| (matcher, None)))).collect()
 }
 
-/// Returns the resources to audit for one request matcher of a rule. Usually, this is the single resource that the
-/// matcher names. But a matcher can also be for all kinds that CompositeResourceDefinitions or similar objects define.
-/// Then returns one resource for each of these kinds that the catalog watches.
+/// Returns the resources to audit for `matcher`, which describes the requests that a rule checks. Usually, it names one
+/// resource, and the result is this resource. Some matchers instead name a group of kinds that exist only at run time,
+/// such as all kinds that CompositeResourceDefinitions define. The result is then every kind of this group that the
+/// catalog watches.
 fn of(matcher: &Match, gate: &Gate) -> Vec<Target> {
     if !matcher.is_declared() {
         let versions = matcher.versions.iter().map(|version| (*version).to_owned()).collect();

@@ -1,5 +1,7 @@
-//! The control loop of the CA. Each iteration reads the Secret and the caBundles, renews the leaf certificate of this
-//! replica if necessary, and takes one step. The next iteration starts when an object changes or the next step is due.
+//! A control loop that maintains the CA of the webhook server's certificates. Each iteration reads the Secret of the CA
+//! and the caBundles of the webhook configurations. If necessary, it renews the leaf certificate of this replica. Then
+//! it takes the next step of a CA rotation, such as writing a new CA into the caBundles. The next iteration starts when
+//! the Secret or a webhook configuration changes, or when the next step is due.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -43,7 +45,7 @@ pub struct Settings {
     pub timing: Timing,
     /// The wall clock and the monotonic clock.
     pub clock: Clock,
-    /// The metrics that the keeper updates.
+    /// The metrics that the control loop updates, such as the expiry time of the CA.
     pub metrics: Metrics,
     /// The readiness condition. It is met when clients trust the certificate of this replica.
     pub condition: Condition,

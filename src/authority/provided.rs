@@ -48,12 +48,12 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     }
 }
 
-/// Returns the state that this replica writes into the Secret to make API servers trust `provided`, the CAs of its
-/// mounted certificate. The state also contains the CAs that the Secret and the caBundles contain already, because
-/// other replicas may use these CAs.
+/// Returns the state to write into the Secret of the CA, so that API servers will trust the CAs in `provided`. These
+/// are the CAs of the certificate that is mounted into this replica. The state also contains the other CAs in the
+/// Secret and in the caBundles, because other replicas may use them.
 ///
-/// If there are no other CAs, this replica becomes ready without a waiting time. For this, [`State::announced`], from
-/// which the waiting time is counted, is set to a time in the past.
+/// If there are no other CAs, this replica need not wait until API servers have read the new CAs. To skip the wait,
+/// this function sets the start of the wait, [`State::announced`], to a time in the past.
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
@@ -70,10 +70,10 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
     state
 }
 
-/// Returns the step that removes all CAs from the Secret, except the CAs in `provided`. These are the CAs of this
-/// replica's mounted certificate. If other replicas may still use one of the other CAs, the step is to wait. The
-/// waiting time is counted from [`State::switched`]. If this time is missing or in the future, the step is to correct
-/// it.
+/// Returns the next step towards removing unused CAs from the Secret of the CA. The CAs in `provided`, those of this
+/// replica's mounted certificate, always stay. The step removes all other CAs, or waits while replicas may still use
+/// one of them. The wait is counted from [`State::switched`]. If this time is missing or in the future, the step sets
+/// it to the current time.
 fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
     let Some(switched) = seen.state.switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
         return Step::Redate;
@@ -88,17 +88,18 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns whether this replica must now report in the Secret which CAs it uses. These are the CAs in `provided`.
-/// Reports are needed only while caBundles also contain other CAs. Without the reports, replicas that use one of the
-/// other CAs could remove the CAs in `provided`.
+/// Returns whether this replica must now write into the Secret of the CA that it uses the CAs in `provided`. These are
+/// the CAs of its mounted certificate. Replicas that use other CAs remove a CA if the Secret has no recent report of
+/// its use. If the Secret contains only the CAs in `provided`, no report is needed.
 fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
     let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
     has_others && is_report_due(seen, provided, timing)
 }
 
-/// Returns the reason why this replica is not ready; `None` if every API server trusts `provided`, the CAs of the
-/// replica's mounted certificate. The replica is not ready if some API servers may not trust leaf certificates of these
-/// CAs yet, or may stop trusting them before the replica's next report.
+/// Returns why this replica is not ready; `None` if it is ready. `provided` contains the CAs of the certificate that is
+/// mounted into the replica. The replica is ready if all API servers trust these CAs. While other replicas use other
+/// CAs, there is a second condition: the Secret of the CA must contain a recent report that the CAs in `provided` are
+/// in use.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);

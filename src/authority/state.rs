@@ -65,9 +65,9 @@ pub struct State {
     /// included while replicas may still serve their leaf certificates. The CAs of certificates that are mounted into
     /// replicas are included too.
     pub old: Vec<Certificate>,
-    /// The time from which replicas compute when they may remove CAs that are no longer used. It is the time when a new
-    /// CA last began to sign leaf certificates. If the CA of a mounted certificate was added later, it is the time of
-    /// this addition. A mounted certificate is issued outside Portcullis, for example by cert-manager.
+    /// The time of the last change of the CAs that replicas use. For example, a new CA began to sign leaf certificates,
+    /// or the CA of a certificate that was issued outside Portcullis was added. Replicas wait for a fixed time after
+    /// the change before they remove CAs that are no longer used.
     pub switched: Option<OffsetDateTime>,
     /// The time since which every caBundle contains the CAs of mounted certificates. A mounted certificate is issued
     /// outside Portcullis, for example by cert-manager. `None` if there are no such certificates, or if a caBundle may
@@ -91,7 +91,8 @@ const ANNOUNCED: &str = "old.confirmed";
 const USED: &str = "used";
 
 impl State {
-    /// Parses the data of the Secret of the CA. Returns the state, and a sentence for each entry that cannot be parsed.
+    /// Parses the data of the Secret of the CA. Returns the state of the CA, and an error message for each invalid
+    /// entry. An invalid entry counts as missing.
     pub fn read(data: &Data) -> (Self, Vec<String>) {
         let mut reader = Reader { data, problems: Vec::new() };
         let next = reader.authority(NEXT);
@@ -127,7 +128,8 @@ impl State {
         set(USED, (!self.used.is_empty()).then(|| self.used.iter().filter_map(use_of).collect()));
     }
 
-    /// Returns whether two states are equal, apart from the reports of replicas ([`State::used`]).
+    /// Returns whether two states are equal, except for [`State::used`]. This field contains the time at which each CA
+    /// was last reported to be in use. It does not affect which CAs API servers trust.
     pub fn trusts_the_same(&self, other: &Self) -> bool {
         let without = |state: &Self| Self { used: Uses::new(), ..state.clone() };
         without(self) == without(other)

@@ -49,18 +49,20 @@ pub const MAX_OLD: usize = 8;
 /// Longest interval between two reads of the Secret and the caBundles. Watches usually report changes sooner.
 pub const POLL: Duration = Duration::seconds(30);
 
-/// Waiting time until API servers have read a new CA in the caBundles, if the Secret has no signing CA. It also applies
-/// to a replica with a certificate that is issued outside Portcullis. An API server that loses a watch notices this
-/// within 45 s, and then reads the caBundles again. Each replica measures the time with its own clock, so the clocks of
-/// nodes may differ.
+/// Maximum time to wait until all API servers have read a new CA from the caBundles of the webhook configurations. It
+/// is shorter than the usual wait, and applies in two cases: the Secret of the CA has no signing CA, or the replica has
+/// a certificate that was issued outside Portcullis. It is long enough because an API server notices a lost watch
+/// within 45 s, and then reads the caBundles again. No time is added for clock differences, because each replica
+/// measures the wait with its own clock.
 const RECOVERY: Duration = Duration::seconds(50);
 
 /// The message of a replica that is not ready because it must report in the Secret which CA it uses. The replica writes
 /// the report in its next step. Without the report, other replicas could remove this CA from the caBundles.
 pub(super) const UNREPORTED: &str = "the Secret has no recent report that replicas use the CA; reporting it";
 
-/// Pause before the Secret and the caBundles are read a second time, after the very first CA was created. This CA signs
-/// only if the Secret did not change between the two reads, and the caBundles contain no other CA.
+/// Time between two reads of the Secret of the CA and of the caBundles, after the very first CA was created. The second
+/// read shows whether another replica has changed the Secret, or written another CA into a caBundle. If neither has
+/// happened, the new CA begins to sign certificates.
 const MOMENT: Duration = Duration::milliseconds(100);
 
 /// The lifetimes of the CA and of leaf certificates, and the overlap of old and new CA in a rotation.
@@ -74,17 +76,17 @@ pub struct Timing {
     /// CA does not sign yet. The overlap is longer than the time in which an API server notices a lost watch. It is
     /// also longer than the clock difference between nodes.
     pub overlap: Duration,
-    /// Waiting time until API servers have read a new CA in the caBundles, if the Secret has no signing CA. For
-    /// example, the Secret may have been deleted while no replica was running. It also applies to a replica with a
-    /// certificate that is issued outside Portcullis. It is 50 s, or the duration in `overlap` if that is shorter.
+    /// Time that a replica waits until all API servers have read a new CA from the caBundles, in two cases. Either the
+    /// Secret of the CA has no signing CA, for example because it was deleted, or the certificate of the replica was
+    /// issued outside Portcullis. In all other cases, the replica waits for `overlap`. `recovery` is the minimum of
+    /// `overlap` and 50 s.
     pub recovery: Duration,
 }
 
 impl Default for Timing {
-    /// Returns the default timing: a CA is valid for a year, a leaf certificate for a week, and old and new CA overlap
-    /// for five minutes. A week is so long because a replica may have no connection to the API server for a weekend.
-    /// Five minutes are enough for an API server to read a new caBundle, because it notices a lost watch within 45
-    /// seconds.
+    /// Returns the default timing. A CA is valid for a year. A leaf certificate is valid for a week, so that a replica
+    /// can be without a connection to the API server for a weekend. The old and the new CA overlap for five minutes.
+    /// This is enough, because an API server notices a lost watch within 45 seconds, and then reads the new CA.
     fn default() -> Self {
         Self::new(Duration::days(365), Duration::days(7), Duration::minutes(5))
     }
@@ -181,8 +183,9 @@ pub enum Step {
     Keep(Vec<Certificate>),
     /// Write this state, because the Secret was lost. The state contains the signing CA that this process remembers.
     Restore(Box<State>),
-    /// Delete the record in the Secret that every caBundle contains the next CA. This step is needed if a caBundle no
-    /// longer contains this CA. The waiting time before the next CA signs then begins again.
+    /// Delete the start of a waiting time from the Secret of the CA. The waiting time begins when every caBundle
+    /// contains the next CA, and ends when this CA may sign certificates. This step is needed if a caBundle no longer
+    /// contains the next CA. After the caBundle is corrected, the waiting time begins again.
     Withdraw,
     /// Write these CA certificates into every caBundle that differs.
     Publish(Vec<Certificate>),
@@ -196,11 +199,13 @@ pub enum Step {
     Redate,
     /// Remove the former CAs from the Secret.
     Retire,
-    /// Write this state into the Secret. Only a replica with a mounted certificate, which is issued outside Portcullis,
-    /// takes this step. The state adds the CAs of this certificate, or removes all other CAs after no replica uses them
-    /// any more.
+    /// Replace the content of the Secret of the CA by this state. Only a replica whose certificate was issued outside
+    /// Portcullis takes this step. The new state contains the CAs of this certificate in addition to the other CAs.
+    /// When no replica uses the other CAs any more, the new state omits them.
     Trust(Box<State>),
-    /// Record that every caBundle contains the CAs of this replica's mounted certificate.
+    /// Write the current time into the Secret of the CA, because every caBundle now contains the CAs of this replica's
+    /// certificate. The certificate was issued outside Portcullis, for example by cert-manager. From this time, the
+    /// replica waits until all API servers have read the caBundles.
     AnnounceProvided,
     /// Report in the Secret that this replica serves a leaf certificate of one of these CAs. Without the report,
     /// replicas that use another CA could remove these CAs from the caBundles.
@@ -266,9 +271,9 @@ fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
 }
 
-/// Returns whether this replica must now report in the Secret that it uses `current`, the signing CA. Reports are
-/// needed only while caBundles also contain CAs of mounted certificates, which are issued outside Portcullis. Without
-/// reports, the replicas that use a mounted certificate could remove the signing CA.
+/// Returns whether this replica must now report that it uses `current`, the signing CA. The report is an entry in the
+/// Secret of the CA. It is needed only if other replicas have certificates that were issued outside Portcullis. These
+/// replicas remove a CA from the Secret if no replica has reported it for some time.
 fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> bool {
     let has_others = !seen.state.used.is_empty() && !seen.state.old.is_empty();
     has_others && is_report_due(seen, std::slice::from_ref(current), timing)
@@ -281,9 +286,9 @@ pub(super) fn is_report_due(seen: &Seen<'_>, certificates: &[Certificate], timin
     certificates.iter().any(|certificate| !seen.state.last_use(certificate).is_some_and(is_recent))
 }
 
-/// Returns for how much longer replicas may be using the CAs in `certificates`. The result is computed from the last
-/// reports about these CAs, because each replica regularly records in the Secret of the CA which CA it uses. If no
-/// replica can use these CAs any more, the result is zero or negative.
+/// Returns the longest time for which a replica may still use one of the CAs in `certificates`. It is zero or negative
+/// if no replica can use them any more. Each replica regularly writes into the Secret of the CA which CA it uses. The
+/// time is counted from the last of these reports.
 pub(super) fn in_use<'c>(
     seen: &Seen<'_>,
     certificates: impl IntoIterator<Item = &'c Certificate>,
@@ -294,12 +299,12 @@ pub(super) fn in_use<'c>(
     uses.map(|at| (at.min(seen.now + timing.overlap) + timing.lease()) - seen.now).max().unwrap_or(Duration::ZERO)
 }
 
-/// Returns the state to restore if the signing CA was lost. The signing CA counts as lost if the Secret has none. It
-/// can be restored if this process remembers the CA, the CA is valid, and every caBundle contains it. Otherwise returns
-/// `None`.
+/// Returns the state to write into the Secret of the CA if the Secret has lost the signing CA. The state includes the
+/// signing CA that this process remembers. `None` if the Secret has a signing CA. Also `None` if the remembered CA is
+/// missing or invalid, or if a caBundle does not contain it.
 ///
-/// Other replicas may have rotated the CA in the meantime. So certificates in caBundles that the restored state does
-/// not contain become former CAs.
+/// The caBundles may contain further CAs, because other replicas may have rotated the CA in the meantime. The state
+/// includes them as former CAs, so that they stay in the caBundles.
 fn restored(seen: &Seen<'_>) -> Option<State> {
     let authority = seen.remembered?.current.as_ref().filter(|_| seen.state.current.is_none())?;
     let certificate = &authority.certificate;
@@ -322,9 +327,9 @@ pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Returns the reason why this replica is not ready; `None` if it is ready. To be ready, it needs a valid signing CA
-/// that every caBundle contains. If other replicas use certificates that are issued outside Portcullis, the Secret must
-/// also contain a recent report that this CA is in use.
+/// Returns why this replica is not ready; `None` if it is ready. A ready replica has a valid signing CA that every
+/// caBundle contains. While other replicas use certificates that were issued outside Portcullis, there is a second
+/// condition: the Secret of the CA must contain a recent report that the signing CA is in use.
 pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     let Some(current) = &seen.state.current else {
         return Some("no CA is in every caBundle of our webhooks yet".to_owned());
@@ -362,10 +367,10 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
     unknown
 }
 
-/// Returns the next step after the first CA was created, if the caBundles contain no other CA. `unchanged` is the time
-/// for which this replica has observed the same state of the CA. It is zero after the first reading of this state. The
-/// step is then a short wait, so that the Secret and the caBundles are read again. After that, the step is
-/// [`Step::Switch`], and the CA begins to sign.
+/// Returns the next step after the very first CA was created, if the caBundles contain no other CA. `unchanged` is the
+/// time since this replica first read the current state of the Secret. If it is zero, the step is a short wait, after
+/// which the replica reads the Secret and the caBundles again. Otherwise, the step is [`Step::Switch`], with which the
+/// CA begins to sign certificates.
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }
@@ -410,10 +415,10 @@ impl State {
         after
     }
 
-    /// Returns the state with `authority` as the next CA of a rotation.
+    /// Returns a copy of the state in which `authority` is the next CA of a rotation.
     ///
-    /// Replicas with a certificate that is issued outside Portcullis remove CAs that no replica uses. If there are such
-    /// replicas, this function records the next CA as used. Otherwise, they could remove it before it signs.
+    /// If some replicas have certificates that were issued outside Portcullis, the new state also reports `authority`
+    /// as used. Without this report, these replicas could remove it as unused before it signs its first certificate.
     #[must_use]
     pub fn prepared(&self, authority: Authority) -> Self {
         let mut after = self.clone();

@@ -1,4 +1,5 @@
-//! Bounded caches: LRU eviction, single flight and recent failures.
+//! Caches of limited size. They cover three uses: values with LRU eviction, recent failures (negative caching), and
+//! running calculations that concurrent callers share (single flight).
 
 mod failures;
 mod lru;

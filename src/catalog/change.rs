@@ -30,8 +30,8 @@ pub trait Observe: Send + Sync {
     /// Receives a change of an object in the catalog: the object was created, changed or deleted.
     fn changed(&self, change: &Change, catalog: &Catalog);
 
-    /// Receives a change of the coverage of a kind, which says how completely the catalog knows the objects of the
-    /// kind. For example, the coverage becomes `Complete` when all objects of the kind were listed for the first time.
+    /// Receives the new coverage of a Kubernetes kind. The coverage says whether the catalog contains all objects of
+    /// this kind in the cluster. For example, it becomes `Complete` when the objects were listed for the first time.
     fn covered(&self, kind: &'static Kind, coverage: Coverage) {
         let _ = (kind, coverage);
     }

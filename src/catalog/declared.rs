@@ -31,14 +31,15 @@ pub struct Declaration {
     /// CompositeResourceDefinitions declare. Messages use this name. Rules use it to match the objects of all these
     /// kinds.
     pub name: &'static str,
-    /// The kind of the declaring objects, such as CompositeResourceDefinition.
+    /// The kind of the objects that define further kinds, such as CompositeResourceDefinition.
     pub by: &'static Kind,
     /// Returns the kind that an object declares; `None` if it declares none.
     pub declares: fn(&Value) -> Option<Declared>,
     /// The indexes through which the catalog finds objects of the declared kinds, such as Crossplane composites.
     pub indexes: &'static [&'static Index],
-    /// How the catalog stores objects of the declared kinds, such as Crossplane composites: which fields it keeps, and
-    /// whether it watches the objects. Rules also check objects of kinds that are not watched.
+    /// Which fields of an object the catalog stores, and whether it watches the objects at all. This applies to all
+    /// objects of the kinds that are defined at run time, such as Crossplane composites. Rules check admission requests
+    /// for these objects even if the catalog does not watch them.
     pub storage: Storage,
 }
 
@@ -100,8 +101,8 @@ struct Held {
     store: Arc<RwLock<Store>>,
 }
 
-/// The kind that an object such as a CompositeResourceDefinition declares. Also says whether this object has the label
-/// [`CHOOSING_LABEL`]. With the label, Portcullis checks the objects of the kind.
+/// The relevant content of a CompositeResourceDefinition or a similar object: the kind that it defines, and whether it
+/// has the label [`CHOOSING_LABEL`]. The label makes Portcullis check the objects of this kind.
 #[derive(Debug, PartialEq, Eq)]
 struct Declaring {
     declared: Declared,
@@ -139,9 +140,9 @@ impl DeclaredKinds {
         }
     }
 
-    /// Returns the store with the objects of `kind`. Here, `kind` is a kind that a CompositeResourceDefinition or a
-    /// similar object defines. `None` if no object in the catalog defines `kind`. Also `None` if neither a label nor
-    /// the configuration includes the kind.
+    /// Returns the store with the objects of `kind`, which a CompositeResourceDefinition or a similar object defines.
+    /// `None` if no such object in the catalog defines `kind`. Also `None` if Portcullis does not check `kind`, because
+    /// the defining object has no label [`CHOOSING_LABEL`], and the configuration does not name it.
     pub(super) fn store(&self, kind: &'static Kind) -> Option<Arc<RwLock<Store>>> {
         self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
     }
@@ -170,7 +171,7 @@ impl DeclaredKinds {
         self.changes.subscribe()
     }
 
-    /// Returns whether objects of this kind declare other kinds.
+    /// Returns whether objects of this kind define further kinds, as CompositeResourceDefinitions do.
     pub(super) fn is_declaring(&self, kind: &'static Kind) -> bool {
         self.declarations.iter().any(|declaration| std::ptr::eq(declaration.by, kind))
     }
@@ -187,8 +188,9 @@ impl DeclaredKinds {
         self.follow(&self.declaring());
     }
 
-    /// Updates the kinds that objects declare, after a change of an object that can declare a kind, such as a
-    /// CompositeResourceDefinition. `object` is the new content of the object. It is `None` if the object was deleted.
+    /// Records the creation, change or deletion of an object that may define a kind, such as a
+    /// CompositeResourceDefinition. If this changes the set of defined kinds, updates the kinds in the catalog.
+    /// `object` is the new content; `None` after a deletion.
     pub(super) fn note(&self, kind: &'static Kind, name: &str, object: Option<&Value>) {
         let mut declaring = self.declaring();
         let mut is_changed = false;

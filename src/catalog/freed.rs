@@ -1,9 +1,9 @@
-//! Returns freed memory to the operating system.
+//! Runs work that uses much memory, and then returns the freed memory to the operating system.
 //!
-//! The allocator mimalloc keeps freed memory for a while, because it may be needed again. It returns the freed memory
-//! of a running thread when this thread later allocates or ends. It returns the memory of ended threads when another
-//! thread ends. In a server that only waits for requests, no thread allocates or ends. So the server loads its catalog
-//! on a separate thread.
+//! The allocator mimalloc keeps freed memory for later use. It returns the memory of a running thread only when this
+//! thread allocates again or ends, and the threads of an idle server do neither. So large manifests are loaded on a
+//! separate thread. After this thread has ended, a few short threads start and end. This makes mimalloc return the
+//! memory that the loading thread freed.
 
 use std::hint::black_box;
 use std::num::NonZero;

@@ -114,8 +114,8 @@ pub(super) struct Postings {
     shared: usize,
 }
 
-/// Estimated memory of one object id that an index stores on the heap, in bytes. An index stores the ids under a key on
-/// the heap if there are more than three of them.
+/// Estimated heap memory per object id in an index, in bytes. It applies only to index keys with more than three
+/// objects. The ids of up to three objects are stored without heap memory.
 const SHARED_BYTES: usize = 6;
 
 impl Postings {

@@ -38,7 +38,7 @@ pub enum Scope {
 /// under these keys in its namespace.
 #[derive(Debug)]
 pub struct Index {
-    /// The name of the index, which describes its keys, such as `label`.
+    /// The name of the index, such as `label` for an index that finds objects by their labels.
     pub name: &'static str,
     /// The paths of the fields that `keys` reads, besides the name and the namespace. Only the fields at these paths
     /// are parsed when an object is stored.

@@ -35,8 +35,9 @@ impl Outcome {
         [(Self::Found, "found"), (Self::Gone, "gone"), (Self::Failed, "failed"), (Self::Late, "late")];
 }
 
-/// Registers metrics of each kind. They show the number and size of stored objects. If `freshness` is given, they also
-/// show the time since the last watch event.
+/// Registers the metrics of the catalog, which have the Kubernetes kind as a label. For each kind, they show the number
+/// of stored objects and their size in bytes. If `freshness` is given, they also show the time since the last watch
+/// event of the kind.
 pub fn show(registry: &mut Registry, catalog: Arc<Catalog>, freshness: Option<Freshness>) {
     registry.register_collector(Box::new(Kinds { catalog, freshness }));
 }

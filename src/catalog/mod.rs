@@ -115,7 +115,8 @@ impl Catalog {
         self
     }
 
-    /// Creates a catalog that contains `objects`, and in which all kinds have the coverage [`Coverage::Complete`].
+    /// Creates a catalog that contains `objects`. The catalog then assumes that no other objects of `kinds` exist
+    /// ([`Coverage::Complete`]).
     pub fn of(kinds: impl IntoIterator<Item = &'static Kind>, objects: Vec<Value>) -> Self {
         let catalog = Self::new(kinds);
         catalog.replace_all(objects);
@@ -140,8 +141,8 @@ impl Catalog {
         self.declared.kinds()
     }
 
-    /// Returns the kinds that objects in the catalog declare, such as kinds of composites. Each kind is returned with
-    /// its declaration.
+    /// Returns the kinds that objects in the catalog define, such as the kinds that CompositeResourceDefinitions
+    /// define. The `Declaration` beside each kind says how the catalog stores the objects of this kind.
     ///
     /// Contains only the kinds that [`Catalog::choose`] or the label `portcullis.dev/composites` selects.
     pub fn declarations(&self) -> Vec<(&'static Declaration, &'static Kind)> {
@@ -166,7 +167,8 @@ impl Catalog {
         self.observer = Some(observer);
     }
 
-    /// Returns the kinds of the catalog. Does not return kinds that objects declare at run time.
+    /// Returns the kinds for which the catalog was created. Does not return kinds that objects such as
+    /// CompositeResourceDefinitions define.
     pub fn kinds(&self) -> impl Iterator<Item = &'static Kind> + '_ {
         self.stores.iter().map(|(kind, _)| *kind)
     }

@@ -1,4 +1,5 @@
-//! Assigns a number to each namespace that has objects of one kind.
+//! Assigns an integer id to each namespace, separately for each Kubernetes kind. Only namespaces that contain objects
+//! of the kind have an id.
 
 use std::collections::HashMap;
 use std::sync::Arc;

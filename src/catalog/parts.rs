@@ -4,7 +4,8 @@ use crate::admission::Path;
 
 /// The wildcard in a path. It matches every member of an object, or every item of a list.
 pub const EVERY: &str = "*";
-/// The paths that select a whole object. `managedFields` and the last applied configuration are never stored.
+/// The field paths that select an object with all its fields. Two fields are never stored, even with these paths:
+/// `metadata.managedFields` and the annotation `kubectl.kubernetes.io/last-applied-configuration`.
 pub(super) const EVERYTHING: &[Path] = &[&[EVERY]];
 
 /// A tree of field paths that selects parts of an object, such as the parts that the catalog stores.
@@ -49,9 +50,9 @@ impl Part {
         named.or_else(|| members.iter().find(|(name, _)| *name == EVERY)).map(|(_, part)| part)
     }
 
-    /// Returns the selection of fields in each item of a list. For example, the path `["imports", "*", "name"]` selects
-    /// only `name` in each item of `imports`. If the paths have no `*` at this place, whole items are selected. Then
-    /// rules can report a list that should be an object.
+    /// Returns which fields of each list item are selected. For example, the path `["imports", "*", "name"]` selects
+    /// only `name` in each item of `imports`. If the paths have no `*` for the items, they expect an object instead of
+    /// a list. The items are then selected as a whole, so that rules can report that the list has the wrong type.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::Whole => &ALL,

@@ -27,12 +27,13 @@ pub(super) struct Preparation {
     pub(super) seed: RandomState,
 }
 
-/// A key under which an index finds an object, as a hash.
+/// The hash of an index key, and the index to which the key belongs. A look-up in this index by the key finds the
+/// objects that have the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexKey {
     /// The index that contains this key, as a position in [`Kind::indexes`].
     pub(super) index: usize,
-    /// The hash of the namespace and the key.
+    /// The hash of two texts: the namespace of the object, and its key in this index. The index stores only this hash.
     pub(super) hash: u64,
 }
 
@@ -60,7 +61,7 @@ pub(super) struct Batch {
     keys: Vec<IndexKey>,
 }
 
-/// An object in a batch, as ranges of the shared buffers.
+/// The data of one object in a `Batch`. The ranges say which parts of the batch's shared buffers belong to this object.
 #[derive(Debug)]
 struct Entry {
     /// The number with which the caller identifies the object's kind.

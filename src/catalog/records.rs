@@ -127,7 +127,7 @@ impl Records {
         Some(id)
     }
 
-    /// Replaces the encoded object with this id by `record`. The id stays the same.
+    /// Stores `record` as the new encoded content of the object with this id. The id stays the same.
     pub(super) fn replace(&mut self, id: Id, record: &[u8]) {
         self.free(id);
         if let (Some(place), Some(known)) = (self.write(record), self.places.get_mut(at(id))) {

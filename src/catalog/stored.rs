@@ -110,8 +110,8 @@ impl Stored {
         if let Source::Held(held) = &self.source { Some(held) } else { None }
     }
 
-    /// Returns whether this object was created from the same bytes as in `held`, which are the bytes that the catalog
-    /// stores for the object now. If so, the object has not changed since then, and need not be parsed again.
+    /// Returns whether this object has the same content as `held`, the catalog's current record of the object. If so,
+    /// the object need not be parsed again. The stored bytes are compared.
     pub(super) fn is_of(&self, held: &Held) -> bool {
         self.as_held().is_some_and(|known| known.is_same_as(held))
     }

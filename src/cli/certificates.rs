@@ -28,8 +28,8 @@ pub(super) struct Serving {
         conflicts_with = "manifests"
     )]
     self_managed: Option<(String, String)>,
-    /// Keep the CA in this file (PEM) in the caBundles of the webhook configurations of portcullis. It must be the CA
-    /// of the certificate in --certs. Reloaded when it changes. See certs/README.md
+    /// Write the CA of this file (PEM) into the caBundles of the webhook configurations of portcullis, and keep it there.
+    /// It must be the CA of the certificate in --certs. Reloaded when it changes. See certs/README.md
     #[arg(
         long,
         env = "PORTCULLIS_PUBLISH_CA",
@@ -104,8 +104,12 @@ fn duration(text: &str) -> Result<Duration, String> {
 }
 
 impl Serving {
-    /// Loads the serving certificate from `--certs`, or issues it from a CA in a Secret. If enabled, also starts the
-    /// task that keeps the CA in the caBundles.
+    /// Loads the serving certificate from the folder `--certs`. With `--self-managed`, creates a temporary certificate
+    /// instead.
+    ///
+    /// With `--self-managed` or `--publish-ca`, also starts a background task. The task writes the CA of the server
+    /// into the caBundles of the webhook configurations. With `--self-managed`, it also replaces the temporary
+    /// certificate by one that is signed by the CA in a Secret.
     pub(super) async fn open(
         &self,
         kubeconfig: Option<&Path>,

@@ -134,8 +134,8 @@ pub(super) fn git_of_tree(folder: &Path) -> Result<Git, Unusable> {
     Ok(Git { top: TreePath::root(), submodules, ..git })
 }
 
-/// Returns the absolute paths of the folders in `paths`, and omits files. The results contain no symbolic links and no
-/// leading slash.
+/// Returns the paths of all folders in `paths`, relative to `/`, such as `home/user/repo`. Resolves symbolic links.
+/// Omits files.
 pub(super) fn tops(paths: &[PathBuf]) -> Result<Vec<TreePath>, Unusable> {
     paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
 }

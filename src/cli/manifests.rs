@@ -40,7 +40,8 @@ pub(super) struct Args {
     /// The namespace of portcullis
     #[arg(long, default_value = "portcullis-system")]
     namespace: String,
-    /// Files or folders with CompositeResourceDefinitions. The composites of the selected definitions are registered
+    /// Files or folders with CompositeResourceDefinitions. Webhooks are registered for the composites of the definitions
+    /// that a label or --config selects
     #[arg(long, value_name = "PATH", conflicts_with = "chart")]
     definitions: Vec<PathBuf>,
     /// The configuration file, in which `composites` selects CompositeResourceDefinitions

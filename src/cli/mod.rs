@@ -74,7 +74,7 @@ enum Command {
     Build(Lazy<build::Args>),
     /// Show how a change of files affects the objects of kustomize roots
     Diff(Lazy<diff::Args>),
-    /// Show what Flux will delete, create and move for a Kustomization of a cluster
+    /// Show which objects Flux will delete, create or move for a Kustomization of a cluster
     Plan(Lazy<plan::Args>),
     /// Run the admission rules on stored objects
     Audit(Lazy<audit::Args>),

@@ -1,4 +1,5 @@
-//! `portcullis reconcile`: runs the controller manager, which acts after admission.
+//! The command `portcullis reconcile`. It runs the controllers of Portcullis, such as the controller that checks stored
+//! objects regularly. They work outside of admission requests, which `portcullis serve` answers.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -82,8 +83,8 @@ pub(super) struct Args {
     #[arg(long, requires = "audit", hide = true)]
     #[allow(dead_code, reason = "accepted for compatibility")]
     audit_fetch_trees: bool,
-    /// The configuration file, with levels of rules, exemptions and hosts of Flux artifacts. Only audits reload it when
-    /// it changes
+    /// The configuration file, with levels of rules, exemptions and hosts of Flux artifacts. When it changes, only audits
+    /// reload it
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -48,7 +48,8 @@ pub(super) struct Located {
     /// API version, kind, namespace and name of the Kubernetes object that contains the finding. `null` for a finding
     /// in a file.
     pub(super) object: Value,
-    /// Whether the level was lowered because nothing builds the file of the finding.
+    /// Whether the severity level of the finding, such as `deny`, was lowered. The reason is that no Flux Kustomization
+    /// or similar object uses the file with the finding.
     pub(super) is_unused: bool,
 }
 

@@ -10,7 +10,7 @@ enum Output {
     Text,
     /// JSON for programs
     Json,
-    /// The index of the rule pages
+    /// A table with links to the pages of the rules
     Markdown,
 }
 

@@ -18,8 +18,8 @@ pub(super) fn tree_path(path: &Path) -> Result<TreePath, Unusable> {
     Ok(TreePath::from(text.trim_start_matches('/')))
 }
 
-/// Returns the absolute path of a folder that the user gave on the command line. The result contains no symbolic links
-/// and no leading slash. Fails if the path does not exist or is a file.
+/// Returns the path of a folder that the user gave on the command line, relative to `/`, such as `home/user/repo`.
+/// Resolves symbolic links. Fails if the path is a file, does not exist, or is not UTF-8.
 pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     if path.is_file() {
         let is_kustomization = path.file_name().is_some_and(|name| NAMES.iter().any(|other| name == *other));

@@ -29,7 +29,7 @@ pub(super) struct Args {
     /// Maximum number of seconds to retry until portcullis answers every request
     #[arg(long, value_name = "SECONDS", default_value_t = 60)]
     within: u64,
-    /// Check this configuration file first
+    /// A configuration file to check first; if it is invalid, the webhooks are not tested
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -76,8 +76,8 @@ impl Landscaper {
         DynamicObject { types: Some(types), metadata, data: json!({"spec": spec}) }
     }
 
-    /// Requests a job of a DeployItem, as Landscaper does. Writes a new `jobID` to the status of the DeployItem, and
-    /// returns this id.
+    /// Asks the deployer to process the DeployItem `name`, as Landscaper does. For this, writes a new value into
+    /// `status.jobID` of the DeployItem. Returns this value.
     pub(super) async fn trigger(&self, name: &str) -> Result<String, ConformanceError> {
         let job = format!("conformance-job-{}", self.jobs.fetch_add(1, Ordering::Relaxed) + 1);
         let now = now();
@@ -89,9 +89,10 @@ impl Landscaper {
         Ok(job)
     }
 
-    /// Requests the job that deletes a DeployItem, unless it no longer exists.
+    /// Asks the deployer to uninstall the DeployItem `name`, which is being deleted.
     ///
-    /// A deployer that was still processing the DeployItem may already have uninstalled it.
+    /// Does not fail if the DeployItem no longer exists, because a deployer may already have uninstalled it without
+    /// this request.
     pub(super) async fn trigger_deletion(&self, name: &str) -> Result<(), ConformanceError> {
         match self.trigger(name).await {
             Err(ConformanceError::Refused { source, .. }) if is_not_found(&source) => Ok(()),

@@ -70,8 +70,9 @@ pub enum ConformanceError {
 /// Tests a deployer on a cluster, and returns the report.
 ///
 /// # Errors
-/// Fails if the API server rejects a request of the kit, or if writes may have been missed. Violated requirements are
-/// not errors: they are in the report.
+/// Fails if the API server rejects a request of this test. Also fails if the watch of DeployItems ends with an error,
+/// because the test may then have missed writes of the deployer. A deployer that violates requirements is not an error:
+/// the report lists the violations.
 pub async fn run(client: Client, options: Options) -> Result<Report, ConformanceError> {
     let recorder = record::Recorder::start(&client, &options.namespace).await?;
     let kit = landscaper::Landscaper::new(client, options, recorder);

@@ -1,9 +1,14 @@
-//! The promises: requirements of Landscaper's deployer contract that the conformance kit tests. The webhook enforces
-//! some of them. The others require that the deployer reacts in time.
+//! The requirements that a deployer of Landscaper must meet in the conformance test. They come from Landscaper's
+//! deployer contract.
+//!
+//! Admission rules of Portcullis also check some of these requirements. Such a requirement has the id of its rule as
+//! name, such as `DP007`. Only the test checks the others, for example that the deployer processes a DeployItem in
+//! time.
 
 use crate::landscaper::deployer::promises::PROMISES;
 
-/// A promise: a requirement of Landscaper's deployer contract that the conformance kit tests.
+/// A requirement that a deployer of Landscaper must meet in the conformance test. It comes from Landscaper's deployer
+/// contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TestedPromise {
     /// The id of the rule that checks the requirement, such as `DP007`; a name such as `finishes` if no rule does.

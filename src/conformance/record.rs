@@ -30,7 +30,7 @@ pub(super) struct Version {
 /// The recorded versions of all DeployItems in a namespace.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Record {
-    /// The versions of each DeployItem in order, by name.
+    /// The versions of each DeployItem, from the oldest to the newest. The key is the name of the DeployItem.
     pub(super) versions: BTreeMap<String, Vec<Version>>,
     /// The resource versions of DeployItems that result from writes of the conformance kit itself, and not of the
     /// deployer.
@@ -109,7 +109,9 @@ fn lock(record: &Mutex<Record>) -> MutexGuard<'_, Record> {
     record.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Watches DeployItems until an error. Restarts an ended watch at the last version, so that no version is missed.
+/// Watches DeployItems, and adds each change to `record`. `from` is the `resourceVersion` at which the watch starts. If
+/// the API server closes the watch, opens a new one at the last `resourceVersion`, so that no change is missed. If the
+/// watch fails, stores the error in `record` and returns.
 async fn follow(api: Api<DynamicObject>, mut from: String, record: Arc<Mutex<Record>>, notify: watch::Sender<()>) {
     loop {
         let ended = watch_once(&api, &mut from, &record, &notify).await;

@@ -100,7 +100,8 @@ impl Verdict {
 }
 
 impl Evidence {
-    /// Creates evidence that something expected did not happen in time.
+    /// Creates evidence that the deployer did not make an expected write before a timeout. `item` is the name of the
+    /// DeployItem, and `what` is the message for the report.
     pub(super) fn waited(scenario: &'static str, item: &str, what: String) -> Self {
         Self { scenario, item: item.to_owned(), what, write: None }
     }

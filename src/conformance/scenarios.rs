@@ -49,9 +49,9 @@ pub(super) async fn all(kit: &Landscaper) -> Result<Outcome, ConformanceError> {
 }
 
 impl Run<'_> {
-    /// Runs the scenarios `reconcile` and `deletion` with one DeployItem. Requests two jobs. The deployer must not
-    /// write the DeployItem before, between and after these jobs. Finally deletes the DeployItem, and waits until the
-    /// deployer removes the finalizer.
+    /// Runs the scenarios `reconcile` and `deletion` with one DeployItem. Asks the deployer two times to process the
+    /// DeployItem, and waits for each result. At other times, the deployer must not write the DeployItem. Finally
+    /// deletes the DeployItem, and waits until the deployer removes the finalizer.
     async fn reconcile(&mut self) -> Result<(), ConformanceError> {
         let name = self.own("reconcile").await?;
         self.quiet(&name, promises::WAITS).await;

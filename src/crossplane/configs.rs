@@ -10,12 +10,14 @@ use crate::suggestion::by_similarity;
 /// Maximum number of EnvironmentConfigs in a selection. Larger selections are truncated, because real Compositions do
 /// not merge so many.
 pub const MAX_SELECTED: usize = 1000;
-/// Maximum number of EnvironmentConfigs that are compared to find suggestions.
+/// Maximum number of EnvironmentConfigs that are searched for a similar name or label value. Messages about a name or
+/// label value that does not exist suggest the similar ones.
 const MAX_COMPARED: usize = 200;
 /// Maximum number of similar names or label values that a message suggests.
 const MAX_SUGGESTIONS: usize = 5;
 
-/// The EnvironmentConfigs of a catalog.
+/// A lookup of EnvironmentConfigs, by name or by labels. It finds them in the catalog, which caches objects of the
+/// cluster.
 #[derive(Clone, Copy)]
 pub struct Configs<'v> {
     view: &'v View<'v>,

@@ -19,9 +19,9 @@ pub struct EnvironmentConfigs {
     /// Whether Crossplane up to 1.17 runs with `--enable-environment-configs`. If it does, Crossplane computes
     /// environments itself.
     pub native: Native,
-    /// Names of CompositeResourceDefinitions into whose composites the webhook writes values from the environment; `*`
-    /// for all. These are the values of `spec` and labels that Composition functions patch from the environment.
-    /// Without the webhook they are lost, because Crossplane stores only the `status` that functions return.
+    /// Names of CompositeResourceDefinitions; `*` means all. In composites of these types, the webhook writes the
+    /// values that Composition functions patch into `spec` and labels. Without the webhook, these values are lost,
+    /// because Crossplane stores only the `status` that functions return.
     pub writes_to: Vec<String>,
 }
 

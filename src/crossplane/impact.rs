@@ -42,7 +42,8 @@ pub struct Effect {
     /// The problems in computing the environment that exist after the request, but not before it. They are in the order
     /// in which the computation finds them.
     pub problems: Vec<String>,
-    /// Whether the computation of the environment fails after the request, but not before it.
+    /// Whether the request causes the computation of the environment to fail. Failures that also occur without the
+    /// request do not count.
     pub fails: bool,
     /// Whether the request removes the data of the EnvironmentConfig from the environment of this composite.
     pub loses_data: bool,
@@ -71,9 +72,9 @@ struct Subject {
     object: Reference,
     composite: Arc<Stored>,
     composition: Chosen,
-    /// Whether the Composition requires the EnvironmentConfig. This matters only if `composite` is an empty composite,
-    /// which represents unknown composites of the Composition. For a known composite, the field is always `Optional`
-    /// and is not used.
+    /// Whether the Composition requires the EnvironmentConfig. This field is used only if `composite` is a placeholder
+    /// with an empty `spec`, because no composite of the Composition is known. For real composites, it is always
+    /// `Optional`.
     usage: Usage,
     is_used: bool,
 }
@@ -104,12 +105,15 @@ impl Subjects<'_> {
         }
     }
 
-    /// Adds the composites that use a Composition or CompositionRevision, the parameter `text`, to `found`. If no known
-    /// composite uses it, adds an empty composite instead, because unknown composites may use it.
+    /// Adds the known composites that use `text` to `self.found`. `text` is a Composition or a CompositionRevision. If
+    /// there are none, adds a placeholder: a composite with an empty `spec`. It represents composites that are not
+    /// known.
     ///
-    /// For a CompositionRevision, the empty composite is often not needed. It is omitted if other composites of the
-    /// Composition are known, or if the catalog contains all composites of this type. It is also omitted if `found`
-    /// already has a composite for the Composition.
+    /// For a CompositionRevision, the placeholder is not added in these cases:
+    ///
+    /// - Other composites of the same Composition are known.
+    /// - The catalog, which caches objects of the cluster, contains all composites of this type.
+    /// - `self.found` already has a composite or a placeholder for the same Composition.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
@@ -131,8 +135,8 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Adds `composite` to `found` and returns true, if Crossplane uses `text` for this composite. `text` is a
-    /// Composition or CompositionRevision. Otherwise returns false.
+    /// Returns whether Crossplane uses the Composition or CompositionRevision `text` for `composite`. If it does, adds
+    /// the composite to `self.found`.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };
@@ -152,8 +156,8 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns whether `text` is a CompositionRevision, and `found` already has a composite for the same Composition.
-    /// Then no empty composite is added for this revision.
+    /// Returns whether `text` is a CompositionRevision of a Composition that already has a composite in `self.found`.
+    /// `self.found` is the list of composites to check. `text` can also be a Composition. Then the result is false.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }
@@ -204,12 +208,13 @@ impl Subject {
         (!effect.problems.is_empty() || effect.loses_data).then_some(effect)
     }
 
-    /// Returns the effect of the request if the environment of the composite cannot be computed even before the
-    /// request. For an existing composite, returns `None`, because the request cannot break it.
+    /// Returns the effect of the request on a composite whose environment cannot be computed even without the request.
+    /// For a real composite, returns `None`, because the request cannot break it further.
     ///
-    /// If no composite of a Composition is known, an empty composite is computed instead. Its failure does not show
-    /// whether real composites fail. So the result is `None` unless the request deletes the EnvironmentConfig. After a
-    /// deletion, composites lose data. If the Composition requires the EnvironmentConfig, their computation also fails.
+    /// If no composite of a Composition is known, `self` is a placeholder with an empty `spec`. Its computation can
+    /// fail although real composites work. So for a placeholder, only a deletion of the EnvironmentConfig `name` has an
+    /// effect. Composites then lose the data of the EnvironmentConfig. If the Composition requires it, their
+    /// computation also fails.
     fn effect_on_failing(
         &self,
         mut effect: Effect,

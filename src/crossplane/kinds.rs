@@ -241,7 +241,9 @@ pub static BY_CLAIM: Index = Index {
     keys: |definition| offers(definition).map(|claim| claim_key(&claim.plural, &claim.group)).into_iter().collect(),
 };
 
-/// Returns the key under which [`BY_CLAIM`] lists the CompositeResourceDefinition of a kind of claims.
+/// Returns the key of a claim type in the index [`BY_CLAIM`], such as `databases.example.org`. Under this key, the
+/// index finds the CompositeResourceDefinition that defines the claim type. `plural` is the plural name of the claim
+/// type, and `group` is its API group.
 pub fn claim_key(plural: &str, group: &str) -> String {
     format!("{plural}.{group}")
 }
@@ -281,7 +283,8 @@ pub static BY_REFERENCE: Index = Index {
     },
 };
 
-/// Index of composites with at least one reference to an EnvironmentConfig. All of them have the same key.
+/// Index of composites that reference at least one EnvironmentConfig. Its only key is `WITH_REFERENCES_KEY`, because
+/// the index serves only to count these composites.
 pub static WITH_REFERENCES: Index = Index {
     name: "has-environment-configs",
     parts: &[&["spec", "environmentConfigRefs"]],
@@ -291,7 +294,8 @@ pub static WITH_REFERENCES: Index = Index {
     },
 };
 
-/// The key under which [`WITH_REFERENCES`] lists all its composites. The index has no other key.
+/// The only key of the index [`WITH_REFERENCES`]. Under this key, the index finds all composites that reference at
+/// least one EnvironmentConfig.
 pub const WITH_REFERENCES_KEY: &str = "true";
 
 /// Returns a request matcher for `operations` on composites of all kinds.

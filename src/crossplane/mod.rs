@@ -46,7 +46,8 @@ pub fn rules() -> Vec<&'static Rule> {
     rules::RULES.to_vec()
 }
 
-/// Returns the declarations of kinds that CompositeResourceDefinitions define at run time: composites and claims.
+/// Returns a `Declaration` for composites and one for claims. Each describes kinds that are known only at run time,
+/// because CompositeResourceDefinitions in the cluster define them.
 pub fn declarations() -> Vec<&'static Declaration> {
     vec![&kinds::COMPOSITES, &kinds::CLAIMS]
 }

@@ -1,5 +1,5 @@
-//! Patches of a Composition that fail for every composite. Such a patch fails because of data that the Composition
-//! selects for all composites.
+//! Finds patches of a Composition that fail for every composite. Such a patch fails because of data that is the same
+//! for all composites. For example, the data comes from an EnvironmentConfig that the Composition selects by name.
 
 use serde_json::{Value, json};
 
@@ -53,9 +53,9 @@ struct Evaluation<'t, C: ?Sized> {
 }
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
-    /// Appends a step that selects EnvironmentConfigs to `before`. These steps run before each later patch. The
-    /// appended step has only those entries of its `environmentConfigs` that select the same EnvironmentConfigs for
-    /// every composite, without an error.
+    /// Appends a copy of `step` to `self.before`, the list of steps that run before each later patch. The step selects
+    /// EnvironmentConfigs. Its copy has only entries that select the same EnvironmentConfigs for every composite.
+    /// Entries that cause an error are omitted too.
     fn select(&mut self, step: &Step, selection: &Selection) {
         let is_certain = |source: &EnvironmentSource| {
             let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };
@@ -83,9 +83,9 @@ impl<C: Configs + ?Sized> Evaluation<'_, C> {
         }
     }
 
-    /// Checks the single patch that `patches` contains. Runs it after the earlier steps that select EnvironmentConfigs,
-    /// but without any other patch. Records a failure with the field path `field` if the patch fails for every
-    /// composite.
+    /// Checks whether one patch fails for every composite of the Composition, and records the failure if it does.
+    /// `patches` contains only this patch, and `field` is its path in the Composition. The patch runs after the earlier
+    /// steps that select EnvironmentConfigs, but without other patches.
     fn patch(&mut self, step: &Step, field: FieldPath, patches: Patches) {
         let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;

@@ -1,4 +1,5 @@
-//! Checks the kustomize trees that the object in a request contains or refers to.
+//! Checks kustomization files during an admission request. The object in the request contains these files or refers to
+//! them, like a Flux Kustomization.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -66,17 +67,17 @@ impl DeliveryContext<'_> {
         findings.into_iter().filter_map(|finding| self.levelled(finding, max_level)).collect()
     }
 
-    /// Returns whether to predict what changes in the cluster when the result of the kustomize build is applied, such
-    /// as which objects are deleted (see [`Consequences`]). Returns false for an update that does not change the
-    /// result, such as an update of labels. Returns true if nothing in the object changes, because an audit sends such
-    /// requests to check existing objects.
+    /// Returns whether to predict how the cluster changes when the build result is applied (see [`Consequences`]). For
+    /// example, objects may be deleted. Returns false for an update that does not change the build result, such as an
+    /// update of labels. But returns true for an update that changes nothing at all, because audits check existing
+    /// objects with such updates.
     fn has_consequences(&self) -> bool {
         !is_unchanged(self.request) || self.request.object() == self.request.old_object()
     }
 
-    /// Returns findings about what happens to objects in the cluster after `root` is built, such as deletions. For
-    /// this, it checks the other Kustomizations that apply objects to the same cluster, for at most
-    /// [`SIBLINGS_TIMEOUT`].
+    /// Returns findings about changes in the cluster, such as deletions, when the build result of `root` is applied.
+    /// `root` is a folder with kustomization files, and `judged` is its build result. To compare objects, also builds
+    /// the other Kustomizations of the same cluster, for at most [`SIBLINGS_TIMEOUT`].
     async fn of_consequences(&self, consequences: &Consequences, (root, judged): (&Root, &Judged)) -> Vec<Finding> {
         let siblings = (consequences.siblings)(self.request, self.view, root);
         let last = live_read_deadline(self.request).min(Instant::now() + SIBLINGS_TIMEOUT);

@@ -99,8 +99,8 @@ impl Gate {
         self.policy.store(Arc::new(policy));
     }
 
-    /// Returns the rules, mutators and sources of kustomize trees that match a request in a phase. `None` if nothing
-    /// matches.
+    /// Returns the rules, the mutators and the checks of kustomization files that apply to a request. `phase` says
+    /// whether they are for mutation or for validation. `None` if none of them applies.
     fn matching(&self, phase: Phase, request: &Request<'_>) -> Option<Matching> {
         let declared_as = self.declared_as(request);
         let deliveries = self.registry.deliveries_for(request).copied();
@@ -258,8 +258,9 @@ impl Decide for Gate {
     }
 }
 
-/// The rules, mutators and deliveries that apply to a request. A delivery is a check of the kustomization files that an
-/// object contains or refers to. For example, one delivery checks the files of Flux Kustomizations.
+/// The rules, the mutators and the checks of kustomization files that apply to a request. The field `deliveries`
+/// contains the checks of kustomization files. For example, one of them checks the files to which Flux Kustomizations
+/// refer.
 struct Matching {
     declared_as: Option<&'static Declaration>,
     rules: Vec<&'static Rule>,

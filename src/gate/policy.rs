@@ -33,8 +33,9 @@ pub struct Policy {
     /// Names of CompositeResourceDefinitions whose composites are watched and checked. `*` selects all. Definitions
     /// with the label [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL) are selected in addition.
     pub composites: HashSet<String>,
-    /// The maximum level of findings in kustomization files, for each check of such files. Higher levels are reduced to
-    /// it. A key is the name of a check, such as `flux-trees` for the files of Flux Kustomizations.
+    /// The maximum levels of findings in kustomization files. A key is the name of a delivery, which is a check of such
+    /// files. For example, the delivery `flux-trees` checks the files of Flux Kustomizations. Findings with a higher
+    /// level are reduced to the maximum level.
     pub deliveries: HashMap<String, Level>,
     /// Hosts from which artifacts may be fetched, in the form `name` or `name:port`. Flux's own hosts are always
     /// permitted.

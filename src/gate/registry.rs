@@ -101,7 +101,8 @@ impl Registry {
         &self.mutators
     }
 
-    /// Returns the deliveries in the order in which they run. A delivery is a source of kustomize trees.
+    /// Returns the checks of kustomization files, in the order in which they run. Each check is for certain objects,
+    /// such as Flux Kustomizations. It checks the files that these objects contain or refer to.
     pub fn deliveries(&self) -> &[&'static Delivery] {
         &self.deliveries
     }
@@ -136,7 +137,8 @@ impl Registry {
         &self.definitions
     }
 
-    /// Creates an empty catalog for all kinds that rules, mutators and sources of kustomize trees look up.
+    /// Creates an empty catalog, which is a cache of cluster objects. It can store all kinds of objects that rules,
+    /// mutators and checks of kustomization files look up.
     pub fn catalog(&self) -> Catalog {
         Catalog::new(self.kinds()).declaring(self.declarations.clone())
     }
@@ -187,9 +189,8 @@ impl Registry {
         of_rules.chain(of_deliveries).flatten().copied().collect()
     }
 
-    /// Returns every kind of which Portcullis looks up objects in the catalog, its cache of cluster objects. Each kind
-    /// comes with the rule families, such as `KZ`, that need it for a rule, a mutator or a check of kustomization
-    /// files.
+    /// Returns the kinds of objects that Portcullis looks up in the catalog, its cache of cluster objects. Each kind
+    /// comes with the rule families, such as `KZ`, that need these objects.
     pub fn looked_up(&self) -> Vec<(&'static Kind, Vec<&'static str>)> {
         by_kind(self.looks().map(|(family, kind, _)| (family, kind)).chain(self.declaring()))
     }
@@ -221,9 +222,9 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// Returns the rule families, such as `EN`, that have rules or mutators for the kinds of `declaration`. A
-    /// declaration describes a group of kinds that objects in the cluster define. For example,
-    /// CompositeResourceDefinitions define the kinds of composites. The result may contain duplicates.
+    /// Returns the rule families, such as `EN`, that have rules or mutators for a group of kinds. `declaration`
+    /// describes this group, such as the kinds of composites, which CompositeResourceDefinitions in the cluster define.
+    /// The result may contain duplicates.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.matchers));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.matchers));

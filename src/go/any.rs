@@ -1,4 +1,5 @@
-//! Values with their Go types: the content of a Go variable of type `any` between two transforms of a Composition.
+//! Go values that one transform of a Crossplane Composition returns and the next transform receives. Crossplane passes
+//! them in variables of type `any`, so JSON cannot represent all of them. An example is NaN.
 
 use serde_json::Value;
 

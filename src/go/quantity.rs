@@ -123,7 +123,8 @@ fn scale(suffix: &str) -> Option<Scale> {
     })
 }
 
-/// Rounds a decimal number up to a multiple of 10⁻⁹. The last `fraction` of its digits are after the decimal point.
+/// Returns the number `digits` × 10^(−`fraction`), rounded up to a multiple of 10⁻⁹. `digits` contains ASCII digits. If
+/// `fraction` is positive, it is the number of digits after the decimal point.
 fn nano(mut digits: Vec<u8>, fraction: i64) -> f64 {
     if digits.iter().all(|digit| *digit == b'0') {
         return 0.0;

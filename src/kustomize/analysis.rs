@@ -57,8 +57,8 @@ pub struct Report {
     /// The steps of the build in their order, such as the bases and transformers. `None` if the kustomization cannot be
     /// read. Also `None` in a result of [`analyse_shared`], because it does not record steps.
     pub evaluation: Option<Step>,
-    /// The identities of all objects that Flux renders. `None` for other systems, if kustomize cannot build the
-    /// kustomization, or if an identity is unknown.
+    /// The identities of all rendered objects, if Flux builds the kustomization. `None` if another tool builds it, such
+    /// as Argo CD. Also `None` if kustomize cannot build it, or if an identity cannot be determined.
     pub rendered: Option<Vec<ObjectId>>,
     /// The rendered objects that Flux does not apply, because a label or annotation excludes them.
     pub excluded: Vec<Excluded>,

@@ -6,8 +6,9 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::file::{BadFile, KustomizationFile, SharedFile};
 use super::tree::{Tree, TreePath, Unreadable};
 
-/// Maximum number of files in the cache of a server. Each cached file needs a few kilobytes. When the cache is full, it
-/// is emptied. A small limit is sufficient, because neighboring roots share most of their files.
+/// Maximum number of parsed kustomization files in a cache of a server. A cached file needs a few kilobytes of memory.
+/// When the cache is full, it is emptied. A small limit is sufficient, because folders that are built one after another
+/// share most of their files.
 const MAX_FILES: usize = 1_000;
 /// Maximum number of cached files of a repository. A command reads each file at least twice: once to find the roots,
 /// and once to build them. A server reads a file once for each root that uses it.

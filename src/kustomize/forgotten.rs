@@ -380,8 +380,9 @@ mod tests {
         }
     }
 
-    /// Expects no finding for a file that conflicts with a listed object. Such a file can be a stale patch, a variant
-    /// of the object, or the output of a build.
+    /// Expects no finding for a file with an object that another file in `resources` already contains, because
+    /// kustomize rejects duplicate objects. The file can be an old patch, a variant of the object, or the output of a
+    /// build. Also expects no finding if a remote file in `resources` may contain the object.
     #[test]
     fn accepts_objects_that_conflict_with_listed_ones() {
         let found = forgotten(&[

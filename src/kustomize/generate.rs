@@ -54,9 +54,9 @@ impl Shapes {
         self.0.len() - 1
     }
 
-    /// Adds the schema of a field and returns its id. `how` and `what` come from the line of the field in
-    /// `built_in.txt`. `how` is the word after the name of the field, such as `list`, and `what` contains the remaining
-    /// words.
+    /// Adds the schema of a field and returns its id. `how` is the type of the field: `object`, `values` (a mapping of
+    /// objects), `list`, or `merge` (a list that patches merge by keys). `what` contains the name of the definition for
+    /// the objects in the field. For `merge`, it contains the keys first.
     fn add_field(&mut self, how: &str, what: &[&str]) -> usize {
         let shape = match (how, what) {
             ("merge", [keys, items]) => {

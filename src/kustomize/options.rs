@@ -168,7 +168,8 @@ pub struct FluxSpec {
 /// Labels and annotations that Flux sets on all objects.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct CommonMetadata {
-    /// The labels that Flux sets on every object. They replace existing labels with the same key (`labels`).
+    /// The labels that Flux sets on every object, from `spec.commonMetadata.labels`. They replace existing labels with
+    /// the same key.
     pub labels: BTreeMap<String, String>,
     /// The annotations that Flux sets on every object, from `spec.commonMetadata.annotations`. They replace existing
     /// annotations with the same key.
@@ -237,7 +238,8 @@ pub struct ArgoSpec {
     pub name_suffix: String,
     /// Namespace of all objects (`namespace`).
     pub namespace: String,
-    /// Images in the syntax of `kustomize edit set image`, such as `nginx=mirror/nginx:1.27` (`images`).
+    /// Replacements of images, in the syntax of `kustomize edit set image`, such as `nginx=mirror/nginx:1.27`. They
+    /// come from the option `images`.
     pub images: Vec<String>,
     /// Replica counts by name of the workload (`replicas`).
     pub replicas: Vec<Replica>,
@@ -276,9 +278,9 @@ pub struct Options {
     pub helm: bool,
     /// Whether external plugins run (`--enable-alpha-plugins`).
     pub plugins: bool,
-    /// The fields of a Flux Kustomization that change the build; empty for other profiles.
+    /// The fields of a Flux Kustomization that change the build. Empty if another tool than Flux runs the build.
     pub flux: FluxSpec,
-    /// The kustomize options of an Argo CD Application; empty for other profiles.
+    /// The kustomize options of an Argo CD Application. Empty if another tool than Argo CD runs the build.
     pub argo: ArgoSpec,
     /// Whether the folder to build may contain a Component instead of a Kustomization. Such a Component is treated as a
     /// part of another kustomization whose content is unknown.

@@ -37,10 +37,11 @@ pub const CONFIGURATION_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run-co
 /// own type. `spec.type` stays unchanged.
 pub const ROUTE: &str = "portcullis.dev/dry-run";
 
-/// The annotation on an Installation with the substitution of its component reference, as a JSON Patch.
+/// The annotation on an Installation with a JSON Patch that changes the component reference of the Installation. The
+/// patch contains the changes that the entries of a ComponentVersionOverwrites object make.
 pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
-/// The annotation on an Installation that records the objects and values from which the Installation's substitution was
-/// computed.
+/// The annotation on an Installation with the data from which the JSON Patch in the annotation
+/// `portcullis.dev/overwrite-patch` was computed. For example, it names the ComponentVersionOverwrites object.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
 /// The annotation on an Installation with a summary of its component tree.
 pub const TREE_ANNOTATION: &str = "portcullis.dev/overwrite-tree";

@@ -27,8 +27,8 @@ impl<'v> DryRunAnnotations<'v> {
         self.dry_run == Some("true")
     }
 
-    /// Returns the dry-run annotations that objects below this object inherit. Returns both annotations if this object
-    /// is in dry run, and none otherwise.
+    /// Returns the dry-run annotations that other objects inherit from the object with these annotations. If the object
+    /// is in dry run, returns its annotations unchanged. Otherwise, returns no annotations.
     #[must_use]
     pub fn inherited(self) -> Self {
         if self.is_dry_run() { self } else { Self::default() }

@@ -62,10 +62,10 @@ impl Location {
 /// The paths of the fields of an Installation that determine its Context and its component.
 pub(super) const REFERENCE: &[Path] = &[&["spec", "context"], &["spec", "componentDescriptor"]];
 
-/// Reads the component reference of an Installation and its location; `None` if the Installation has no component
-/// descriptor.
+/// Returns the component reference of an Installation, and says in which field of the Installation it is. `None` if the
+/// Installation has no component descriptor.
 ///
-/// Values that Landscaper cannot decode are added to `problems` and count as missing.
+/// If Landscaper cannot decode a value, an error is added to `problems`, and the value counts as missing.
 pub fn component_reference(
     installation: &Value,
     problems: &mut Vec<Problem>,

@@ -179,7 +179,8 @@ pub fn owner_key(kind: &str, name: &str) -> String {
     format!("{kind}/{name}")
 }
 
-/// Returns the catalog reference to an owner. The owner is in `namespace`, the namespace of the owned object.
+/// Returns a reference to an owner, to look it up in the cache of objects. An owner is always in the same namespace as
+/// the object that it owns. `namespace` is this namespace.
 pub fn owner_reference(owner: &Owner<'_>, namespace: &str) -> Reference {
     let kind = match owner.kind {
         OwnerKind::Installation => &INSTALLATIONS,

@@ -159,10 +159,12 @@ fn report_unless_null(text: &str, wanted: &'static str, problems: &mut Vec<Probl
 pub enum Outcome {
     /// The entry was not applied, because its `source` does not match the original reference.
     NotMatched {
-        /// The attributes in which the component reference differs from the `source` of the entry.
+        /// The attributes in which the component reference differs from the `source` of the `overwrites` entry.
         differs: Vec<Attribute>,
     },
-    /// The entry of the list `overwrites` matches the component reference. Its attributes were set in the reference.
+    /// The entry of the list `overwrites` was applied: its `source` matches the component reference, and no earlier
+    /// entry had set an attribute of its `substitution`. The attributes of the `substitution` were set in the
+    /// reference.
     Applied {
         /// The attributes of the reference that this `overwrites` entry has set. The list is empty if the
         /// `substitution` of the entry specifies no attribute.

@@ -80,7 +80,7 @@ pub struct Blob {
     /// The media type of the content.
     #[serde(default)]
     pub media_type: String,
-    /// The digest of the content, such as `sha256:` and 64 digits.
+    /// The digest of the content, such as `sha256:` followed by 64 hexadecimal digits.
     pub digest: String,
     /// The size of the content in bytes; `None` if the registry does not specify it.
     #[serde(default)]

@@ -13,7 +13,7 @@ pub struct State {
     pub name: &'static str,
     /// The reason why the condition is not met; `None` if it is met.
     pub unmet: Option<String>,
-    /// A note that `/readyz` shows about the condition although it is met.
+    /// A note that `/readyz` shows next to a condition that is met. `None` if there is no note.
     pub note: Option<String>,
 }
 

@@ -49,7 +49,8 @@ pub struct AuditSettings {
 
 /// A controller that periodically audits the objects of the cluster, while this replica is the leader.
 pub(super) struct Audits {
-    /// The settings of periodic audits; `None` if only the permissions of the controller are needed.
+    /// The settings of periodic audits. `None` if this controller does not run, and only its RBAC permissions are
+    /// written to a manifest.
     pub(super) settings: Option<AuditSettings>,
     /// Flux Kustomizations whose kustomize trees have become broken, or have been repaired, since the last audit.
     pub(super) trees: Arc<ChangedTrees>,

@@ -17,7 +17,7 @@ use crate::catalog::{CHOOSING_LABEL, Catalog, Change, Kind, Reference, Scope, St
 use crate::crossplane::kinds::{CLAIMS, COMPOSITES, DEFINITIONS};
 use crate::gate::registration::DECLARED_NAME;
 
-/// The controller's name, which is also its flag.
+/// The name of the controller. The flag `--composites` of `portcullis reconcile` enables it.
 pub const NAME: &str = "composites";
 const GROUP: &str = "admissionregistration.k8s.io";
 

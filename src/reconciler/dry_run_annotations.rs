@@ -1,8 +1,13 @@
-//! Copies the dry-run annotations of a root Installation to existing objects below it.
+//! Copies the dry-run annotations of a root Installation to the existing objects that it owns, directly or indirectly.
+//! These are Installations, Executions and DeployItems.
 //!
-//! Admission copies the annotations to objects that are written. This controller also updates objects that nobody
-//! writes. Such objects are below a root whose annotations changed, or were created before the webhooks were installed.
-//! As in admission, objects that are being deleted are not changed.
+//! The admission webhooks copy the annotations only when an owned object is created or updated. This controller patches
+//! the other objects that need them:
+//!
+//! * objects whose root Installation got different annotations
+//! * objects that were created before the webhooks were installed
+//!
+//! Neither the webhooks nor this controller change objects that are being deleted.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

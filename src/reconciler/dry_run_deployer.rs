@@ -24,8 +24,8 @@ use crate::landscaper::dry_run::run::{
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, GROUP, INSTALLATIONS};
 
-/// Maximum number of writes for a DeployItem in one reconciliation. A job takes only six writes, so an item that
-/// reaches the maximum indicates a bug.
+/// Maximum number of writes for a DeployItem in one reconciliation. A dry run of a DeployItem needs at most six writes,
+/// so reaching this maximum indicates a bug.
 const MAX_STEPS: usize = 12;
 
 /// Maximum number of Events read. A deployer reports few Events per job.
@@ -281,9 +281,9 @@ async fn finished(item: &Value, result: &Result<(), RunError>, tools: &Tools) {
     }
 }
 
-/// Returns the message of the Event after a successful dry run. If a DeployItem is not routed to the dry-run deployer,
-/// another deployer may have deployed it, and the message says so. The status does not show this, because a deployer
-/// that takes over a started job deploys before its first write.
+/// Returns the message of the Event after a successful dry run. Admission assigns DeployItems to the dry-run deployer
+/// by an annotation. Without this annotation, another deployer may have deployed the DeployItem, and the message warns
+/// the user. The status cannot rule this out, because a deployer can deploy objects before it updates the status.
 fn success_note(item: &Value) -> &'static str {
     match is_routed(item) {
         true => {

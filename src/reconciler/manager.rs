@@ -16,8 +16,8 @@ use crate::catalog::{Catalog, Change, Kind, Observe, Reference};
 
 /// Number of workers per controller. A few suffice, because a worker mostly waits for the API server.
 const WORKERS: usize = 4;
-/// Timeout for the reconciliation of one object. A reconciliation makes several API calls, and the API server ends each
-/// call after at most a minute.
+/// Timeout for the reconciliation of one object. It is one minute, which is also the API server's default timeout for a
+/// single request. A reconciliation that exceeds it is retried later.
 const RECONCILE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time to wait for reconciliations in progress when leadership ends. It is shorter than a pod's termination
 /// grace period.
@@ -88,7 +88,8 @@ impl ControllerManager {
         kinds
     }
 
-    /// Returns a catalog for the kinds of all controllers. Changes of its objects fill the queues of the controllers.
+    /// Creates a catalog, which caches the cluster objects that the controllers watch or look up. Whenever a watched
+    /// object changes, the catalog adds the affected objects to the queues of the controllers.
     pub fn catalog(&self) -> Catalog {
         let mut catalog = Catalog::new(self.kinds());
         catalog.set_observer(Arc::new(Observer { runs: self.runs.clone() }));

@@ -29,7 +29,8 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Returns the settings for the templates of the Helm chart.
+    /// Returns settings with which the manifests of the controller manager become templates of the Helm chart. The
+    /// fields contain template expressions, such as `{{ .Release.Namespace }}`.
     pub fn chart() -> Self {
         Self {
             namespace: "{{ .Release.Namespace }}".to_owned(),
@@ -38,7 +39,8 @@ impl Registration {
         }
     }
 
-    /// Returns the manifests as pairs of path and text. Empty if no controller is on.
+    /// Returns the RBAC manifests of the controller manager, as pairs of file path and YAML text. Empty if none of
+    /// `controllers` belongs to an enabled rule family.
     pub fn manifests(&self, controllers: &[Box<dyn Controller>]) -> Vec<(String, String)> {
         let on: Vec<_> = controllers
             .iter()

@@ -19,7 +19,8 @@ pub enum Aspect {
     Findings,
     /// The number of notices. A notice is a message from a mutator to the user.
     Notices,
-    /// The patches of the mutators differ: applied to the object in the request, they have different results.
+    /// The effect of the mutators' patches. The recorded patch and the new patch change the object in the request to
+    /// different results.
     Patch,
     /// Only the wording of findings or notices differs.
     Wording,
@@ -28,12 +29,13 @@ pub enum Aspect {
 /// A difference between two decisions about one request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Difference {
-    /// What differs between the two decisions, such as their findings.
+    /// The aspect in which the recorded decision and the new decision differ, such as `Findings`.
     pub aspect: Aspect,
     /// The parts of the recorded decision that the new decision does not have, such as findings. Each string describes
     /// one part.
     pub before: Vec<String>,
-    /// Texts of the items that only the new decision has, such as findings.
+    /// The parts of the new decision that the recorded decision does not have, such as findings. Each string describes
+    /// one part.
     pub now: Vec<String>,
 }
 

@@ -102,7 +102,8 @@ pub struct Coverage {
     /// The sequence number of this change. All changes in a recording are numbered together, whether they concern the
     /// catalog or the configuration.
     pub change: u64,
-    /// The kind, such as `contexts.v1alpha1.landscaper.gardener.cloud`.
+    /// The name of the resource type, which consists of plural, version and API group. An example is
+    /// `contexts.v1alpha1.landscaper.gardener.cloud`.
     pub kind: String,
     /// The new cache status of the kind: `pending` (its objects are not listed yet), `complete` (all its objects are in
     /// the cache) or `absent` (the cluster does not serve the kind).
@@ -112,7 +113,8 @@ pub struct Coverage {
 /// An object as stored in the catalog.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Stored {
-    /// The number of this change in the recording, counted over all changes of the catalog and the configuration.
+    /// The sequence number of this change in the recording. Changes of cached cluster objects and of the configuration
+    /// are numbered in one sequence.
     pub change: u64,
     pub kind: String,
     pub object: Value,
@@ -121,7 +123,8 @@ pub struct Stored {
 /// An object that was removed from the catalog.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Deleted {
-    /// The number of this change in the recording, counted over all changes of the catalog and the configuration.
+    /// The sequence number of this change in the recording. Changes of cached cluster objects and of the configuration
+    /// are numbered in one sequence.
     pub change: u64,
     pub kind: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -132,8 +135,8 @@ pub struct Deleted {
 /// The numbers of changes and decisions that were dropped because the queue of the writer was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The sequence number by which a replay sorts this line, which reports dropped changes and decisions. It is the
-    /// number of the next line in the recording, so that the gap takes effect before that line. At the end of the
+    /// The sequence number that determines the place of this line in a replay. It equals the number of the next line in
+    /// the recording, so a replay knows of the dropped changes before it applies that line. At the end of the
     /// recording, it is `u64::MAX`.
     pub change: u64,
     /// The number of changes of the catalog or the configuration that are missing in the recording, because the queue
@@ -168,7 +171,8 @@ pub struct Decision {
     /// The results of reads from the API server during the decision.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub live_reads: Vec<LiveRead>,
-    /// The results of checking kustomize trees for the decision.
+    /// The results of checking kustomize trees during the decision. A kustomize tree is a folder with a kustomization
+    /// file, and all files to which it refers.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub trees: Vec<Tree>,
     /// The result of the decision; `None` after a timeout or panic.
@@ -215,7 +219,7 @@ pub enum TreeOutcome {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rendered: Option<Vec<String>>,
     },
-    /// The tree was not checked. Contains the reason.
+    /// The kustomize tree was not checked. The string is the reason.
     Unknown(String),
     /// The tree was not checked, because it is an artifact and this process does not fetch artifacts.
     Unasked,
@@ -241,7 +245,7 @@ pub struct TreeFinding {
     /// The values that the rule allows, if it reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowed: Option<String>,
-    /// How to fix the finding, if the rule says so.
+    /// How to fix the finding; `None` if the rule gives no advice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub help: Option<String>,
 }

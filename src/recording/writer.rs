@@ -131,9 +131,9 @@ impl Writer {
         self.write(&line)
     }
 
-    /// Writes a line with the numbers of changes and decisions that were dropped since the last call. Writes nothing if
-    /// none were dropped. `change` is the sequence number by which a replay sorts this line. It is the number of the
-    /// line that is written next, or `u64::MAX` at the end of the recording.
+    /// Writes a line that says how many changes and decisions were dropped since the last call. Writes nothing if none
+    /// were dropped. `change` becomes the sequence number of this line, which determines its place in a replay. It is
+    /// the number of the line that follows, or `u64::MAX` at the end of the recording.
     fn write_lost(&mut self, change: u64) -> Result<(), End> {
         let changes = self.shared.lost_changes.swap(0, Ordering::Relaxed);
         let decisions = self.shared.lost_decisions.swap(0, Ordering::Relaxed);

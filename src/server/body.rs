@@ -23,9 +23,9 @@ pub(super) async fn read(body: &mut Body, limits: &Limits, load: &Load) -> Resul
     timeout(limits.body_arrival, collect(body, limits.body, load)).await.unwrap_or(Err(late))
 }
 
-/// Reads a request body, and reserves memory as the bytes of the body arrive. Does not reserve the memory that
-/// `Content-Length` announces. Otherwise, nine request heads that announce the largest body would use up the memory for
-/// bodies.
+/// Reads a request body, and reserves memory for it as its bytes arrive. The size in the header `Content-Length` is not
+/// reserved in advance. Otherwise, clients could block all memory for bodies with a few requests that announce large
+/// bodies and send nothing.
 async fn collect(body: &mut Body, limit: usize, load: &Load) -> Result<Buffered, Rejection> {
     let announced = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     if announced.is_some_and(|size| size > limit) {

@@ -17,9 +17,9 @@ pub const BODY: usize = 7 * MIB;
 /// Maximum size of all bodies in memory. This is the size of nine of the largest bodies, or of ten thousand typical
 /// ones. After parsing, the bodies need less than 512 MiB.
 pub const BUFFERED: usize = 64 * MIB;
-/// Maximum number of requests in flight, whose body is being received or whose decision is in progress. It is almost
-/// seven times the 75 pooled connections of three API servers, so it allows bursts. It bounds the memory that requests
-/// use. Another limit applies to the number of decisions that are computed at the same time.
+/// Maximum number of requests in flight. A request is in flight while the server receives its body, while it waits in
+/// the queue, and while its decision is computed. The limit bounds the memory that requests use. It allows bursts,
+/// because it is almost seven times the number of connections from three API servers (75, 25 each).
 pub const IN_FLIGHT: usize = 512;
 /// Maximum number of requests in the queue. The server processes this many typical requests within a few milliseconds.
 /// In a longer queue, further requests would only wait until their deadline expires.
@@ -40,9 +40,9 @@ pub const BURST: Duration = Duration::from_millis(100);
 /// second of credit, and overload begins only when no credit is left. With the value 5, a server that is busy for up to
 /// five of six seconds earns as much credit as it spends.
 pub const IDLE_CREDIT: u32 = 5;
-/// Queue length that never counts as overload. Three API servers with 25 pooled connections each cannot have more
-/// requests in flight. Such requests are served as fast as possible, because the API servers would only retry rejected
-/// requests.
+/// Maximum length of a request queue that never counts as overload. It is the number of requests that three API servers
+/// can have in flight, because each has a pool of 25 connections. Rejecting these requests would not reduce the load,
+/// because the API servers would only retry them.
 pub const BURST_LENGTH: usize = 75;
 /// Minimum size in bytes of a large request body. The decision about a large body runs on a separate thread, so that it
 /// does not delay other requests. A decision about 128 KiB takes about 0.5 ms, as long as a dozen typical decisions.

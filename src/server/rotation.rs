@@ -15,7 +15,7 @@ use crate::process::Changes;
 /// The state of the watched files at the last check, so that each change is loaded and logged once.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Seen {
-    /// The files had contents with this fingerprint.
+    /// The files could be read. The number is a fingerprint of their contents.
     Contents(u64),
     /// The files could not be read.
     Nothing,

@@ -97,9 +97,9 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether `replaced` contains a line feed for each unusual line break in `original`, within the byte range
-/// `part`. An unusual line break is one other than `\n` and `\r\n`, such as U+2028. Within quotes, the function
-/// [`replaced`] inserts only spaces for it, and the result is false.
+/// Returns whether every unusual line break in `original` became a line feed in `replaced`, the text for our parser. An
+/// unusual line break is one other than `\n` and `\r\n`, such as U+2028. Within quotes, such a line break becomes only
+/// spaces, and the result is false. Only the byte range `part` is checked.
 pub(super) fn are_replaced(original: &str, replaced: &str, part: &Range<usize>) -> bool {
     others(original, part).all(|at| {
         let end = at + original[at..].chars().next().map_or(1, char::len_utf8);

@@ -15,12 +15,13 @@ use super::scalar;
 /// The type of file that a text comes from. It determines which parser's behavior is reproduced.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum As {
-    /// An object as kubectl parses it. Its scalars have the types of go-yaml v2.
+    /// The text of a Kubernetes object, which is parsed as kubectl parses it. The types of scalars follow go-yaml v2,
+    /// so an unquoted `yes` is a boolean.
     Object,
     /// A kustomization file. It is parsed like an object, but text that go-yaml may parse differently is reported.
     Kustomization,
-    /// Manifests and patches as kustomize parses them. Scalars stay text, as in a node of go-yaml v3. Text that go-yaml
-    /// may parse differently is reported.
+    /// A manifest or patch, which is parsed as kustomize parses it. The text of each scalar is preserved, as in nodes
+    /// of go-yaml v3. A text is reported if go-yaml and our parser may parse it differently.
     Manifest,
 }
 
@@ -30,7 +31,7 @@ const MARK: &str = "a byte order mark stands within the text";
 pub(super) const COLON: &str =
     "a `:` right before a bracket or a comma belongs to the word before it, as go-yaml reads it";
 pub(super) const KEY: &str = "a key within brackets has to be on one line";
-pub(super) const MORE: &str = "something stands behind the brackets that are the document";
+pub(super) const MORE: &str = "text follows the brackets that are the whole document";
 
 const TAG: &str = "a tag has a character in it with which others end";
 const MERGE: &str = "something else than `<<` has its tag";
@@ -73,11 +74,12 @@ fn is_version(line: &str) -> bool {
 }
 
 /// Finds the first byte order mark (U+FEFF) whose effect in go-yaml is unknown. Returns its byte offset and the problem
-/// to report. A mark at the start of `text` is allowed. The effect of any other mark is unknown in these cases:
+/// to report. Does not report a mark at the start of `text`. The effect of any other mark is unknown in these cases:
 ///
 /// * The mark is at the start of a line.
-/// * The line of the mark contains `&`, `*`, `!` or `%`. The mark may end the name after such a character.
-/// * `text` contains U+F8FF. Before parsing, U+F8FF replaces marks, so the two could not be distinguished.
+/// * The line of the mark contains `&`, `*`, `!` or `%`. Names of anchors, aliases, tags and directives begin with such
+///   a character, and the mark may end the name.
+/// * `text` contains U+F8FF. Marks are replaced by U+F8FF before parsing, so the two could not be distinguished.
 pub(super) fn mark(text: &str) -> Option<(usize, Problem)> {
     let at = text.match_indices(breaks::MARK).map(|(at, _)| at).find(|at| *at > 0 && !is_in_line(text, *at))?;
     Some((at, Problem::Dialect(MARK.to_owned())))
@@ -151,13 +153,13 @@ fn is_shared(kind: &ErrorKind) -> bool {
     )
 }
 
-/// Returns a problem if the tag of a value makes it unknown which type the value has in go-yaml. Otherwise returns
-/// `None`. The type is unknown in these cases:
+/// Checks the tag of a value, such as `!!str`. Returns a problem if it is unknown which type go-yaml gives to a value
+/// with this tag. The type is unknown in these cases:
 ///
 /// * The tag has no name after `!`.
 /// * The tag does not fit the value, such as `!!null` on a mapping.
-/// * `has_odd` returns true, because the text may contain a tag with unusual characters. Our parser and go-yaml may end
-///   such a tag at different characters.
+/// * `has_odd` returns true: the text may contain a tag with unusual characters. Our parser and go-yaml may end such a
+///   tag at different characters.
 pub(super) fn tag(event: &Event<'_>, has_odd: impl FnOnce() -> bool) -> Option<Problem> {
     let (tag, is_scalar) = match event {
         Event::Scalar(_, _, _, tag) => (tag, true),

@@ -12,10 +12,11 @@ const END: &str = "...";
 const NO_DOCUMENT: &str = "`...` ends a document, and there is none before it";
 const NO_TOKEN: &str = "behind `...` stands a character that no token begins with";
 
-/// Splits a text at the first line that begins with `...`, the end marker of a YAML document. Returns the text before
-/// this line, and the rest of the text from this line on. The rest is `None` if there is no such line. Returns an error
-/// if no document begins before the `...`. If `may_be_marked` is true, this is no error, because a `---` before the
-/// text may begin the document.
+/// Splits a text at the first document end marker, which is `...` at the start of a line. Returns the text before the
+/// marker, and the rest of the text, which begins with the marker. The rest is `None` if there is no marker.
+///
+/// Returns an error if only comments and blank lines precede the marker, so that there is no document to end. If
+/// `may_be_marked` is true, this is not an error, because a `---` before `chunk` may begin a document.
 pub(super) fn cut(chunk: Chunk<'_>, may_be_marked: bool) -> Result<(Chunk<'_>, Option<Chunk<'_>>), YamlError> {
     let mut at = 0;
     let mut has_begun = may_be_marked;

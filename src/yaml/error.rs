@@ -33,11 +33,11 @@ pub enum Problem {
     },
     /// Our parser rejects the text after a document end marker (`...`). kustomize reads only the beginning of this
     /// text, so it may accept the file.
-    #[error("something stands behind the `...` that ends the document; of that kustomize reads the beginning")]
+    #[error("invalid YAML follows the `...` that ends the document; kustomize reads only the beginning of it")]
     BehindEnd,
     /// A directive, such as `%YAML 1.1`, follows a document without a document end marker (`...`). go-yaml ends the
     /// document before the directive, if it can parse the directive.
-    #[error("a directive stands behind a document that no `...` ends")]
+    #[error("a directive follows a document that does not end with `...`")]
     Directive,
     /// Our parser and go-yaml may parse the text differently. Only reported for files that kustomize reads.
     #[error("{0}")]

@@ -1,7 +1,9 @@
-//! Parses JSON texts. Parses the values with `serde_json`, and finds the positions with a separate scanner.
+//! Parses texts that consist only of JSON. `serde_json` parses the values, and a separate scanner finds their
+//! positions.
 //!
-//! Nearly all JSON is also YAML. The differences are surrogate pairs, long keys, and floats without a fraction. kubectl
-//! also tries to parse a text as JSON first.
+//! A separate parser is needed, because kubectl parses a text as JSON if possible, and only otherwise as YAML. Nearly
+//! all JSON is also YAML. But the two parsers treat surrogate pairs, long keys, and floats without a fraction (`1.0`)
+//! differently.
 
 use serde_json::Value;
 

@@ -96,11 +96,12 @@ impl<'t> Reader<'t, '_> {
         key.map(|key| Some(key.into())).map_err(|problem| self.error(span, problem))
     }
 
-    /// Checks that an alias that is a key is on one line with its colon, unless `?` precedes it.
+    /// Checks an alias that is used as a mapping key, such as `*name : value`. The alias and its colon must be on the
+    /// same line, unless `?` precedes the alias.
     ///
     /// # Errors
     ///
-    /// If it is not, because go-yaml then rejects the text.
+    /// If the alias and its colon are on different lines. go-yaml rejects such a text.
     pub(super) fn alias_key(&self, span: Span) -> Result<(), YamlError> {
         match self.other_key("", span) {
             Some(problem @ Problem::Syntax(_)) => Err(self.error(span, problem)),

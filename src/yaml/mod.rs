@@ -193,8 +193,8 @@ pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
     })
 }
 
-/// Parses the first document of a text as kustomize parses a `kustomization.yaml`. The text is not split at `---`, and
-/// text after the document is ignored. `None` if the document is empty or null.
+/// Parses a text as kustomize parses a `kustomization.yaml`. Only the first YAML document is parsed, and later
+/// documents are ignored. Returns `None` if the document is empty or null.
 ///
 /// # Errors
 ///
@@ -207,11 +207,11 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
 /// tags. Aliases and merge keys (`<<`) are expanded. `source` is a number that the caller chooses for the file. It is
 /// stored in the [origin](node::Origin) of each node.
 ///
-/// The text is split at lines that begin with `---`. The first line, and a last line without a line feed, do not count.
-/// Only the first YAML document of each part is parsed.
+/// The text is split at lines that begin with `---`. It is not split at the first line, nor at a last line without a
+/// line feed. Only the first YAML document of each part is parsed.
 ///
-/// The first key `<<` of each mapping is removed, even if the key is quoted and so is not a merge key. A mapping with
-/// two merge keys is an error.
+/// The first key `<<` of each mapping is removed. This also applies to a quoted `"<<"`, although it is an ordinary key
+/// and nothing is merged. A mapping with two merge keys is an error.
 ///
 /// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
 pub fn nodes<'t>(

@@ -62,8 +62,8 @@ pub struct Node {
     pub shared: u32,
     /// The file and line of the node.
     pub origin: Origin,
-    /// The comment on the same line as the key or value, if the comment begins with `{`. Such a comment may be a schema
-    /// of kyaml.
+    /// The comment on the same line as the key or value, if the comment begins with `{`. kyaml, the YAML library of
+    /// kustomize, may use such a comment (`# {"$ref": …}`) as the schema of the field.
     pub comment: Option<Arc<String>>,
     /// The text, entries or elements of the node.
     pub kind: Kind,

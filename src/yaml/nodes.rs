@@ -22,8 +22,9 @@ use super::scalar;
 use super::stream::Chunk;
 use super::{Limits, quotes, strict};
 
-/// Parses the first document of `chunk`, which is a part of a manifest between two `---` lines. `None` if the part is
-/// empty. If `with_anchors` is true, duplicates entries with a null key, as kyaml does when it expands anchors.
+/// Parses the first YAML document of `chunk` into a node. Returns `None` if `chunk` contains no document, for example
+/// only comments. If `with_anchors` is true, each mapping entry with a null key occurs twice in the node. The reason is
+/// that kyaml duplicates such entries when it expands anchors.
 pub(super) fn read(
     chunk: Chunk<'_>,
     source: u32,
@@ -92,8 +93,8 @@ struct NodeReader<'t, 'l> {
     /// Whether the text contains `# {`, which may begin a comment such as `# {"$ref": …}`. kyaml, the YAML library of
     /// kustomize, may use such a comment as the schema of a field.
     has_schemas: bool,
-    /// Whether the text may be a Kubernetes object of kind `List`, because it contains this word. kyaml replaces a
-    /// `List` by its items. So kyaml may ignore an invalid merge key (`<<`) at the top level of the `List`.
+    /// Whether the text contains the word `List`. Then it may be a Kubernetes object of kind `List`, of which kyaml
+    /// keeps only the items. So kyaml may ignore an invalid merge key (`<<`) at the top level of the object.
     may_be_list: bool,
     /// The current nesting depth of `<<` (merge key) values.
     merging: usize,

@@ -21,10 +21,10 @@ pub struct Place {
 pub struct Duplicate {
     /// The path of the entry with the duplicate key.
     pub path: FieldPath,
-    /// The position of the earlier key, whose value is ignored.
+    /// The position of the first of two equal keys. Its value is ignored.
     pub lost: Place,
-    /// The position of the next occurrence of the same key. If the key occurs more than twice, only the value of its
-    /// last occurrence is used.
+    /// The position of the second of two equal keys. Its value is used, unless the same key occurs again later in the
+    /// mapping.
     pub kept: Place,
 }
 
@@ -93,8 +93,8 @@ impl Spot {
         }
     }
 
-    /// Returns a copy of this tree of positions for a value that an alias refers to. Every position in the copy is
-    /// `place`, the position of the alias.
+    /// Returns a copy of the positions for a value that an alias inserts. All positions in the copy are `place`, the
+    /// position of the alias.
     pub(super) fn moved(&self, place: Place) -> Self {
         let kids = match &self.kids {
             Kids::None => Kids::None,

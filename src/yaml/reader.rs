@@ -18,8 +18,8 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Number of bytes of text that count as one value. This is about the size of a value with its position. Long texts
-/// count as several values, so the limit on aliases also limits how much text they copy.
+/// Number of bytes of text that count as one additional value. The limit on aliases counts copied values, so it also
+/// limits how much text they copy. A value and its position use about as much memory as a text of this length.
 const TEXT_OF_A_VALUE: usize = 128;
 
 /// Parses the first document of a text like `yaml.Unmarshal` of go-yaml v2, so text after the document is ignored.
@@ -83,8 +83,8 @@ pub(super) struct Reader<'t, 'l> {
 }
 
 impl<'t, 'l> Reader<'t, 'l> {
-    /// Creates a reader that parses `text`. Reports positions in the text of `chunk`. The two texts may differ only in
-    /// white space.
+    /// Creates a reader that parses `text` and records the position of each value in the file. `text` is the text of
+    /// `chunk`, or a copy in which spaces replace tabs. `chunk` also contains the position of its text in the file.
     pub(super) fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits, what: As) -> Self {
         let options = options! {
             emit_comments: false,
@@ -126,9 +126,8 @@ impl<'t, 'l> Reader<'t, 'l> {
     }
 
     /// Checks the text after the value of the document, and returns an error if it is invalid. `is_read` is true if
-    /// kustomize has possibly read everything it needs when the value ends. It may then not notice a syntax error after
-    /// the value, so the error becomes a [`Problem::Dialect`]. If `is_read` is false, kustomize certainly notices the
-    /// error.
+    /// kustomize may stop reading at the end of the value, and so may not notice a syntax error after it. The function
+    /// then returns this error as [`Problem::Dialect`], which means that kustomize may accept the text.
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {
@@ -419,8 +418,8 @@ impl<'t, 'l> Reader<'t, 'l> {
     }
 }
 
-/// Returns what the text of a scalar adds to the size of the scalar: 1 for each full 128 bytes, and so 0 for a short
-/// text. The limit on copied values in [`Limits`] counts sizes, so it also limits how much text is copied.
+/// Returns the additional cost of copying a long scalar: 1 for each full 128 bytes of `text`. The limit on aliases in
+/// [`Limits`] includes this cost, so it also limits how much text is copied.
 pub(super) fn weight(text: &str) -> usize {
     text.len() / TEXT_OF_A_VALUE
 }

@@ -18,8 +18,7 @@ pub(super) struct Fault {
     pub(super) at: usize,
     /// The message for the user.
     pub(super) what: &'static str,
-    /// Whether the result in go-yaml is open: `true` if go-yaml may accept the text, `false` if it certainly rejects
-    /// the text.
+    /// Whether go-yaml may accept the text. If `false`, go-yaml certainly rejects it.
     pub(super) is_open: bool,
 }
 
@@ -156,9 +155,9 @@ impl<'t> Strict<'t> {
         self.columns.last().map_or(0, |column| column + 1)
     }
 
-    /// Updates the checker at the end of a scalar. `at` is the byte offset of the start of the scalar. Sets the field
-    /// `margin`, the number of columns at the start of the next line in which a tab counts as indentation. go-yaml
-    /// rejects such a tab, but accepts a tab that belongs to the scalar.
+    /// Updates the checker after a scalar that starts at byte offset `at`. Sets the field `margin`, a number of
+    /// columns. The scalar may continue on the next line. In the first `margin` columns of that line, a tab counts as
+    /// indentation, which go-yaml rejects. A later tab belongs to the scalar.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
             ScalarStyle::Plain => self.margin = Some(self.margin()),
@@ -201,7 +200,9 @@ impl<'t> Strict<'t> {
     }
 }
 
-/// Checks for a tab in the indentation of a line, and after its `-` and `?`. The error is the column of the tab.
+/// Returns an error if `line` has a tab in its indentation, or directly after the YAML indicators `-` and `?`. The
+/// error is the byte offset of the tab in `line`. If `begins` is false, `line` is the rest of a line and has no
+/// indentation. If `margin` is set, only its first `margin` bytes count as indentation.
 fn indentation(line: &str, begins: bool, margin: Option<usize>) -> Result<(), usize> {
     let outside = |column: &usize| begins && margin.is_none_or(|margin| *column < margin);
     if let Some(column) = leading_tab(line).filter(outside) {

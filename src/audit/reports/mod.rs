@@ -1,8 +1,9 @@
-//! Policy reports. An audit reads the reports of an earlier audit, and compares them with the new findings. It then
-//! writes changed reports, and deletes stale ones.
+//! Writes the findings of an audit into policy reports. An audit compares its findings with the reports of the previous
+//! audit. It then creates, changes or deletes reports.
 //!
-//! A report belongs to portcullis if it has the label [`MANAGED_BY`]. Other reports are never changed. A result keeps
-//! the version and time of its first occurrence. So a report is written only if its results change.
+//! Portcullis changes only reports with the label [`MANAGED_BY`]. A report states for each finding when it was first
+//! reported, and by which version of Portcullis. Later audits keep both values, so a report with the same findings is
+//! usually not written again.
 
 mod api;
 mod document;

@@ -1,5 +1,6 @@
-//! Synchronizes a kind of the catalog with the cluster. It lists the objects once, and then watches them. It lists them
-//! again after 410 Gone.
+//! Copies the objects of one Kubernetes kind from a cluster into the catalog, which is a local cache, and keeps the
+//! copies up to date. It lists the objects once, and then watches them. If the API server no longer has the changes
+//! since the last event (410 Gone), it lists the objects again.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};

@@ -1,4 +1,5 @@
-//! The fields of a Kubernetes list response except `items`, and the `apiVersion` and `kind` of an object.
+//! Parses two parts of Kubernetes JSON: the fields of a list response except `items`, and the type of a single object
+//! (its `apiVersion` and its `kind`).
 
 use serde::Deserialize;
 

@@ -220,12 +220,11 @@ impl Frames {
         Ok(Some(false))
     }
 
-    /// Parses the next field of the list object. Stores `kind`, `apiVersion` and `metadata`, and skips the values of
-    /// other fields. Of the array `items`, parses only the opening bracket, because the items are parsed one by one
-    /// later.
+    /// Parses the next field of a Kubernetes list in JSON. Stores the fields `kind`, `apiVersion` and `metadata`, and
+    /// skips all other fields. If the field is `items`, parses only the opening bracket, because other code then parses
+    /// the items one by one.
     ///
-    /// Returns `None` if the field has not been received completely, and otherwise `Some(false)`. Never returns
-    /// `Some(true)`, which means that an item was parsed.
+    /// Returns `Some(false)` if the field was parsed, and `None` if more bytes must be received first.
     fn named(&mut self) -> Result<Option<bool>, FrameError> {
         let Some(length) = self.length_at(self.read) else { return Ok(None) };
         let key = self.read..self.read + length;

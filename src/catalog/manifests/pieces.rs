@@ -42,7 +42,8 @@ impl Pieces {
         Ok(self.is_at_end)
     }
 
-    /// Returns the next piece of the file, and the number of lines before that piece; `None` at the end of the file.
+    /// Returns the next part of the file: one or more complete YAML documents. Also returns the number of lines before
+    /// this part. `None` at the end of the file.
     pub(super) fn next(&mut self) -> io::Result<Option<(String, u32)>> {
         let mut wanted = PIECE_BYTES;
         let end = loop {

@@ -102,7 +102,8 @@ impl From<FrameError> for NoJson {
     }
 }
 
-/// The state of reading the objects of one file.
+/// The task of reading one file of Kubernetes objects. It has the path of the file, the function that receives each
+/// object, and the errors so far.
 struct Reading<'r, 'f> {
     file: &'r Path,
     take: &'r mut Take<'f>,
@@ -262,12 +263,11 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
     }
 }
 
-/// Moves to the next item of a list in a file. Returns true if this item has been read completely. Returns false if
-/// more of the file must be read first, or at the end of the list.
+/// Moves to the next item of a list in a file. Returns true if the item is complete. Returns false if the caller must
+/// read more of the file, or if the list has no more items.
 ///
-/// A file can also contain several objects one after another. They look like one list if the first object has a field
-/// `items` and the last object is a list. In this case, returns an error that asks the user for a separate file for
-/// each object.
+/// Returns an error if the file is a sequence of objects that was mistaken for one list. This happens if the first
+/// object has a field `items`, and the last object is a list. The error asks the user for a separate file per object.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {

@@ -89,7 +89,8 @@ impl<'o> Outputs<'o> {
         Self { output, base, created: PathBuf::new() }
     }
 
-    /// Writes the objects of a root to its file, unless the file already contains them.
+    /// Writes `text`, the YAML that was built from the kustomization in the folder `root`, to a file in the output
+    /// folder. The path of the file follows from `root`. If the file has this content already, it is not written again.
     fn write(&mut self, root: &TreePath, text: &str) -> Result<(), Unusable> {
         let whole = Path::new("/").join(root.as_str());
         let below = whole.strip_prefix(&self.base).unwrap_or(&whole);

@@ -64,7 +64,7 @@ pub(super) struct Args {
 /// Flags of kustomize for external programs, which Portcullis does not run.
 #[derive(Debug, clap::Args)]
 struct Unsupported {
-    /// Not supported: charts are rendered by helm, which is not run
+    /// Not supported: Portcullis does not run helm, which renders charts
     #[arg(long)]
     enable_helm: bool,
     #[arg(long, hide = true)]
@@ -75,7 +75,7 @@ struct Unsupported {
     helm_kube_version: Option<String>,
     #[arg(long, hide = true)]
     helm_debug: bool,
-    /// Not supported: plugins are external programs, which are not run
+    /// Not supported: Portcullis does not run plugins, which are external programs
     #[arg(long)]
     enable_alpha_plugins: bool,
     #[arg(long, hide = true)]
@@ -97,8 +97,8 @@ impl Unsupported {
     /// no such flag is set.
     fn first(&self) -> Option<&'static str> {
         let flags = [
-            (self.enable_helm, "--enable-helm: charts are rendered by helm, which is not run"),
-            (self.enable_alpha_plugins, "--enable-alpha-plugins: plugins are external programs, which are not run"),
+            (self.enable_helm, "--enable-helm: Portcullis does not run helm, which renders charts"),
+            (self.enable_alpha_plugins, "--enable-alpha-plugins: Portcullis does not run external plugins"),
             (self.enable_exec, "--enable-exec: functions are external programs, which are not run"),
             (self.network || self.network_name.is_some(), "--network: functions are not run"),
             (self.as_current_user, "--as-current-user: functions are not run"),

@@ -25,7 +25,7 @@ use crate::kustomize::options::{Restrictor, Version};
 /// is denied, 1 something is denied, 2 a file cannot be used.
 #[derive(Debug, Clone, clap::Args)]
 pub(super) struct Args {
-    /// Files and folders to check; `-` is standard input. With --root, folders are skipped
+    /// Files and folders to check; `-` is standard input. With --root, folders among them are ignored
     #[arg(required_unless_present = "roots", value_name = "PATH")]
     paths: Vec<PathBuf>,
     /// Files or folders with the objects that are already in the cluster

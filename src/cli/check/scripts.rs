@@ -121,9 +121,9 @@ impl Scripts {
             .collect()
     }
 
-    /// Sets the kustomize options that scripts of the checkout use, such as `--enable-helm`. Sets only the options that
-    /// can change the findings of the rule with the id `rule`. Returns the file and line of the script for the first
-    /// option that was not set before.
+    /// Copies options from scripts in the repository to `options`, such as `--enable-helm` from a Makefile that calls
+    /// kustomize. Copies only options that affect the findings of the rule with the id `rule`. Returns the file and
+    /// line of the first option that changed `options`. `None` if nothing changed.
     pub(super) fn set(&self, rule: &str, options: &mut Options) -> Option<&str> {
         let mut first = None;
         for (_, flag, _) in FLAGS.iter().filter(|(_, _, affected)| *affected == rule) {

@@ -14,8 +14,9 @@ use crate::kustomize::tree::TreePath;
 /// The id of the rule that reports patches that select nothing.
 const RULE: &str = "KZ025";
 
-/// The findings about patches that select nothing. For each finding, contains the folder of the file, and the number of
-/// kustomization roots with this finding. A kustomization root is a folder that is built.
+/// Counts of findings about patches that select no object. For each finding, the second number says in how many
+/// kustomization roots it occurs. A kustomization root is a folder that is built. The path is the folder of the file
+/// with the finding.
 #[derive(Default)]
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
@@ -29,9 +30,9 @@ impl SharedFindings {
         }
     }
 
-    /// Lowers the level of findings about patches that select nothing to `audit`. Keeps the level if the finding occurs
-    /// in all kustomization roots (folders that are built) that use the folder with the patch. Such a patch never has
-    /// an effect.
+    /// Lowers the level of a finding to `audit` if its patch selects no object in some kustomization roots, but not in
+    /// all roots that use the patch. A kustomization root is a folder that is built. A patch that selects no object in
+    /// any root never has an effect, so its finding keeps its level.
     pub(super) fn lower(self, scan: &Scan, builds: &[Build], report: &mut Report) {
         if self.0.is_empty() {
             return;

@@ -44,7 +44,8 @@ pub(super) struct Trees {
     /// kustomization lists.
     options: Options,
     pub(super) used: Used,
-    /// Whether the scripts and ignore files of the checkout are read. They show how roots are built.
+    /// Whether the scripts and `.gitignore` files of the repository are read. Scripts show with which options kustomize
+    /// is called. Both show which missing files are not errors, because they are generated before the build.
     reads_scripts: bool,
     scripts: OnceLock<Scripts>,
 }
@@ -141,9 +142,9 @@ impl Trees {
         Search { tree, references, options, read }
     }
 
-    /// Checks one kustomization root, the folder that is built. Returns the result, and a sentence about assumed
-    /// options of kustomize. Options such as `--enable-helm` are assumed if scripts of the checkout use them. The
-    /// sentence is `None` if no options were assumed.
+    /// Checks one kustomization root, a folder that is built. Returns the result, and a message if kustomize options
+    /// such as `--enable-helm` were taken from scripts in the repository. The message names the position of each option
+    /// in the scripts.
     fn analysed(&self, build: &Build, [shared, of_scripts]: &[Shared; 2]) -> (kustomize::Report, Option<String>) {
         let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.scan.read, shared));
         let (judged, assumed) = self.as_scripts_build(build, of_scripts, judged);
@@ -195,9 +196,12 @@ impl Trees {
         if is_needed { self.scripts() } else { None }
     }
 
-    /// Adds information about the whole checkout to the report. This includes problems, and Flux Kustomizations whose
-    /// files are not in the checkout or whose folder is unknown. Also counts the findings whose level was lowered
-    /// because no Flux Kustomization or similar object uses their files.
+    /// Adds information about the whole repository to the report:
+    ///
+    /// - Flux Kustomizations that are built from another repository or from an ExternalArtifact
+    /// - Flux Kustomizations whose path or source is unknown
+    /// - errors that concern the whole repository, such as an exceeded limit
+    /// - the number of findings whose level was lowered because no Flux Kustomization or similar object uses their files
     fn add_survey(&self, report: &mut Report) {
         let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (object.title(), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();
@@ -295,7 +299,8 @@ impl Args {
     }
 }
 
-/// The findings of the roots that have been checked.
+/// The findings of all kustomizations that have been checked so far. A finding that several kustomizations share is
+/// stored only once.
 struct Collected<'t> {
     sources: Texts<'t>,
     /// The reported findings by rule, file, position and message.
@@ -304,8 +309,8 @@ struct Collected<'t> {
 }
 
 impl Collected<'_> {
-    /// Adds the result of a root to the report. Adds each finding to the list of all findings only once, also if
-    /// several roots share it.
+    /// Adds `judged`, the result of checking one kustomization, to `report`. A finding that several kustomizations
+    /// share appears only once in the list of all findings.
     fn add(&mut self, build: &Build, judged: kustomize::Report, report: &mut Report) {
         let findings = judged.findings.iter().map(|finding| self.located(build, finding, report)).collect();
         report.roots.push(Root {

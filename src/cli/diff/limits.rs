@@ -12,8 +12,8 @@ pub(super) struct Limits {
     /// vanishing (a kustomization was removed)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
     fail_on: Vec<What>,
-    /// Fail if more objects are deleted than this number, or than this share of the objects before the change, such as
-    /// 10%
+    /// Fail if more objects are deleted than this number, or than this percentage of the objects before the change, such
+    /// as 10%
     #[arg(long, value_name = "N|P%")]
     max_deletions: Option<Most>,
     /// Fail if an object of these kinds is deleted or replaced, even without `--fail-on protected`

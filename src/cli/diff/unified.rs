@@ -15,8 +15,9 @@ pub(super) fn render(plan: &Plan) -> String {
     parts.collect()
 }
 
-/// Returns the differences of one object in the format of `diff -u`. Returns an empty text for an object that only
-/// moved.
+/// Returns the differences of one object in the format of `diff -u`. `root` is the folder of the kustomization that
+/// renders the object. Returns an empty text if the content of the object is unchanged. This happens if another
+/// kustomization renders the object now.
 pub(super) fn object(root: &str, change: &ObjectChange) -> String {
     let (kind, place) = (&change.id.kind, change.id.place());
     let name = |place: &str| format!("{root}/{kind}/{place}");

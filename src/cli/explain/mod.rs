@@ -34,7 +34,7 @@ pub(super) enum Output {
 pub(super) enum Topic {
     /// How ComponentVersionOverwrites change the component references of Installations, and why
     Overwrites(Lazy<Box<tree::Args>>),
-    /// Which objects are in dry run, and the value of every export
+    /// Which objects of Landscaper are in dry run, and the value of every export
     DryRun(Lazy<installations::Args>),
     /// How a Composition computes the environment of a composite, step by step
     Environment(Lazy<environment::Args>),
@@ -42,7 +42,7 @@ pub(super) enum Topic {
     Deployer(Lazy<deployer::Args>),
     /// The parts of a kustomize root, in the order of evaluation
     Kustomize(Lazy<kustomize::Args>),
-    /// Which objects build the kustomizations of a repository, in which order, and what nothing builds
+    /// Which objects build the kustomizations of a repository, in which order, and which files are in no build
     Repository(Lazy<repository::Args>),
 }
 

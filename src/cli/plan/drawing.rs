@@ -54,8 +54,8 @@ fn bounded<T>(items: &[T], most: usize) -> (&[T], Option<String>) {
     (shown, (left_out > 0).then(|| format!("{left_out} more are not shown")))
 }
 
-/// Returns the lines of the output that report problems. If the folder of the Kustomization cannot be built, this is
-/// the error. Otherwise, these are up to `MAX_WARNINGS` warnings, and the number of warnings that are not shown.
+/// Returns the error and the warnings as lines of the output. The error says why the folder of the Flux Kustomization
+/// cannot be built. If there are more than `MAX_WARNINGS` warnings, the last line counts those that are not shown.
 fn problems(report: &Report) -> Vec<String> {
     let broken = report.broken.iter().map(|why| format!("cannot be built, so Flux deletes nothing: {why}"));
     let (shown, more) = bounded(&report.warnings, MAX_WARNINGS);

@@ -1,5 +1,8 @@
-//! `portcullis plan`: shows what Flux will delete, create and move for a Kustomization of a cluster. The plan is for
-//! the current artifact of the source, or for other files.
+//! The command `portcullis plan`. It shows which objects Flux will delete or create in a cluster for one Flux
+//! Kustomization, and which objects will move to another Kustomization.
+//!
+//! By default, the command reads the current artifact of the Flux source, which contains the files that Flux builds.
+//! The user can name a folder, an archive or a git revision instead.
 
 mod artifact;
 mod cluster;
@@ -27,7 +30,7 @@ use source::Source;
 /// Maximum number of objects that are read from the cluster at the same time.
 const MAX_READS: usize = 8;
 
-/// Show what Flux will delete, create and move for a Kustomization of a cluster.
+/// Show which objects Flux will delete, create or move for a Kustomization of a cluster.
 ///
 /// Compares the inventory of the Kustomization with the objects that it renders from the current artifact of its
 /// source, or from local files. Reads the live objects, and says why Flux keeps some of them. Exit codes: 0 success, 1
@@ -43,14 +46,14 @@ pub(super) struct Args {
     /// The folder or tar archive with the files of the Flux source; default: the current artifact of the source
     #[arg(long, value_name = "DIR")]
     source: Option<PathBuf>,
-    /// The revision to plan, from the git repository in --source instead of its files. Without --source: the revision
-    /// that the current artifact must have
+    /// The git revision to read from the repository in --source, instead of its files. Without --source, the command
+    /// fails if the current artifact has another revision
     #[arg(long, value_name = "REV")]
     revision: Option<String>,
     /// The kubeconfig of the cluster; default: kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The configuration file with the limits of deletions
+    /// The configuration file, with the limits on how many objects may be deleted
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// The output format

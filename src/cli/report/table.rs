@@ -14,12 +14,13 @@ const MAX_REASONS: usize = 5;
 /// Kustomization, builds.
 const UNUSED: &str = "(none)";
 
-/// Returns the table of results that `portcullis check` prints below the findings. It counts the folders that are built
-/// with kustomize, by result. With `--verbose`, lines about Kustomizations whose files are not in the checkout, and
-/// about kustomize options from scripts, come before the table.
+/// Returns the table that `portcullis check` prints after the findings. The table shows how many kustomizations are
+/// accepted, rejected or unknown, and how many warnings they have. It is omitted if there are fewer than two
+/// kustomizations, or if all are accepted without warnings. Kustomizations that no Flux Kustomization or similar object
+/// uses do not count for this second condition.
 ///
-/// Omits the table if there is only one folder, or if all folders are accepted without warnings. This condition ignores
-/// folders that no Flux Kustomization or similar object refers to.
+/// With `--verbose`, other lines come before the table. They name the Flux Kustomizations whose files are not in the
+/// repository, and the scripts from which kustomize options such as `--enable-helm` were taken.
 pub(super) fn text(report: &Report) -> String {
     let mut text = String::new();
     if report.is_verbose {

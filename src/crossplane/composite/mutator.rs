@@ -1,11 +1,14 @@
-//! A mutator that computes the environment of a composite at admission, and writes the results of its patches.
+//! A mutator that computes the environment of a composite at admission, and writes the results of the patches that read
+//! this environment.
 //!
 //! The mutator writes an annotation with the patches of each composed resource. If [`WriteMode`] allows it, the mutator
-//! also writes into the composite. It writes the references to EnvironmentConfigs, and the values of patches from the
-//! environment. Crossplane up to 1.17 writes the same values at the first reconcile of the composite.
+//! also writes into the composite. It writes the references to EnvironmentConfigs, and the values that patches copy
+//! from the environment to the composite. Crossplane up to 1.17 writes the same values at the first reconcile of the
+//! composite.
 //!
-//! The result is computed for every request, from the composite as the API server stores it. The mutator writes into
-//! the composite only if a second computation, from the changed composite, gives the same result.
+//! The environment is computed for every request, from the composite in the request. For this, the mutator removes
+//! unknown fields and sets default values, as the API server does later. Then it computes the environment again, from
+//! the composite with the written values. If the two results differ, the mutator does not write the values.
 
 use json_patch::Patch as JsonPatch;
 use serde_json::{Map, Value, json};
@@ -82,8 +85,8 @@ const UNSTABLE: &str = "the patches from the environment into this composite are
 enum Applied {
     /// There is nothing to write.
     Nothing,
-    /// The composite into which the values were written, and the environment computed from this composite. `Stable`
-    /// means that a second computation gives the same values.
+    /// The values do not change if they are computed again from the changed composite. Contains this composite, and the
+    /// environment that was computed from it.
     Stable(Value, Box<Computed>),
     /// The values are not written, because a second computation from the changed composite gives another result.
     Unstable,
@@ -117,9 +120,9 @@ impl Mutation<'_> {
         if is_stable { Applied::Stable(written, Box::new(again)) } else { Applied::Unstable }
     }
 
-    /// Returns a copy of the composite `object` into which the results in `computed` are written. These are references
-    /// to EnvironmentConfigs, and values of patches from the environment. `seen` is `object` as the API server would
-    /// store it, and `computed` is based on it.
+    /// Returns a copy of the composite `object` with the references to EnvironmentConfigs, and with the values that
+    /// patches copy from the environment to the composite. `computed` contains both. It was computed from `seen`, which
+    /// is `object` as the API server would store it.
     fn written(&self, object: &Value, seen: &Value, computed: &Computed) -> Value {
         let mut written = object.clone();
         // Crossplane stops at the first patch that fails, and writes nothing.

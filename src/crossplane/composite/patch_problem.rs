@@ -1,5 +1,5 @@
-//! Patches that the environment of a composite cannot satisfy. Such a patch finds no value, fails, or formats a value
-//! as an error such as `%!d(float64=7)`.
+//! Problems of patches that read the environment of a composite. For example, the environment does not contain the
+//! value, or the patch fails. A patch can also format the value as an error text, such as `%!d(float64=7)`.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ use crate::suggestion::by_similarity;
 /// A patch that fails for a composite, or that reads a missing value or a value of the wrong type from its environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchProblem {
-    /// The name of the Composition, and the field of the patch in it.
+    /// The position of the patch as text, such as `Composition "example", spec.environment.patches[0]`.
     pub place: String,
     /// The reason, such as a missing value or Crossplane's error message.
     pub why: String,
@@ -29,8 +29,9 @@ impl fmt::Display for PatchProblem {
 }
 
 impl Computed {
-    /// Returns the problems of patches that read the environment. A field may be missing if the schema declares it as
-    /// optional. An existing value must have a type that the schema declares.
+    /// Returns the problems of patches that read the environment, such as a missing value. `schema` is the schema of
+    /// the environment. A value is also a problem if its type differs from the type in `schema`. A missing value is not
+    /// a problem if `schema` declares it as optional and the patch does not require it.
     pub fn patch_problems(&self, schema: Option<&Schema>) -> Vec<PatchProblem> {
         let one = |(place, outcome, environment)| {
             let of_another_type = schema.and_then(|schema| of_another_type(schema, outcome));

@@ -29,7 +29,8 @@ pub enum WriteMode {
 }
 
 impl WriteMode {
-    /// Returns the parts of the composite that the mutator writes for a request.
+    /// Decides what the mutating webhook writes into the composite of a request: nothing, only annotations, or also
+    /// `spec` and labels.
     pub fn of(request: &Request<'_>, profile: Profile, view: &View<'_>) -> Self {
         let is_on = match profile {
             Profile::Function => {
@@ -45,7 +46,9 @@ impl WriteMode {
     }
 }
 
-/// Returns whether writing at admission is enabled for the composites of a CompositeResourceDefinition.
+/// Returns whether the user allows the mutating webhook to write values from the environment into the composites of a
+/// CompositeResourceDefinition. The user allows it with an annotation of the definition, or in the configuration file
+/// of Portcullis. The setting matters only if Composition functions compute the environment.
 pub fn writes_are_enabled(definition: &Stored, view: &View<'_>) -> bool {
     let annotation = Metadata::of(definition.value()).annotation(WRITES_ANNOTATION);
     annotation == Some("true") || section(view).writes_to.iter().any(|name| name == "*" || name == definition.name())

@@ -32,14 +32,14 @@ pub struct Writable {
 /// would not store.
 #[derive(Debug, Default)]
 pub struct Writes {
-    /// The values that a mutating webhook writes into the composite, each with its field path. The API server would
-    /// store all of them.
+    /// The values that a mutating webhook can write into the composite, each with its field path. A value is omitted if
+    /// the API server would reject it or drop it.
     pub fields: Vec<(Path, Value)>,
     /// The patches whose values the API server would not store.
     pub refused: Vec<Refused>,
 }
 
-/// A patch whose value the API server would not store.
+/// A patch whose value the API server would reject or drop.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Refused {
     /// The field path of the patch in the Composition, such as `spec.environment.patches[0]`.
@@ -107,8 +107,9 @@ impl Writable {
         self.schema.as_ref().map_or_else(|| composite.clone(), |schema| schema.stored(composite))
     }
 
-    /// Returns the values that patches from the environment write into `composite`, and the patches whose values the
-    /// API server would not store. `computed` contains these patches with their results.
+    /// Returns the values that patches copy from the environment to `composite`. Patches whose values the API server
+    /// would reject or drop are returned in a separate list. `computed` contains the environment and the results of all
+    /// patches.
     pub fn writes(&self, composite: &Value, computed: &Computed) -> Writes {
         let mut writer = Writer { writable: self, written: composite.clone(), writes: Writes::default() };
         for (step, at, patch, outcome) in computed.environment_patches() {

@@ -8,8 +8,9 @@ use crate::crossplane::environment::{Action, Declaration, Patch, PatchType, Patc
 use crate::crossplane::field_path::Path;
 use crate::crossplane::schema::{Found, Schema};
 
-/// The schema of an environment, which an annotation of the Composition declares. Also contains the fields of the
-/// environment that the Composition itself sets, by patches or default data. The schema may lack these fields.
+/// The fields of an environment that a Composition declares or sets. An annotation of the Composition contains or names
+/// the declared schema of the environment. Patches and default data can set additional fields, which are not in the
+/// schema.
 pub(super) struct Declared {
     schema: Arc<Schema>,
     /// Paths in the environment to which patches write.
@@ -19,8 +20,8 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// Combines the schema of an environment with the default data and the patches in the declaration of the
-    /// environment.
+    /// Combines the schema of an environment with the fields that the Composition sets itself, with patches or default
+    /// data. `declaration` contains these patches and the default data.
     pub(super) fn new(schema: Arc<Schema>, declaration: Option<&Declaration>) -> Self {
         let (mut written, mut defaults) = (Vec::new(), Vec::new());
         for step in declaration.into_iter().flat_map(|declaration| &declaration.steps) {

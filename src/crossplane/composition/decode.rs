@@ -39,8 +39,8 @@ pub fn sources(composition: &Value) -> Vec<(FieldPath, Selection)> {
     steps.into_iter().filter_map(selection).collect()
 }
 
-/// Returns which software computes the environment of a Composition: Crossplane up to 1.17 itself, or Composition
-/// functions. `None` if the Composition declares no environment, or if it cannot be decoded.
+/// Returns which software computes the environment of a Composition. This is Composition functions, or Crossplane
+/// itself in versions up to 1.17. `None` if the Composition declares no environment, or if it cannot be decoded.
 pub fn profile(composition: &Value) -> Option<Profile> {
     Some(declaration(composition)?.profile)
 }

@@ -1,7 +1,8 @@
-//! Checks of formats of Go's `fmt.Sprintf` against the known types of their values.
+//! Finds mistakes in format strings of Go's `fmt.Sprintf`, such as `%d` for a text. Compares each verb in the format
+//! string with the type of its value, if the type is known.
 //!
-//! Sprintf never fails. It reports mistakes in its result, such as `%!d(float64=7)`, `%!s(MISSING)` or `%!(EXTRA
-//! string=2)`. The documentation of Go's package fmt says which verb takes which type.
+//! Sprintf never fails. Instead, its result contains a text for each mistake, such as `%!d(float64=7)`, `%!s(MISSING)`
+//! or `%!(EXTRA string=2)`. The documentation of Go's package fmt says which verb takes which type.
 
 use super::transforms::Shape;
 

@@ -60,9 +60,10 @@ fn writes_environment(reader: &Reader, patch: &Node<'_>, place: Place) -> bool {
     }
 }
 
-/// Returns whether a number that a patch reads may be an integer; otherwise it is a float64. Crossplane up to 1.17
-/// reads whole numbers of a composite as integers, and Composition functions read them as float64. Whole numbers in the
-/// environment become integers when the first patch writes into it.
+/// Returns whether a patch of type `kind` may read an integer. If not, every number that the patch reads is a float64.
+/// Crossplane up to 1.17 reads whole numbers of a composite as integers, and Composition functions read them as
+/// float64. The environment is the merged data of EnvironmentConfigs. Its whole numbers are integers only after a patch
+/// has written into it.
 fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
     match place {
         _ if !types::reads(kind, place) => reader.is_native(),

@@ -1,4 +1,5 @@
-//! The places of patches in a Composition, and the patch types that each place allows.
+//! The lists in a Composition that contain patches, and the patch types that are allowed in each list. Such a list is
+//! in `environment.patches`, in a composed resource or in a patch set.
 
 /// The place of a patch in a Composition. The place determines which types the patch may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

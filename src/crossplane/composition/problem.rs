@@ -44,7 +44,7 @@ pub struct Problem {
 }
 
 impl Problem {
-    /// Creates a problem with this message, without help.
+    /// Creates a problem with this message. The field `help`, which says how to fix the problem, is `None`.
     pub fn new(topic: Topic, field: FieldPath, message: impl Into<String>) -> Self {
         Self { topic, field, message: message.into(), help: None, is_warning: false }
     }

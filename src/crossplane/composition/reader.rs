@@ -48,8 +48,8 @@ pub(super) struct Reader {
     pub(super) has_integers: bool,
 }
 
-/// A record of whether patches write into the environment. The first such write converts whole numbers in the
-/// environment from float64 to int64.
+/// Two flags that say whether patches write into the environment of a composite. Before the first write, all numbers in
+/// the environment are float64. After it, whole numbers are int64.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Writes {
     /// Whether one of `environment.patches` before the current patch writes into the environment.

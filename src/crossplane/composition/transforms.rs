@@ -1,8 +1,9 @@
 //! Checks the transforms of a patch, and determines the types of their results.
 //!
-//! The checks require the same fields as Crossplane (`Validate` in `apis/apiextensions/v1/composition_transforms.go`)
-//! and function-patch-and-transform (`validate.go`). If Crossplane itself evaluates the patch, some of these fields can
-//! be omitted, because the API server sets their default values. It sets no default values in the inputs of functions.
+//! Reports missing fields that Crossplane (`Validate` in `apis/apiextensions/v1/composition_transforms.go`) or
+//! function-patch-and-transform (`validate.go`) requires. If Crossplane itself applies the patch, fields with a default
+//! value may be missing, because the API server sets the default value. If a Composition function applies the patch,
+//! they must be set, because the API server sets no defaults in the inputs of functions.
 
 use serde_json::Value;
 

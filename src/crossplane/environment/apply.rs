@@ -27,7 +27,7 @@ pub struct PatchOutcome {
     pub ending: Ending,
 }
 
-/// A field that a patch read.
+/// The path and the value of a field, recorded when a patch reads the field.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
     /// The path of the field, as in the patch.

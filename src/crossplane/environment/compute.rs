@@ -65,11 +65,13 @@ pub enum ActionOutcome {
         /// The results for the composed resources, in the order of the Composition.
         templates: Vec<TemplateOutcome>,
     },
-    /// Another function ran. Its changes are unknown.
+    /// A Composition function that Portcullis does not know. Its changes to the environment and the composite are
+    /// unknown.
     Other,
 }
 
-/// Computes the environment of a composite from the declaration of its Composition.
+/// Computes the environment of `composite`: selects EnvironmentConfigs from `configs`, merges their data, and applies
+/// patches. `declaration` contains the steps of this computation, as a Composition specifies them.
 pub fn compute(declaration: &Declaration, composite: &Value, configs: &(impl Configs + ?Sized)) -> Computation {
     let mut computing = Computing {
         profile: declaration.profile,
@@ -142,10 +144,12 @@ impl Computing<'_> {
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
 
-    /// Returns the names in the composite's `spec.environmentConfigRefs` if Crossplane up to 1.17 uses these
-    /// EnvironmentConfigs and selects no others. This is the case if the Composition has no entries in
-    /// `environmentConfigs`. It is also the case if there are names and `policy.resolve` is not `Always`. Otherwise
-    /// returns `None`, also for Composition functions.
+    /// Returns the names in the composite's `spec.environmentConfigRefs` if Crossplane uses these EnvironmentConfigs
+    /// and selects no others. Returns `None` if EnvironmentConfigs are selected. Composition functions always select.
+    /// Crossplane up to 1.17 uses the existing names in two cases:
+    ///
+    /// - The Composition has no entries in `environmentConfigs`.
+    /// - There is at least one name, and the Composition's `policy.resolve` is not `Always`.
     fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
         if self.profile == Profile::Function {
             return None;

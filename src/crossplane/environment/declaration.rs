@@ -6,13 +6,14 @@ use serde_json::{Map, Value};
 use super::{EnvironmentSource, MathType, Patch, PatternType, Policy, StringType, Transform};
 use crate::admission::FieldPath;
 
-/// The software that computes the environment of a composite: Crossplane up to 1.17 itself, or Composition functions.
+/// The software that computes the environment of a composite. This is either Crossplane itself, in versions up to 1.17,
+/// or the Composition functions in a pipeline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Profile {
     /// Crossplane 1.17.6 without Composition functions. It is the last version that computes environments itself.
     Native117,
-    /// Two Composition functions: function-environment-configs selects and merges EnvironmentConfigs, and
-    /// function-patch-and-transform applies patches.
+    /// Composition functions compute the environment. function-environment-configs selects and merges
+    /// EnvironmentConfigs. function-patch-and-transform applies patches.
     Function,
 }
 
@@ -32,7 +33,8 @@ pub struct Declaration {
 pub struct Step {
     /// The name of the pipeline step; empty for Crossplane up to 1.17.
     pub name: String,
-    /// The field that declares the step, such as `spec.environment` or `spec.pipeline[0].input`.
+    /// The path of the field in the Composition that declares this step. Examples are `spec.environment` for selecting
+    /// EnvironmentConfigs, and `spec.pipeline[0].input` for the input of a Composition function.
     pub field: FieldPath,
     /// The action of the step: select EnvironmentConfigs, patch, or run another function.
     pub action: Action,
@@ -56,8 +58,8 @@ pub enum Action {
 pub struct Selection {
     /// The lowest layer of the environment: `defaultData`.
     pub default_data: Option<Map<String, Value>>,
-    /// The entries of `environmentConfigs`, which select EnvironmentConfigs. If there are none, the function does not
-    /// change the environment.
+    /// The entries of `environmentConfigs`. Each entry selects EnvironmentConfigs by name or by labels. Without
+    /// entries, function-environment-configs does not change the environment.
     pub sources: Option<Vec<EnvironmentSource>>,
     /// The policy for resolving references to EnvironmentConfigs.
     pub policy: Policy,

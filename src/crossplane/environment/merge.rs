@@ -24,7 +24,8 @@ pub struct Layer {
     pub data: Map<String, Value>,
 }
 
-/// The origin of a layer's data.
+/// The name of a layer, which says where the data of the layer comes from. A layer is data that is merged into an
+/// environment, such as the data of an EnvironmentConfig.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum LayerName {
     /// `defaultData` of the Composition.
@@ -70,7 +71,8 @@ pub struct Replaced {
 pub struct Overwrite<'m> {
     /// The path of the key in the environment.
     pub path: FieldPath,
-    /// The index of the layer with the old value.
+    /// The index in `Merged::layers` of the layer that set the old value. A layer is data that is merged into the
+    /// environment, such as the data of an EnvironmentConfig.
     pub from: usize,
     /// The value of the key before the later layer replaced it.
     pub old: &'m Value,
@@ -81,7 +83,8 @@ pub struct Overwrite<'m> {
     pub new: &'m Value,
 }
 
-/// The result of merging layers.
+/// An environment that was merged from several sources of data, such as EnvironmentConfigs. It also says from which
+/// source each key comes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Merged {
     /// The merged data.
@@ -96,7 +99,8 @@ pub struct Merged {
 }
 
 impl Merged {
-    /// Merges layers, lowest first. All numbers become float64, as in upstream.
+    /// Merges `layers` into one environment. A layer is, for example, the data of an EnvironmentConfig. Values in later
+    /// layers replace values in earlier layers, and maps are merged. All numbers become float64, as in Crossplane.
     pub fn of(layers: Vec<Layer>) -> Self {
         let mut merged = Self::default();
         for (at, layer) in layers.iter().enumerate() {

@@ -10,7 +10,8 @@ macro_rules! names {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// Any other name. The text is empty if the object contains no name.
+            /// A name for which this type has no other variant. The string is this name; it is empty if the field is
+            /// missing.
             Other(String),
         }
 

@@ -14,17 +14,17 @@ names! {
         FromCompositeFieldPath = "FromCompositeFieldPath",
         /// Copies a field of the composed resource to the composite.
         ToCompositeFieldPath = "ToCompositeFieldPath",
-        /// Combines several fields of the composite into one of the composed resource.
+        /// Combines several fields of the composite into one field of the composed resource.
         CombineFromComposite = "CombineFromComposite",
-        /// Combines several fields of the composed resource into one of the composite.
+        /// Combines several fields of the composed resource into one field of the composite.
         CombineToComposite = "CombineToComposite",
         /// Copies a field of the environment to the composed resource.
         FromEnvironmentFieldPath = "FromEnvironmentFieldPath",
         /// Copies a field of the composed resource to the environment.
         ToEnvironmentFieldPath = "ToEnvironmentFieldPath",
-        /// Combines several fields of the environment into one of the composed resource.
+        /// Combines several fields of the environment into one field of the composed resource.
         CombineFromEnvironment = "CombineFromEnvironment",
-        /// Combines several fields of the composed resource into one of the environment.
+        /// Combines several fields of the composed resource into one field of the environment.
         CombineToEnvironment = "CombineToEnvironment",
         /// Includes the patches of the patch set in `patchSetName`.
         PatchSet = "PatchSet",

@@ -37,7 +37,9 @@ pub struct TemplateOutcome {
 }
 
 impl Patching {
-    /// Creates the state before the first patch, from an environment (see [`super::with_kind`]) and a composite.
+    /// Creates the initial state, in which no patch has been applied yet. `environment` is the merged data of
+    /// EnvironmentConfigs, with the `apiVersion` and `kind` that [`super::with_kind`] adds. It is `null` if nothing has
+    /// been merged yet.
     pub fn new(profile: Profile, environment: Value, composite: &Value) -> Self {
         let observed = Document::new(loaded(profile, composite));
         let desired = match profile {

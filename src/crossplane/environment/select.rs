@@ -68,11 +68,11 @@ pub struct SourceOutcome {
     pub is_unsortable: bool,
 }
 
-/// Selects EnvironmentConfigs for each entry of `selection.sources`, independently of the other entries. `profile` is
-/// the implementation whose selection is reproduced: Crossplane up to 1.17 or the composition functions.
+/// Selects EnvironmentConfigs for each entry of `selection.sources`, independently of the other entries. `profile` says
+/// which software decides the result: Crossplane up to 1.17, or Composition functions.
 ///
-/// The caller must decode the numbers in `composite` like this implementation. For the composition functions, every
-/// number must be a float64.
+/// Composition functions see every number of a composite as a float64. For them, the caller must first convert the
+/// numbers in `composite` to float64.
 pub fn select(
     profile: Profile,
     selection: &Selection,
@@ -329,8 +329,9 @@ pub(super) fn not_fetched(name: &str) -> String {
     )
 }
 
-/// Returns a copy of `object` with its numbers decoded as in the implementation `profile`. Crossplane up to 1.17 leaves
-/// the numbers unchanged. The composition functions convert every number to a float64.
+/// Returns a copy of `object` with the number types that Crossplane or Composition functions see. Composition functions
+/// see every number as a float64, so all integers in the copy are converted. For Crossplane up to 1.17, the copy is
+/// unchanged. `profile` says which of the two applies.
 pub(super) fn loaded(profile: Profile, object: &Value) -> Value {
     match profile {
         Profile::Native117 => object.clone(),

@@ -47,7 +47,8 @@ names! {
 }
 
 names! {
-    /// The policy for when Crossplane up to 1.17 resolves the references of a composite to EnvironmentConfigs.
+    /// The policy for selecting EnvironmentConfigs again for the same composite. Crossplane stores the selected ones as
+    /// references in the composite, and calls the selection "resolving". Only versions up to 1.17 use this policy.
     Resolve {
         /// Resolves the references again at each reconcile.
         Always = "Always",

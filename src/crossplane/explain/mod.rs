@@ -52,7 +52,8 @@ impl Explanation {
         json::json(self)
     }
 
-    /// Returns an SVG drawing of the merged layers.
+    /// Returns an SVG drawing that shows how the environment is merged. The drawing has a row for each key of the
+    /// environment, and a column for each source of data, such as an EnvironmentConfig.
     pub fn to_svg(&self) -> String {
         svg::svg(self)
     }

@@ -102,9 +102,9 @@ impl<'v> PartialPath<'v> {
         Self { segments, at: self.at + 1, value, wildcards }
     }
 
-    /// Creates the error for the path `original`, whose wildcards cannot all be replaced because of `cause`. The error
-    /// lists `original` first. For each wildcard that was replaced, it then lists the path with this wildcard and all
-    /// earlier ones replaced.
+    /// Creates the error for the path `original` if not all of its wildcards can be replaced. `cause` is the reason.
+    /// The error lists the path before and after each successful replacement. For example, if the second wildcard of
+    /// `a[*].b[*]` cannot be replaced, it lists `a[*].b[*]` and `a[0].b[*]`.
     fn failed(&self, original: &[Segment], cause: PathError) -> PathError {
         let mut stage = original.to_vec();
         let mut stages = vec![text_of(&stage)];

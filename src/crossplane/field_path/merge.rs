@@ -93,7 +93,8 @@ impl MergeOptions {
     }
 }
 
-/// Returns whether Go's reflection treats a value as empty.
+/// Returns whether the Go library mergo, with which Crossplane merges values, treats a value as empty. The empty values
+/// are `0`, `""`, `false`, `null`, `[]` and `{}`.
 fn is_empty(value: &Value) -> bool {
     match value {
         Value::Null => true,

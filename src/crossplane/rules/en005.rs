@@ -1,4 +1,4 @@
-//! EN005: invalid bounds and sort paths of selectors.
+//! EN005: selectors of EnvironmentConfigs with an invalid `minMatch`, `maxMatch` or `sortByFieldPath`.
 
 use std::sync::Arc;
 

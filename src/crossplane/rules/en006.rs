@@ -72,7 +72,8 @@ fn found(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns findings about the sources that fail for a composite, with Crossplane's error messages.
+/// Returns a finding for each entry of `environmentConfigs` that cannot select EnvironmentConfigs for the composite in
+/// the request. The entries are in the Composition of the composite. Each finding contains Crossplane's error message.
 fn of_composite(request: &Request<'_>, view: &View<'_>, configs: &Configs<'_>) -> Vec<Finding> {
     let Some(computed) = of_request(request, view) else { return Vec::new() };
     let finding = |(step, at, source): (usize, usize, &SourceOutcome)| {

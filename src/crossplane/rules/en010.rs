@@ -166,7 +166,8 @@ fn labels(object: &Value) -> Option<&Map<String, Value>> {
     Metadata::of(object).labels()
 }
 
-/// Returns findings about the impact of a creation or an update.
+/// Returns findings about composites that break or lose data because an EnvironmentConfig is created or updated.
+/// `impact` contains the effects of the request on these composites.
 fn changed(request: &Request<'_>, impact: &Impact, view: &View<'_>) -> Vec<Finding> {
     let Some(changed) = Changed::of(request) else { return Vec::new() };
     let (broken, others): (Vec<&Effect>, Vec<&Effect>) =
@@ -197,7 +198,8 @@ fn changed(request: &Request<'_>, impact: &Impact, view: &View<'_>) -> Vec<Findi
     findings
 }
 
-/// Returns whether `who` refers to a Composition or a CompositionRevision, and not to a composite.
+/// Returns whether `who` refers to a Composition or a CompositionRevision, and not to a composite. The function has
+/// this name because both contain the text of a Composition.
 fn is_text(who: &Reference) -> bool {
     [&COMPOSITIONS, &REVISIONS].iter().any(|kind| std::ptr::eq(*kind, who.kind))
 }

@@ -80,9 +80,10 @@ fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     (profile == Profile::Native117).then(|| sources.collect())
 }
 
-/// Returns whether an entry of a Composition's `environmentConfigs`, the parameter `source`, selects the
-/// EnvironmentConfig `name` for a composite. An entry selects by name or by labels. To compare labels, `config` is the
-/// EnvironmentConfig; `None` if it does not exist. Returns false if the required labels cannot be computed.
+/// Returns whether `source` selects the EnvironmentConfig `name` for `composite`. `source` is an entry of
+/// `environmentConfigs` in a Composition, and selects by name or by labels. `config` is the EnvironmentConfig with this
+/// name; `None` if it does not exist. If the labels that `source` requires cannot be computed from the composite,
+/// returns false.
 fn produces(source: &EnvironmentSource, name: &str, config: Option<&Arc<Stored>>, composite: &Value) -> bool {
     match (source.kind(), &source.reference, &source.selector) {
         (SourceType::Reference, Some(reference), _) => reference.name == name,

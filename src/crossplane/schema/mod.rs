@@ -47,7 +47,8 @@ pub enum Found {
     },
     /// No value is allowed: the schema does not have the path.
     Nothing {
-        /// The deepest part of the path that the schema declares; empty for the environment itself.
+        /// The longest prefix of the path that the schema declares. For example, this is `a.b` if the schema does not
+        /// declare `c` in `a.b.c`. Empty if the schema does not declare the first segment of the path.
         at: String,
         /// The fields that the schema declares for the object at the path `at`. The field that is most similar to the
         /// missing field is first.
@@ -72,7 +73,7 @@ pub enum SchemaError {
     Malformed {
         /// The place of the invalid part, as a JSON Pointer.
         at: String,
-        /// The reason why the part is invalid.
+        /// The reason why this part of the schema is invalid, such as `must be an object`.
         why: String,
     },
     /// The annotation does not name a key of a ConfigMap.

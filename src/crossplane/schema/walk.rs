@@ -13,8 +13,8 @@ use crate::suggestion::by_similarity;
 /// Maximum number of field names that an error message suggests for a path that the schema does not have.
 const MAX_NAMES: usize = 8;
 
-/// Returns the values that a schema allows at a path. If the search visits more than [`MAX_PARTS`] subschemas, it
-/// returns that any value is allowed.
+/// Returns the values that a schema allows at a path, such as only strings. The search visits at most [`MAX_PARTS`]
+/// subschemas. If it reaches this limit, returns `Found::Anything`, which means that any value is allowed.
 pub(super) fn at(schema: &Schema, path: &Path) -> Found {
     let mut walk = Walk { schema, left: MAX_PARTS };
     let (mut place, mut at, mut is_required) = (vec![&schema.root], String::new(), true);

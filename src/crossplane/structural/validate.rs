@@ -1,4 +1,5 @@
-//! Validates a value against a schema like the API server. CEL rules and formats are not checked.
+//! Validates the `spec` of a composite against its schema, in the same way as the API server. CEL rules and formats are
+//! not checked.
 
 use std::fmt;
 

@@ -88,8 +88,9 @@ const CHART_NAMESPACES: &str = "        {{- with .Values.namespaceSelector.match
 const CHART_OPTIONAL: &str = ".Values.storedKustomizations";
 
 impl Registration {
-    /// Returns the settings that generate the chart's templates. Names and enabled families are template expressions,
-    /// which Helm evaluates.
+    /// Returns the settings for generating templates of the Helm chart instead of plain manifests. Names in the
+    /// templates are expressions, such as `{{ .Release.Name }}`. The values of the chart decide which rule families,
+    /// such as `KZ`, are enabled.
     pub fn chart() -> Self {
         let (namespace, name) = ("{{ .Release.Namespace }}".to_owned(), "{{ .Release.Name }}".to_owned());
         let service_account = "{{ include \"portcullis.serviceAccount\" . }}".to_owned();

@@ -149,9 +149,13 @@ impl Webhook {
         rules
     }
 
-    /// Returns the operations on a resource for which the API server calls this webhook. `wanted` lists each operation
-    /// with the rule families that check it. Operations with the same condition on the enabled families are returned
-    /// together. `is_shared` says whether match conditions divide the requests between this webhook and another one.
+    /// Returns the operations on one resource, such as updates, for which the API server calls this webhook. `wanted`
+    /// lists, for each operation, the rule families, such as `KZ`, that check it. Each item of the result contains
+    /// operations, and the condition on the enabled families under which this webhook is called for them.
+    ///
+    /// `is_shared` is true if two webhooks, with `failurePolicy` `Fail` and `Ignore`, divide the requests by match
+    /// conditions. If it is false, the webhook with `Ignore` omits the operations for which the other webhook is
+    /// called.
     fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
         let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
         for (operation, Wanted { refusing, admitting }) in wanted {

@@ -99,10 +99,12 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Makes lines of a manifest depend on the condition `when` on the enabled rule families. `text` contains the
-    /// lines. If the enabled families are known, returns `text` if the condition holds, and an empty string otherwise.
-    /// For the Helm chart, returns `text` between a template `if` and `end`. Returns only `text` if it is already
-    /// inside an `if` with the same condition (`around`).
+    /// Returns `text` if the condition `when` holds, and an empty string otherwise. `text` contains lines of a
+    /// manifest. `when` says which rule families, such as `OW`, must be enabled.
+    ///
+    /// For the Helm chart, returns `text` between a template `if` and `end`, so that Helm evaluates the condition.
+    /// `around` is the condition of the template `if` that encloses these lines. If it equals `when`, returns only
+    /// `text`.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),
@@ -113,16 +115,16 @@ impl Choice {
         }
     }
 
-    /// Makes lines of a manifest depend on rule families, such as `OW`. At least one of `families` must be enabled.
-    /// `text` contains the lines. If the enabled families are known, returns `text` or an empty string. For the Helm
-    /// chart, returns `text` between a template `if` and `end`.
+    /// Returns `text` if at least one of these rule families, such as `OW`, is enabled, and an empty string otherwise.
+    /// `text` contains lines of a manifest. For the Helm chart, returns `text` between a template `if` and `end`, so
+    /// that Helm evaluates the condition.
     pub fn lines_for(&self, families: &[&'static str], text: String) -> String {
         self.lines(&When::any(families.iter().copied().collect()), None, text)
     }
 
-    /// Makes a part of a line in a manifest depend on the condition `when` on the enabled rule families. `text` is this
-    /// part. If the enabled families are known, returns `text` if the condition holds, and an empty string otherwise.
-    /// For the Helm chart, returns `text` between a template `if` and `end`.
+    /// Returns `text` if the condition `when` holds, and an empty string otherwise. `text` is a part of a line in a
+    /// manifest. `when` says which rule families, such as `OW`, must be enabled. For the Helm chart, returns `text`
+    /// between a template `if` and `end`, so that Helm evaluates the condition.
     pub(super) fn words(&self, when: &When, text: &str) -> String {
         match self {
             _ if when.0.is_empty() => String::new(),
@@ -132,8 +134,9 @@ impl Choice {
         }
     }
 
-    /// Returns whether rules with the id prefix `family`, such as `KZ`, are enabled or can be enabled later. In the
-    /// Helm chart, the result is always true, because users choose the rule families when they install the chart.
+    /// Returns whether a rule family is enabled, or users can still enable it. `family` is the id prefix of its rules,
+    /// such as `KZ`. When templates of the Helm chart are generated, the result is always true, because users choose
+    /// the families when they install the chart.
     pub fn may_have(&self, family: &str) -> bool {
         match self {
             Self::These(on) => on.contains(&family),

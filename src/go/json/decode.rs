@@ -127,9 +127,11 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Checks the syntax of the start of a JSON value, up to the end of its first scalar, empty object or empty list.
-    /// Objects and lists around this first part stay open: their closing brackets are added to `open`. The caller
-    /// checks the rest up to these brackets.
+    /// Checks the syntax of the first part of a JSON value. This part ends after the first string, number, boolean,
+    /// null, `{}` or `[]` that is not an object key. For example, it is `{"a": [1` in the value `{"a": [1, 2]}`.
+    ///
+    /// The closing brackets of the unfinished objects and lists, here `}` and `]`, are added to the field `open`. The
+    /// caller uses them to check the rest of the value.
     fn value(&mut self, context: &str) -> Result<(), String> {
         let mut context = context.to_owned();
         loop {

@@ -82,8 +82,8 @@ fn expanded(text: &str, variables: &BTreeMap<&str, String>) -> String {
     expanded + rest
 }
 
-/// Returns the name of a build variable at the start of `text`, after its `$`. Also returns the length of the name in
-/// bytes, including braces.
+/// Returns the name of a build variable, and the length of the name in bytes with its braces. `text` is the text that
+/// follows the `$` of the variable. For example, the result for `{NAME}-x` is `NAME` and 6.
 fn name(text: &str) -> (&str, usize) {
     if let Some(inner) = text.strip_prefix('{') {
         // Without a closing brace, only the opening brace is consumed.

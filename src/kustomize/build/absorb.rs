@@ -87,18 +87,18 @@ impl Run<'_> {
     /// If a label or annotation has an empty key, and the existing object was renamed. kustomize then does not copy the
     /// current name to the generated object, and so does not find the object to replace.
     fn check_metadata(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
-        let refused = |problem: &str| {
-            let message = format!("{problem} of {}", id.words());
+        let refused = |field: &str, problem: &str| {
+            let message = format!("metadata.{field} of {} {problem}", id.words());
             Err(Stop::of_content(kz031::found(self.site_of(old.origin), &message)))
         };
         for field in METADATA {
             let values = old.node.at_path(&["metadata", field]);
             if values.is_some_and(|values| odd_annotations::listed(values).is_none()) {
-                return refused(&format!("a list, not a mapping, is metadata.{field}"));
+                return refused(field, "is a list, not a mapping");
             }
             let is_renamed = old.name() != new.name() || old.namespace() != new.namespace();
             if is_renamed && overlaid(old, new, &["metadata", field], |_| true).contains_key("") {
-                return refused(&format!("an empty key is in metadata.{field}"));
+                return refused(field, "has an empty key");
             }
         }
         Ok(())

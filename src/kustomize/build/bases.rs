@@ -27,8 +27,8 @@ const MAX_OBJECTS: usize = 50_000;
 pub(super) struct Base {
     /// The objects, field specs and vars of the base.
     pub(super) accumulator: Accumulator,
-    /// The size of the base in bytes, as measured by [`Budget`](super::budget::Budget). It is the memory of the
-    /// objects, and a few bytes for each object that a transformer visits.
+    /// The number of bytes that building the base added to the [`Budget`](super::budget::Budget) of the build. A later
+    /// build that takes the base from the cache adds the same number to its own budget.
     pub(super) bytes: u64,
     /// The total size in bytes of the files that were read to build the base.
     read: usize,
@@ -134,9 +134,11 @@ impl Run<'_> {
         Pending { key, folders, warnings, spent: self.budget.spent(), read: self.read.get() }
     }
 
-    /// Caches the result of a base. Does nothing if the base has errors or unknown parts, because the kustomization
-    /// that refers to the base may cause them. Does nothing if a custom schema is set, because this schema also affects
-    /// other bases.
+    /// Adds the result of a base to the cache of built bases.
+    ///
+    /// Does nothing if the base has errors, or if its result cannot be determined. The cause may be in the
+    /// kustomization that refers to the base. Also does nothing if a custom schema (`openapi`) is set, because the
+    /// result depends on it.
     pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator, reports: Folder) {
         let is_kept = !self.has_schema && reports.is_accepted();
         let Some(bases) = self.bases.filter(|_| is_kept) else { return };

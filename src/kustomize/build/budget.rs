@@ -12,8 +12,8 @@ use crate::kustomize::node::{Kind, Node};
 const MAX_BYTES: u64 = 256 << 20;
 /// Approximate memory overhead of a value in bytes. The size of a value is this overhead and the length of its text.
 const VALUE: u64 = 160;
-/// Number of bytes that are counted against `MAX_BYTES` for each object that a transformer visits. They represent the
-/// work of the visit.
+/// The cost of a transformer's visit to one object, in bytes. The costs of all visits and the memory of the build
+/// together must not exceed `MAX_BYTES`. So this limit also bounds the running time of a build.
 const STEP: u64 = 16;
 
 /// A counter of the memory that one build uses, in bytes. It also limits the work: each visit of an object by a

@@ -16,7 +16,8 @@ pub(super) struct Clash {
 }
 
 impl Clash {
-    /// Counts how many objects in `map` have each current identity.
+    /// Creates a counter for the objects in `map`. It counts how many objects have the same group, version, kind, name
+    /// and namespace.
     pub(super) fn new(map: &ResMap) -> Self {
         let keys: Vec<String> = map.resources().iter().map(|resource| key(resource, &map.scope)).collect();
         let mut counts = HashMap::with_capacity(keys.len());

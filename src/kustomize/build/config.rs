@@ -158,8 +158,8 @@ fn merge_specs(own: &mut Specs, others: &Specs) -> Result<(), Conflict> {
     merge_all(Arc::make_mut(own).to_mut(), others)
 }
 
-/// Merges the field specs of `other` into the shared configuration `own`. Copies nothing if one configuration is empty
-/// or both are the same.
+/// Adds the field specs of `other` to the configuration `own`. A field spec names a field that a transformer changes.
+/// If `own` is empty and `other` is kustomize's built-in configuration, `own` then shares the memory of `other`.
 ///
 /// # Errors
 ///

@@ -42,9 +42,8 @@ impl PatchSite {
         Self { site: target.site(field.clone()), path: target.site(field.key("path")) }
     }
 
-    /// Creates the positions at which errors about a patch are reported. An object in a file, such as a
-    /// `PatchTransformer`, configures this patch. `site` is the position of the object. Errors about the patch and
-    /// errors about its file are both reported there.
+    /// Creates a `PatchSite`, the two positions for errors about a patch. An object configures this patch, such as a
+    /// `PatchTransformer`. Both positions are `site`, the position of this object.
     pub(super) fn of_object(site: Site) -> Self {
         Self { path: site.clone(), site }
     }
@@ -93,12 +92,12 @@ impl Run<'_> {
         Ok(list.transformers)
     }
 
-    /// Returns the transformer in `what`. If `what` is an error in the configuration of the transformer, records this
-    /// error and returns a placeholder that changes no objects. So the build continues without the transformer.
+    /// Replaces a transformer with an invalid configuration by a placeholder, which changes no objects. So the build
+    /// can continue. `what` is the transformer, or an error in its configuration. Such an error is recorded.
     ///
     /// # Errors
     ///
-    /// The error in `what`, if the build stops at its first error or has exceeded a limit.
+    /// If the configuration is invalid, and the build stops at its first error. Also if the build has exceeded a limit.
     fn configured(&self, what: Step<What>) -> Step<What> {
         Ok(self.recover(&mut Lost::Nothing, Lost::Nothing, what)?.unwrap_or(What::LeftOut))
     }

@@ -131,9 +131,11 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether applying this field spec below `node` can change a value or fail. It can do so if the path
-    /// `steps` leads to an existing node, or if a scalar is in the middle of the path. Ignores that the field spec may
-    /// create missing fields. If the result is false, the caller does not copy nodes that several objects share.
+    /// Returns whether this field spec can have an effect below `node`: change an existing value, or fail. If the
+    /// result is false, the caller need not copy data that several objects share.
+    ///
+    /// `steps` are the remaining segments of the field path. The field spec changes a value if the path leads to one.
+    /// It fails if the path continues below a string or number. Missing fields that it may create are not considered.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {
@@ -247,7 +249,7 @@ pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Resul
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }
 
-/// The remaining steps of a path. `\/` is a slash inside a step.
+/// The remaining segments of a field path such as `metadata/labels`. A slash inside a segment is written as `\/`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Steps<'p>(Option<&'p str>);
 

@@ -1,5 +1,6 @@
 //! The last steps of a build. They run once, for the kustomization that the user builds, and not for its bases. They
-//! drop local objects, sort the objects, set annotations and print the result.
+//! remove objects with the annotation `config.kubernetes.io/local-config`, set labels and annotations, and print the
+//! objects.
 //!
 //! Source: kustomize's `api/krusty/kustomizer.go` and `api/resource/resource.go`.
 
@@ -25,7 +26,8 @@ const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Maximum number of output bytes for each input byte, in addition to `MAX_TEXT_BYTES`. Without this limit, aliases and
 /// bases that are built many times could make the output very large.
 const MAX_GROWTH: usize = 4;
-/// Maximum size of the output of a build in bytes, in addition to `MAX_GROWTH` bytes for each input byte.
+/// The fixed part of the limit on the output size of a build, in bytes. The limit also includes `MAX_GROWTH` bytes for
+/// each byte of the files that the build has read.
 const MAX_TEXT_BYTES: usize = 8 << 20;
 /// Annotations that kustomize removes, even if the user wrote them.
 const REMOVED: [&str; 19] = [
@@ -185,16 +187,18 @@ fn values(
     own.chain(notes.into_iter().map(|(key, text)| (key.to_owned(), Node::string(text)))).collect()
 }
 
-/// Merges the annotations of an object as kustomize does. The object has several fields `metadata.annotations`, or this
-/// field is a list. `keeps_notes` is true if `buildMetadata` requests two annotations for the output: the origin of
-/// each object, and the transformers that changed it.
+/// Merges duplicate fields `metadata.annotations` of an object, as kustomize does at the end of a build. If such a
+/// field is a list, converts it to a mapping. The caller passes only objects that need one of these changes.
+///
+/// `keeps_notes` is true if `buildMetadata` requests two annotations for the output: the origin of each object, and the
+/// transformers that changed it.
 ///
 /// # Errors
 ///
-/// If kustomize cannot merge the annotations, for example because one of the fields is not a mapping.
+/// If kustomize cannot merge the fields, for example because one of them is not a mapping.
 ///
-/// If the merged annotations cannot be predicted. This can happen if kustomize has added an annotation of
-/// `buildMetadata` to the object, because the result depends on when it did so.
+/// If the result cannot be predicted. This can happen if kustomize has added one of these two annotations to the object
+/// during the build.
 fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes: bool) -> Step<()> {
     let words = resource.id(scope).words();
     let site = run.site_of(resource.origin);
@@ -207,8 +211,8 @@ fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes:
     merged.map_err(|why| Stop::of_content(kz013::no_object(site, &words, why)))
 }
 
-/// Returns whether an object has an annotation whose key is empty, a list or a mapping. kustomize reads a list of
-/// annotations as alternating keys and values.
+/// Returns whether the key of an annotation is empty, a list or a mapping. If `metadata.annotations` is a list, its
+/// items are checked as kustomize reads them: a key, its value, the next key, and so on.
 pub(super) fn has_nameless_annotation(resource: &Resource) -> bool {
     let Some(annotations) = resource.node.at_path(&["metadata", "annotations"]) else { return false };
     let is_nameless = |key: &Node| key.text().unwrap_or_default().is_empty();
@@ -216,9 +220,12 @@ pub(super) fn has_nameless_annotation(resource: &Resource) -> bool {
         || annotations.items().iter().step_by(2).any(is_nameless)
 }
 
-/// Returns whether kustomize prints these annotations as they are. If not, the caller must rewrite them. There must be
-/// at least one annotation. All keys must be unique, need no quotes, and satisfy `kept`, which returns false for
-/// annotations that kustomize removes. All values must be strings, but not in YAML's folded style (`>`).
+/// Returns whether kustomize prints `annotations` unchanged. It does so only if all of these conditions hold:
+///
+/// - There is at least one annotation.
+/// - All keys are different, and YAML reads each key as a string even without quotes.
+/// - `kept` returns true for each key. It returns false for annotations that kustomize removes.
+/// - All values are strings, and none is in YAML's folded style (`>`).
 fn is_normal(annotations: &Node, kept: impl Fn(&str) -> bool) -> bool {
     let is_string = |entry: &Entry| {
         entry.value.is_scalar()

@@ -127,11 +127,12 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Repeats two steps of the build after a component was applied. kustomize repeats them because it then adds all
-    /// objects and field specs to new lists. A field spec names a field that a transformer changes.
+    /// Repeats two steps of the build after a component was applied, because kustomize does the same. `entry` is the
+    /// entry of `components` that names the component.
     ///
-    /// The first step looks up whether the kinds of all objects are namespaced. The second step drops superfluous field
-    /// specs. A field spec is superfluous if an earlier one has the same path and selects the same or fewer objects.
+    /// The first step looks up whether the kinds of all objects are namespaced. The second step removes superfluous
+    /// field specs. A field spec names a field that a transformer changes. It is superfluous if an earlier field spec
+    /// has the same path and selects the same or fewer objects.
     fn regather(&self, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         let looked_up = self.looked_up(acc.map.resources());
         self.recover(&mut acc.map.lost, Lost::Nothing, looked_up)?;

@@ -49,7 +49,7 @@ pub(super) enum BadPair {
     Repeated(String),
     /// A literal that is not `key=value`.
     Literal(String),
-    /// An entry of `files` that is neither `path` nor `key=path`.
+    /// An invalid entry of `files`, with its text. A valid entry has the form `path` or `key=path`.
     Source(String),
     /// A line of an environment file is not UTF-8. Contains the number of the line.
     Encoding(usize),

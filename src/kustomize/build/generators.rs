@@ -31,8 +31,9 @@ impl<'t> Spot<'t> {
         Self { target, site: target.site(field.clone()), field: Some(field) }
     }
 
-    /// Creates the position of a generator that is an object in a file of the list `generators`, such as a
-    /// `ConfigMapGenerator`. `site` is the position of this object.
+    /// Creates a `Spot`, the position at which a generator is configured. An object configures the generator, such as a
+    /// `ConfigMapGenerator`. The list `generators` of the kustomization names the file with this object. `site` is the
+    /// position of the object.
     pub(super) fn of_object(target: &'t Target<'t>, site: Site) -> Self {
         Self { target, field: None, site }
     }

@@ -12,7 +12,7 @@ use crate::kustomize::node::{Entry, Node, Origin};
 ///
 /// # Errors
 ///
-/// If a field spec selects a value that is not a mapping, or if its path contains a scalar.
+/// If a field spec selects a value that is not a mapping. Also if its path continues below a string or number.
 pub(super) fn set(
     resource: &mut Resource,
     pairs: &BTreeMap<String, String>,

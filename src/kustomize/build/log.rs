@@ -25,7 +25,8 @@ pub(super) struct Log {
 pub(super) struct Folder {
     /// The findings, in the order in which kustomize finds the problems.
     pub(super) findings: Vec<TreeFinding>,
-    /// The reasons why the result is unknown.
+    /// The reasons why the output of kustomize for the folder cannot be determined, such as a remote resource. Empty if
+    /// it can be determined.
     pub(super) reasons: Vec<String>,
     /// The step that builds the folder; `None` if steps are not recorded.
     pub(super) step: Option<explain::Step>,
@@ -79,8 +80,8 @@ impl Log {
         folder
     }
 
-    /// Copies all findings and other records of a log into the current log. The log `folder` belongs to a base or
-    /// component. The current log belongs to the folder that is being built, which refers to this base or component.
+    /// Adds the findings and other records about a base or component to the log of the folder that is being built. This
+    /// folder refers to the base or component. The parameter `folder` contains the records to add.
     pub(super) fn add(&mut self, folder: &Folder) {
         let own = self.own();
         folder.findings.iter().for_each(|finding| own.report(finding.clone()));

@@ -141,12 +141,11 @@ fn field(
     Ok(())
 }
 
-/// Matches the rest of a field path at a null value. If `create` is set, kustomize creates an empty mapping or list,
-/// `node`, and creates the missing nodes of the path inside it. It does not add `node` to the object, so the matches
-/// have no path in the object.
+/// Handles a field path that continues below a null value. Does nothing if `create` is `None`.
 ///
-/// `visit` finds the matches in `node`. For each of them, `None` is added to `found`. If `create` is `None`, nothing is
-/// added.
+/// Otherwise, `visit` creates the rest of the path in `node`, an empty mapping or list, and finds the matches there.
+/// kustomize does not add `node` to the object. So a match has no path in the object, and `None` is added to `found`
+/// for it.
 fn detached(
     mut node: Node,
     create: Option<Create>,

@@ -271,7 +271,8 @@ pub(super) struct Reported {
 /// of the output cannot be determined.
 ///
 /// `shared` contains caches that several builds use. If it is `None`, the result also describes the steps of the build.
-/// With caches, these steps are not recorded, because each build that uses a base would repeat the steps of this base.
+/// A build with caches does not record its steps. Otherwise, the steps of a base would be in the result of every build
+/// that uses the base.
 pub(super) fn report(
     tree: &Tree,
     root: &TreePath,

@@ -132,8 +132,9 @@ impl Target {
         self.previous.iter().any(|(_, kind)| Gvk { group, version, kind }.is_selected(selector))
     }
 
-    /// Returns whether the prefixes and suffixes of two objects agree. If two lists have different lengths, compares
-    /// only the entries that were added last. If `allow_empty` is set, an empty list agrees with every list.
+    /// Returns whether two objects got the same name prefixes and suffixes from transformers. If one object has more
+    /// prefixes or suffixes than the other, compares only those that were added last. If one object has none and the
+    /// other has some, they count as the same only if `allow_empty` is set.
     fn has_affixes_of(&self, other: &Self, allow_empty: bool) -> bool {
         let agree = |a: &[Arc<str>], b: &[Arc<str>]| match a.is_empty() || b.is_empty() {
             true => allow_empty || a.len() == b.len(),
@@ -296,12 +297,12 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether `target` is in `namespace`, the namespace that a reference contains. Returns true if the
+    /// Returns whether `target` is in `namespace`, the namespace in a reference to an object. Returns true if the
     /// reference contains no namespace.
     ///
-    /// The build may have changed namespaces, so the reference may contain an old one. If an object to which the
-    /// reference may refer was originally in `namespace`, the original namespace of `target` is compared. Otherwise,
-    /// its current namespace is compared.
+    /// The build may have changed namespaces, and `namespace` may be an original or a current one. It counts as an
+    /// original one if an object to which the reference may refer was originally in it. Then `namespace` is compared
+    /// with the original namespace of `target`, and otherwise with the current one.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)

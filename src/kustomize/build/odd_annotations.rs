@@ -101,12 +101,12 @@ fn refuse_notes(metadata: &Node) -> bool {
     fields(metadata).nth(1).is_some_and(|(_, second)| !second.is_map() && !second.is_null())
 }
 
-/// Merges the fields named `annotations` in the `metadata` of an object, as kustomize does at the end of a build.
-/// kustomize moves the annotations of the first field into the next one, and repeats this once or twice. So if there
-/// are many fields, more than one remains.
+/// Merges duplicate fields `annotations` in the `metadata` of an object, as kustomize does at the end of a build.
+/// kustomize moves the annotations of the first field into the second field, two or three times. So an object with five
+/// such fields still has several of them.
 ///
-/// An annotation is kept only if `kept` returns true for its key. `stored` says which data kustomize has stored in the
-/// annotations.
+/// Removes annotations for whose key `kept` returns false. `stored` tells whether kustomize has added annotations with
+/// its own data during the build, such as previous names of the object.
 ///
 /// # Errors
 ///

@@ -56,8 +56,9 @@ impl OriginNote {
         }
     }
 
-    /// Returns the origin of a built-in transformer or generator, as it is recorded in annotations. The kustomization
-    /// file `file` in this folder configures the transformer or generator.
+    /// Returns the origin that is recorded in annotations for a built-in generator or transformer. `self` is the origin
+    /// of a folder. `file` is the name of the kustomization file in this folder that configures the generator or
+    /// transformer. `kind` is its kind, such as `ConfigMapGenerator`.
     pub(super) fn built_in(&self, file: &str, kind: &str) -> Self {
         Self {
             path: String::new(),

@@ -29,15 +29,16 @@ pub(super) enum Tree {
     /// like a `null` of the document, which is [`Tree::Null`]. For example, the operation `copy` turns it into a scalar
     /// with the text `null`.
     WrittenNull,
-    /// The JSON text of a string, number or boolean, such as `"a"` or `1.0`. The text is `null` if an operation `copy`
-    /// has copied a [`Tree::WrittenNull`], a null that an earlier operation of the JSON patch added.
+    /// The JSON text of a string, number or boolean, such as `"a"` or `1.0`. The text can also be `null`. This is the
+    /// case if one operation of a JSON patch has added a null, and another operation has copied it.
     Scalar(Box<str>),
     Object(BTreeMap<String, Tree>),
     Array(Vec<Tree>),
 }
 
 impl Tree {
-    /// Creates a document from a JSON value. Its scalars get the texts that Go's JSON encoder writes.
+    /// Creates a document from a JSON value. Each string, number and boolean is stored as the text that Go's JSON
+    /// encoder writes for it.
     pub(super) fn of_value(value: &Value) -> Self {
         match value {
             Value::Null => Self::Null,
@@ -80,9 +81,11 @@ impl Tree {
         }
     }
 
-    /// Returns a copy of this value, with the changes that the JSON patch operation `copy` makes. It encodes the value
-    /// as JSON, and so escapes characters such as `<` in scalars. A null that an earlier operation added becomes a
-    /// scalar with the text `null`, or [`Tree::Null`] inside an object or array.
+    /// Returns the value that the JSON patch operation `copy` creates from this value. The operation encodes the value
+    /// as JSON. So characters such as `<` in strings are escaped.
+    ///
+    /// If this value is a null that an earlier operation of the patch added, the result is a scalar with the text
+    /// `null`. Inside an object or array, such a null becomes [`Tree::Null`].
     pub(super) fn copied(&self) -> Self {
         match self {
             Self::Null => Self::Null,

@@ -63,7 +63,8 @@ impl Patch {
     }
 }
 
-/// Returns whether the first value of a YAML text begins with a letter. Such a text is not a list of operations.
+/// Returns whether the first value of a YAML text begins with a letter, as in `kind: Service`. Such a text cannot be a
+/// JSON patch, because a JSON patch is a list of operations.
 fn begins_with_word(text: &str) -> bool {
     let mut lines = text.lines().map(str::trim_start);
     let first = lines.find(|line| !line.is_empty() && !line.starts_with('#') && line.trim_end() != "---");
@@ -187,12 +188,12 @@ impl<'s, 'r> Merging<'s, 'r> {
         self.run.recover(&mut map.lost, Lost::Nothing, target)
     }
 
-    /// Merges a patch into the objects with the indexes `places`. For each object, the patch gets the apiVersion of the
-    /// object.
+    /// Merges a patch into the objects of `map` with the indexes `places`. Each object keeps its own `apiVersion`, even
+    /// if the patch has another one. Objects that the patch deletes are removed from `map`.
     ///
     /// # Errors
     ///
-    /// If the patch does not fit an object.
+    /// If the patch cannot be merged into an object. Also if two objects have the same identity after the merge.
     pub(super) fn merge_into(&self, map: &mut ResMap, places: &[usize], patch: &Resource) -> Step<()> {
         let fields: &[&str] = match (places, self.changes_identity()) {
             ([], false) => &[],
@@ -241,8 +242,10 @@ fn inapplicable(failed: Failed, site: &Site, id: &Id<'_>) -> Stop {
     failed.by(site.clone(), |site, why| kz014::inapplicable(site, &id.words(), why))
 }
 
-/// Merges a patch into an object, and clears the state that kustomize has stored in annotations of the object if the patch
-/// removes these annotations. Returns `false` if the patch deletes the object, which becomes empty.
+/// Merges a patch into an object. Returns `false` if the patch deletes the object, and leaves an empty object.
+///
+/// kustomize stores data about an object in its annotations during a build, such as previous names. If the patch
+/// removes all annotations, kustomize loses this data. So this function then also clears the data in `resource`.
 fn merge_with_state(resource: &mut Resource, patch: &Node, schema: &Schema) -> Result<bool, MergeError> {
     // Of two annotations a null can remain, in which kustomize stores identities; a merge drops it.
     if resource.is_stored_in_null() {
@@ -314,8 +317,8 @@ pub(super) struct Operations<'s, 'r> {
     pub site: &'s Site,
     /// File and line of the entry with the patch. Nodes that the patch changes get this origin.
     pub origin: Origin,
-    /// Whether the identity of an object before the patch is stored as a previous identity. This is `true` for the
-    /// field `patches`.
+    /// Whether the old name, namespace and kind of an object are recorded before the patch changes it. References from
+    /// other objects may still contain them. `true` for the field `patches`, and `false` for `patchesJson6902`.
     pub stores_id: bool,
 }
 

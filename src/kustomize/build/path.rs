@@ -1,4 +1,4 @@
-//! Paths of fields with `.` between their steps, as in vars and replacements.
+//! Dot-separated field paths such as `metadata.name`, which are used in vars and replacements.
 //!
 //! Source: kyaml's `utils.SmarterPathSplitter` and `PathGetter`.
 

@@ -159,9 +159,9 @@ pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
     Ok(())
 }
 
-/// Returns an error if duplicate keys make the identity, labels or annotations of an object unknown. Duplicates with
-/// equal values are no error. Duplicate names, namespaces and metadata are no error either, because kustomize uses the
-/// first one.
+/// Returns an error if an object has duplicate keys with different values, and it is unknown which value kustomize
+/// uses. The checked keys are `apiVersion`, `kind`, and those of labels and annotations. Duplicates of `metadata`, its
+/// `name` and its `namespace` are allowed, because kustomize uses the first value.
 fn unambiguous(node: &Node) -> Result<(), BadObjects> {
     let ambiguous = |what| Err(BadObjects::Ambiguous(what, node.origin));
     let metadata = node.get("metadata");

@@ -25,8 +25,8 @@ impl Run<'_> {
     /// Continues the build after a step that may have failed. Returns the value in `result`. If `result` is an error,
     /// records the error and returns `None`.
     ///
-    /// After errors, the build may lack data. `lost` says how much, from least to most: nothing, some objects, or also
-    /// some changes of objects. An error raises `lost` to at least `more`.
+    /// `lost` is the kind of data that is already missing from the build because of errors. `more` is the kind of data
+    /// that is missing if this step has failed. After a failure, `lost` is set to the more severe of the two.
     ///
     /// # Errors
     ///

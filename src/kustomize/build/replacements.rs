@@ -34,8 +34,8 @@ struct Copied {
 }
 
 impl Copied {
-    /// Reads the copied value again from `object`, if this object is the source of the replacement. `at` is the index
-    /// of the object.
+    /// Updates the copied value if the object from which it was copied has changed. `object` is the changed object, and
+    /// `at` is its index. Does nothing if the value was copied from another object.
     fn read(&mut self, at: usize, object: &Node) {
         let way = self.place.as_ref().filter(|(source, _)| *source == at).map(|(_, way)| way);
         if let Some(node) = way.and_then(|way| matcher::node(object, way)) {
@@ -43,10 +43,9 @@ impl Copied {
         }
     }
 
-    /// Stops the updates of the copied value if a replacement is about to overwrite a mapping or list that contains the
-    /// source field. Until then, the value is read again from the source object for each target field. `at` is the
-    /// index of the object that is about to change. `replaced` is the path of the node in this object that is
-    /// overwritten.
+    /// Prevents later updates of the copied value if its source field is about to be overwritten. This happens if a
+    /// replacement writes to a mapping or list that contains the source field. `at` is the index of the object to which
+    /// the replacement writes, and `replaced` is the path of the overwritten node in this object.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
         self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));

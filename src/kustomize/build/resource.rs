@@ -54,8 +54,8 @@ pub struct Resource {
     pub node: Node,
     /// The position of the object in its file, or of the entry that generates it.
     pub(super) origin: Origin,
-    /// `Lost::Changes` if the object may be incomplete, because a build step on it failed. `Lost::Nothing` if no step
-    /// failed.
+    /// Whether the object may lack changes because a step of the build failed. The value is `Lost::Changes` if it may
+    /// lack changes, and otherwise `Lost::Nothing`.
     pub(super) lost: Lost,
     /// A number that identifies the object in this process.
     pub(super) uid: u64,
@@ -201,19 +201,21 @@ impl Resource {
         }
     }
 
-    /// Returns the reason why kustomize cannot read the previous identities of the object; `None` if it can.
+    /// Returns the error with which kustomize fails when it reads the previous names, namespaces and kinds of the
+    /// object. kustomize stores them in annotations of the object. `None` if it can read them.
     pub(super) fn unreadable_identities(&self) -> Option<&'static str> {
         self.unstorable_identity.or_else(|| (!self.identities.agree()).then_some(identities::DISAGREE))
     }
 
-    /// Clears the previous identities of the object, after an error about them was recorded.
+    /// Deletes the recorded previous names, namespaces and kinds of the object. The caller does this when it records an
+    /// error about them. So later steps do not record the same error again.
     pub(super) fn forget_identities(&mut self) {
         self.identities = Identities::default();
         self.unstorable_identity = None;
     }
 
-    /// Removes an empty second field `metadata` of the object. In kustomize, this field disappears when annotations are
-    /// written into the first field `metadata`.
+    /// Removes a duplicate of the field `metadata` if the duplicate is empty. The user may have repeated the field by
+    /// mistake. kustomize removes the duplicate when it writes annotations into the first field `metadata`.
     fn drop_second_metadata(&mut self) {
         let is_metadata = |entry: &&Entry| &*entry.key == "metadata";
         if self.node.entries().iter().filter(is_metadata).count() < 2 {
@@ -229,9 +231,11 @@ impl Resource {
         }
     }
 
-    /// Marks the annotations of the object as written by kustomize, because kustomize writes them again after a JSON
-    /// patch. Their values then have no line in a file. If a key is in quotes because YAML would not parse it as a
-    /// string, such as `"true"`, the quotes of all keys are removed.
+    /// Marks the annotations of the object as created by kustomize, because kustomize writes them again after a JSON
+    /// patch. So the values no longer have a position in a file.
+    ///
+    /// Also removes the quotes from all keys if one of the keys needs them. For example, the key `"true"` would be a
+    /// boolean without quotes.
     pub(super) fn rewrite_annotations(&mut self) {
         let Some(annotations) = self.node.at_path(&["metadata", "annotations"]) else { return };
         let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
@@ -245,8 +249,8 @@ impl Resource {
         }
     }
 
-    /// Clears all state that kustomize stores in annotations of the object. This is necessary after a patch that
-    /// removes the annotations.
+    /// Deletes the data that kustomize stores in annotations of the object, such as previous names. This is necessary
+    /// if all annotations of the object were removed, for example by a patch. kustomize then loses the data too.
     pub(super) fn forget(&mut self) {
         self.identities = Identities::default();
         self.prefixes.clear();
@@ -267,9 +271,9 @@ impl Resource {
         Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
     }
 
-    /// Returns whether kustomize has stored previous names of the object in a field `annotations` that is null. YAML
-    /// still treats this field as null after kustomize has added entries to it. So a merge removes the field together
-    /// with the names. Such a field can remain if the user repeated the field `annotations` by mistake.
+    /// Returns whether kustomize stores previous names of the object in a field `annotations` that is null. kustomize
+    /// adds the names to the YAML node of the field, but the node keeps the tag `!!null`. So a later merge removes the
+    /// field together with the names. An object can have such a field if the user repeated `annotations` by mistake.
     pub(super) fn is_stored_in_null(&self) -> bool {
         let are_null = self.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
         are_null && self.identities.are_stored() && !self.has_notes()
@@ -280,10 +284,11 @@ impl Resource {
         self.source.is_some() || !self.transformations.is_empty()
     }
 
-    /// Adds the annotations of `buildMetadata` to the object before a patch is applied: the origin of the object, and
-    /// the transformers that changed it. In kustomize, the object has these annotations during the build, so a patch
-    /// can change or remove them. Here their values are empty. An annotation is added only if the build has recorded
-    /// its data.
+    /// Adds placeholder annotations to the object before a patch is applied. They represent two annotations of
+    /// `buildMetadata`: the origin of the object, and the transformers that changed it. kustomize adds these
+    /// annotations during the build, so a patch can remove them.
+    ///
+    /// A placeholder has an empty value. It is added only if the build has recorded the origin or the transformers.
     pub(super) fn write_notes(&mut self) {
         let keys = [(ORIGIN, self.source.is_some()), (TRANSFORMATIONS, !self.transformations.is_empty())];
         for (key, _) in keys.into_iter().filter(|(_, is_recorded)| *is_recorded) {
@@ -293,9 +298,9 @@ impl Resource {
         }
     }
 
-    /// Removes the annotations of `buildMetadata` that [`Resource::write_notes`] added before a patch. If the patch has
-    /// removed one of them, deletes the recorded data for this annotation too: the origin of the object, or the
-    /// transformers that changed it.
+    /// Removes the placeholder annotations that [`Resource::write_notes`] added before a patch. They represent the
+    /// origin of the object, and the transformers that changed it. If the patch has already removed a placeholder, also
+    /// deletes the recorded origin or transformers.
     pub(super) fn take_notes(&mut self) {
         if !self.has_notes() {
             return;
@@ -312,12 +317,12 @@ impl Resource {
         }
     }
 
-    /// Adds placeholder annotations to the object before a patch is merged into it. They stand for annotations that the
-    /// object has in kustomize, because kustomize stores data there during a build. The patch can remove them.
-    /// [`Resource::take_state`] evaluates and removes the placeholders after the merge.
+    /// Adds placeholder annotations to the object before a patch is merged into it. They represent data that kustomize
+    /// stores in annotations during a build, such as previous names. If the patch removes a placeholder,
+    /// [`Resource::take_state`] deletes the data after the merge.
     ///
-    /// Returns whether there is a placeholder for internal data, such as previous names. The origin of the object and
-    /// the transformers that changed it have separate placeholders.
+    /// Returns true if there is data other than the origin of the object and the transformers that changed it. The
+    /// caller passes the result to [`Resource::take_state`].
     pub(super) fn write_state(&mut self) -> bool {
         self.write_notes();
         if !self.has_internal_annotations() {

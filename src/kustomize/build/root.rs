@@ -150,9 +150,10 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records each finding as an error of the build, and continues the build. After errors, the build may lack data.
-    /// `lost` says how much, from least to most: nothing, some objects, or also some changes of objects. If there are
-    /// findings, raises `lost` to at least `more`.
+    /// Records each finding as an error of the build, and continues the build.
+    ///
+    /// `lost` is the kind of data that is already missing from the build because of errors. `more` is the kind of data
+    /// that is missing because of these findings. If there are findings, `lost` is set to the more severe of the two.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;
@@ -255,7 +256,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the YAML of all objects is too large. If the build stops at its first error, also if a check fails.
+    /// If the YAML of all objects is too large. If a check fails, and the build stops at its first error.
     pub(super) fn check(&self, map: &mut ResMap) -> Step<()> {
         finish::check(map, self)?;
         if self.options.profile != Profile::Flux {

@@ -100,9 +100,9 @@ pub(super) struct Run<'a> {
     pub(super) has_schema: bool,
     /// The error of the custom schema, if it is invalid.
     pub(super) invalid_schema: Option<Stop>,
-    /// Whether the built-in schema or the custom schema takes precedence if a later kustomization sets a custom schema.
-    /// kustomize uses both schemas if it has already needed a schema in this build. If it has not, the value is `None`,
-    /// and a custom schema is used alone.
+    /// Which schema takes precedence if a later kustomization sets a custom schema: the built-in or the custom one.
+    /// kustomize then uses both. `None` if this build has not used a schema yet. kustomize then uses a custom schema
+    /// alone.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,
@@ -130,7 +130,8 @@ pub(super) enum Own {
     /// Information about which fields of the kustomization file Flux has copied from the spec of its Kustomization.
     /// Findings about these fields name the field in the spec.
     Flux(flux::Own),
-    /// A record of the fields that come from the Argo CD Application that builds the folder.
+    /// Describes which fields of the kustomization file Argo CD has copied from the Application. Findings about these
+    /// fields name the field of the Application.
     Argo(argo::Own),
 }
 
@@ -178,14 +179,15 @@ impl Target<'_> {
         self.site(FieldPath::of([list]).index(index))
     }
 
-    /// Creates the entry `text` of a list of files or folders, such as `resources`, with its position.
+    /// Returns an `Entry` for one item of a list in the kustomization file, such as `resources`. `text` is the item,
+    /// which is the path or URL of a file or folder. `index` is its index in the list. The result also contains the
+    /// position of the item.
     pub(super) fn list_entry<'e>(&self, list: &'static str, index: usize, text: &'e str) -> Entry<'e> {
         Entry { list, index, text, site: self.entry(list, index) }
     }
 
-    /// Returns the file and line of an entry in the kustomization file, as the origin of YAML nodes. A transformer or
-    /// generator that this entry configures sets this origin in the nodes that it creates. `site` is the position of
-    /// the entry.
+    /// Returns the file and line to record in new YAML nodes that a transformer or generator creates. `site` is the
+    /// position of the kustomization entry that configures the transformer or generator.
     pub(super) fn origin(&self, site: &Site) -> Origin {
         Origin { source: self.source, line: site.place.line }
     }
@@ -222,15 +224,15 @@ impl<'a> Run<'a> {
         Scope { custom: self.schema.cluster_scoped() }
     }
 
-    /// Records that kustomize needs a schema, because it looks up whether the kinds of `resources` are namespaced. Does
-    /// nothing if kustomize's built-in table contains all these kinds, because it then needs no schema.
+    /// Records that kustomize uses a schema to look up whether the kinds of `resources` are namespaced. Does nothing if
+    /// kustomize's built-in table contains all these kinds, because it then needs no schema.
     ///
-    /// kustomize uses its built-in schema if no custom schema is set so far. If a later kustomization sets a custom
-    /// schema, kustomize then uses both.
+    /// The record is used if a later kustomization sets a custom schema. kustomize then uses both the built-in schema
+    /// and the custom one. Without the record, it would use the custom schema alone.
     ///
     /// # Errors
     ///
-    /// If a custom schema is needed, and it is invalid.
+    /// If a schema is needed, and the custom schema is invalid.
     pub(super) fn looked_up<'r>(&self, resources: impl IntoIterator<Item = &'r Resource>) -> Step<()> {
         if resources.into_iter().all(|resource| cluster_scope::is_known(&resource.gvk())) {
             return Ok(());
@@ -241,8 +243,8 @@ impl<'a> Run<'a> {
         self.usable_schema().map(drop)
     }
 
-    /// Returns the schema for merging objects. Also records that kustomize has loaded a schema. Because of this,
-    /// kustomize keeps using its built-in schema even if a later kustomization sets a custom one.
+    /// Returns the schema that kustomize uses to merge objects. Also records that kustomize has used a schema. If a
+    /// later kustomization sets a custom schema, kustomize then uses both its built-in schema and the custom one.
     ///
     /// # Errors
     ///
@@ -309,7 +311,8 @@ impl<'a> Run<'a> {
         Ok((path, bytes))
     }
 
-    /// Converts the origin of a node to the position of the node in its file.
+    /// Returns the position of a YAML node, with the path of its file. `origin` contains the line of the node, and the
+    /// number of the file in the list of files of the build.
     pub(super) fn site_of(&self, origin: Origin) -> Site {
         let path = self.sources.path(origin.source).unwrap_or_default();
         self.site_at(&path, origin.line)

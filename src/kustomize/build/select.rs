@@ -120,7 +120,7 @@ struct MetadataSelector {
     /// `labels` or `annotations`.
     field: &'static str,
     text: String,
-    /// The parsed text; `None` if it is invalid.
+    /// The parsed form of the label or annotation selector, such as `app=web`. `None` if the selector is invalid.
     parsed: Option<Labels>,
 }
 

@@ -58,9 +58,9 @@ fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     }
 }
 
-/// Restores the links between fields after a merge. Fields are linked if kustomize has put one YAML node into all of
-/// them, for example as the value of a label. A merge changes the value of this node, so the fields stay linked. `old`
-/// is the object before the merge, and `new` is the object after it.
+/// Restores which fields of an object share one value, after a merge has created the object anew. `old` is the object
+/// before the merge, and `new` is the object after it. For example, kustomize stores the value of a label as one YAML
+/// node in several fields. If one of these fields changes later, all of them change.
 pub(super) fn keep(new: &mut Node, old: &Node) {
     if !has_group(old) {
         return;

@@ -18,14 +18,14 @@ pub enum Stop {
     Unknown(Box<Reason>),
 }
 
-/// An error that makes kustomize fail, as a finding.
+/// An error that makes kustomize fail, with the finding that reports it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The limit of missing data up to which this error is reported. After earlier errors, the build may lack some
-    /// objects, or also some changes of objects. If it lacks more than this limit allows, the earlier errors may have
-    /// caused this error, so it is not reported.
+    /// Says whether this error is still reported if an earlier step of the build failed. `Lost::Nothing`: no, because
+    /// that failure may have caused this error. `Lost::Objects`: only if that failure left out whole objects, but no
+    /// changes of objects. `Lost::Changes`: always.
     pub(super) holds: Lost,
 }
 
@@ -68,9 +68,9 @@ impl Stop {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Objects }))
     }
 
-    /// Creates an error of kustomize that a needed object does not exist, such as the target of a patch. The error is
-    /// not reported if an earlier build step that creates or changes objects failed. The object may be missing only
-    /// because of that failure.
+    /// Creates the error that kustomize reports if a needed object, such as the target of a patch, does not exist. If
+    /// an earlier build step that creates or changes objects failed, the error is not reported. The object may be
+    /// missing only because of that failure.
     pub(super) fn of_absence(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Nothing }))
     }
@@ -115,7 +115,8 @@ impl Stop {
 pub(super) enum Failed {
     /// kustomize fails with this message.
     Refused(String),
-    /// The result depends on something that is not executed or implemented here.
+    /// The result that the step has in kustomize is unknown, because Portcullis does not reproduce this case exactly.
+    /// Contains the reason.
     Unknown(String),
     /// The build exceeds its memory limit.
     Exceeded(Exceeded),

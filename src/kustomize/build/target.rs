@@ -59,8 +59,9 @@ pub(super) struct Entry<'e> {
 }
 
 impl Entry<'_> {
-    /// Returns the kind of data that is missing from the build if this entry is skipped because of an error. Without a
-    /// component, some objects do not get its changes. Without any other entry, whole objects are missing.
+    /// Returns the kind of data that is missing from the build if this list entry is skipped because of an error. An
+    /// entry of `components` changes existing objects, so these changes are missing. An entry of any other list, such
+    /// as `resources`, adds objects, so whole objects are missing.
     pub(super) fn loss(&self) -> Lost {
         if self.list == "components" { Lost::Changes } else { Lost::Objects }
     }
@@ -261,7 +262,8 @@ impl Run<'_> {
         }
     }
 
-    /// Records the file or folder of an entry as a part of the current build step, if steps are recorded.
+    /// Adds the file or folder of a list entry, such as `../base` in `resources`, to the recorded steps of the build.
+    /// Does nothing if the build does not record its steps.
     pub(super) fn part(&self, entry: &Entry<'_>, path: Option<&TreePath>, kind: StepKind) {
         if let Some(step) = self.log.borrow_mut().step() {
             step.parts.push(crate::kustomize::explain::Step::new(entry.list, entry.text, path.cloned(), kind));
@@ -290,8 +292,8 @@ impl Run<'_> {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Compared {
     Equal,
-    /// It is unknown whether the validator has changed the line numbers of the YAML nodes of the object. This can
-    /// happen if a JSON patch rewrote the object before the validator ran.
+    /// It is unknown whether the validator has changed the object. An earlier JSON patch and the validator have both
+    /// rewritten the object, and this may have changed the line numbers of its YAML nodes.
     Unknown,
     Changed,
 }

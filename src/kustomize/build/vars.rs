@@ -40,7 +40,8 @@ enum Value {
 }
 
 impl Run<'_> {
-    /// Adds the vars of a kustomization to `acc`, and records in the objects which vars refer to them.
+    /// Adds the vars of a kustomization to `acc`. Each var refers to an object in `acc`. The name of the var is also
+    /// stored in this object.
     pub(super) fn vars(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let vars = &target.file.kustomization.vars;
         for (index, var) in vars.iter().enumerate() {
@@ -69,11 +70,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Inserts the values of all vars into the fields that the field specs select.
+    /// Replaces references to vars, such as `$(NAME)`, by the values of the vars. Only the fields that `specs` select
+    /// are changed.
     ///
     /// # Errors
     ///
-    /// If the object of a var does not exist, or a field is not a text.
+    /// If a limit is exceeded. Other errors are returned only if the build stops at its first error. Examples are a var
+    /// whose object does not exist, and a selected list with an item that is not a string.
     pub(super) fn resolve_vars(&self, vars: &Vars, map: &mut ResMap, specs: &[FieldSpec]) -> Step<()> {
         let mut values = BTreeMap::new();
         for (var, site) in vars.vars.values() {

@@ -66,7 +66,8 @@ impl From<Stop> for Cause {
     }
 }
 
-/// The state of a root: whether it builds before and after a change.
+/// The results of building a folder before and after a change of files. For example, the build succeeds before the
+/// change, and fails after it. The folder may also exist only before or only after the change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum State {
     /// The build of the kustomization succeeds before and after the change.
@@ -110,7 +111,8 @@ impl State {
     }
 }
 
-/// Numbers of objects by the effect of a change on them, such as created and deleted objects.
+/// Counts of the objects that a change of files creates, changes, deletes or moves. Also counts the objects that stay
+/// the same, and those that stay in the cluster although no kustomization renders them any more.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Number of created objects.
@@ -156,8 +158,9 @@ impl RootChange {
         self.owners.iter().map(|owner| owner.cluster.clone()).collect()
     }
 
-    /// Returns whether the change of files affects this kustomization. True if an object changes, or if the
-    /// kustomization has a `state` other than `Builds` and `Fails`.
+    /// Returns whether editing files affects this kustomization. True if objects change, or if the kustomization is
+    /// added or removed. Also true if the build starts to succeed or to fail, or if the effect is unknown. A
+    /// kustomization that can be built neither before nor after the edit counts as not affected.
     pub fn is_changed(&self) -> bool {
         !self.objects.is_empty() || !matches!(self.state, State::Builds | State::Fails(_))
     }

@@ -1,4 +1,5 @@
-//! One side of a comparison: a tree before or after a change, its roots, and the systems that build them.
+//! The state of a repository before or after a change of files. It contains the folders that are built, and the names
+//! of the objects that refer to them, such as Flux Kustomizations. Two such states are compared.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -27,7 +28,8 @@ pub struct Side {
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
-/// The identity of a root, which is the same before and after a change.
+/// An identifier of a folder that is built, used to compare its builds before and after a change of files. It is the
+/// object that refers to the folder, such as a Flux Kustomization. If there is no such object, it is the path.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     /// The path of a built folder, if no Flux Kustomization or similar object refers to it.
@@ -45,9 +47,9 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Returns the folder that identifies the cluster of the object in this key. The content of this folder is applied
-    /// to the cluster by hand or by `flux bootstrap`. `None` if the folder is unknown, or if the key contains no
-    /// object.
+    /// Returns the path of the folder from which a cluster is set up, by hand or by `flux bootstrap`. This path
+    /// identifies the cluster of the Flux Kustomization or similar object in this key. `None` if the folder is unknown,
+    /// or if this key contains no object.
     pub(super) fn cluster(&self) -> Option<&TreePath> {
         match self {
             Self::Folder(_) => None,
@@ -65,7 +67,7 @@ impl Key {
     }
 }
 
-/// A folder that is built, with its tree and options.
+/// A folder that is built (a kustomization root), with the files and the options of its build.
 pub(super) struct Root {
     tree: Arc<Tree>,
     shared: Arc<Shared>,
@@ -90,8 +92,10 @@ impl Side {
         Self::with(Arc::new(tree), options, found, &Survey::default())
     }
 
-    /// Finds the roots of a tree, and the systems that build them. `git` contains the remotes of the repository. The
-    /// top folder of the repository must be the root of the tree.
+    /// Finds the folders to build in a git repository. These are the folders that Flux, Argo CD, Fleet and Sveltos
+    /// build, according to the manifests in the repository. All other kustomizations that no kustomization includes are
+    /// built too. `tree` contains the files of the repository, beginning at its top folder. `git` contains its git
+    /// remotes.
     pub fn surveyed(tree: Tree, options: &Options, git: &Git) -> Self {
         let (found, tree) = (Found::of(&tree, options), Arc::new(tree));
         let survey = checkout::survey(&Checkout {

@@ -75,9 +75,9 @@ struct Surveyor<'a, 's> {
 }
 
 impl Surveyor<'_, '_> {
-    /// Records the folders that Argo CD builds for all Applications of the checkout. If the output of such a folder
-    /// contains more Applications, also records their folders. Uses an Application as kustomize renders it. If no
-    /// kustomization renders it, uses the Application in its file.
+    /// Records the folders that Argo CD builds for the Applications and ApplicationSets of a checkout. If the output of
+    /// such a build contains Applications, also records their folders. An Application in a build output is used instead
+    /// of the one in the file, because a patch may have changed it.
     fn follow(&mut self, standing: &Standing) {
         for at in 0..self.survey.builds.len() {
             let Build { tree, root, options, .. } = self.survey.builds[at].clone();
@@ -301,7 +301,8 @@ fn of_folders(checkout: &Checkout<'_>, directories: &[Value]) -> Vec<Parameters>
     folders.iter().map(|folder| of_folder(folder)).collect()
 }
 
-/// Returns the parameters of a folder, in both notations of Argo CD: `path` and `.path.path`.
+/// Returns the template parameters with which an Argo CD ApplicationSet creates an Application for `folder`. Each
+/// parameter has two names, because there are two template syntaxes: `{{path}}` and `{{.path.path}}`.
 fn of_folder(folder: &str) -> Parameters {
     let name = folder.rsplit('/').next().unwrap_or_default();
     let pairs = [("path", folder), (".path.path", folder), ("path.basename", name), (".path.basename", name)];

@@ -26,7 +26,8 @@ const MAX_DEPTH: usize = 32;
 /// pass rendered.
 const MAX_PASSES: usize = 8;
 
-/// Finds the roots that Flux builds from a checkout.
+/// Finds the folders of a checkout that Flux builds, and the Flux Kustomizations that refer to them. `standing`
+/// contains the Flux objects in the files of the checkout.
 pub(super) fn survey(checkout: &Checkout<'_>, standing: &Standing) -> Survey {
     if standing.kustomizations.is_empty() && standing.instances.is_empty() {
         return Survey::default();
@@ -71,16 +72,17 @@ fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
     found
 }
 
-/// Returns the strings that mark a file as relevant for finding the folders that Flux builds. They are the API group of
-/// Flux Kustomizations, and the names of ConfigMaps and Secrets with Flux variables. A folder whose files contain none
-/// of them renders no further Flux Kustomizations or variables.
+/// Returns the strings for which files are searched: the API group of Flux Kustomizations, and the names of ConfigMaps
+/// and Secrets with Flux variables. If none of the files of a folder contains such a string, its build cannot render
+/// Kustomizations or variables. The search for Flux Kustomizations then does not build this folder.
 fn words(standing: &Standing) -> Vec<String> {
     let mut words = standing.variables.clone();
     words.push(KUSTOMIZE.to_owned());
     words
 }
 
-/// The rendered objects of a root before substitution; `None` if it cannot be built.
+/// The objects that kustomize renders from one folder, before Flux substitutes variables. `None` if the folder cannot
+/// be built.
 type Rendered = Option<Rc<Vec<Object>>>;
 
 struct Surveyor<'a> {
@@ -102,9 +104,9 @@ struct Surveyor<'a> {
 
 /// A Kustomization or folder at which the search for Flux Kustomizations in a checkout begins.
 enum Seed {
-    /// A Flux Kustomization that no other Flux Kustomization applies. If Flux Kustomizations apply each other in a
-    /// cycle, one of them. The `bool` is true if Flux was probably bootstrapped from this Kustomization, because it
-    /// applies itself, is in a cycle, or comes from a FluxInstance.
+    /// A Flux Kustomization that no other Flux Kustomization applies, or one from a cycle of Kustomizations that apply
+    /// each other. The `bool` says whether Flux was probably bootstrapped from this Kustomization. It is true if the
+    /// Kustomization applies itself, is in a cycle, or comes from a FluxInstance.
     Object(Object, bool),
     /// A folder that contains Kustomizations, but that no Kustomization builds. So users apply the folder by hand.
     Folder(TreePath),
@@ -159,16 +161,16 @@ impl Surveyor<'_> {
         seeds.into_iter().map(|(at, proves)| Seed::Object(all[at].clone(), proves)).chain(of_folders).collect()
     }
 
-    /// Returns whether a Kustomization may be built from the checkout. This includes a Kustomization whose source is
-    /// unknown, because the root that contains it may set the source.
+    /// Returns whether the checkout is the source of the Flux Kustomization in `object`. Also returns true if the
+    /// source is unknown, for example because it contains variables, or because a patch in another file sets it.
     fn may_be_own(&mut self, object: &Object) -> bool {
         let read = Kustomization::of(&object.value, object.namespace());
         read.is_none_or(|read| read.source.name.is_empty()) || self.root(object).is_some()
     }
 
-    /// Returns the folders with kustomization files that users probably apply by hand, each with the files that its
-    /// build reads. Such a folder contains a Flux Kustomization that may be built from this checkout, so somebody must
-    /// apply it. But no Flux Kustomization builds the folder.
+    /// Returns the folders with kustomization files that users probably apply by hand. Such a folder contains Flux
+    /// Kustomizations, but no Flux Kustomization builds it. `own` says for each Kustomization in `all` whether the
+    /// checkout may be its source; others are ignored. Each folder is returned with the files that its build reads.
     fn folders(&mut self, all: &[Object], reaches: &[Reach], own: &[bool]) -> Vec<(TreePath, Reach)> {
         let reached: HashSet<&TreePath> = reaches.iter().flat_map(|reach| &reach.folders).collect();
         let files: HashSet<&TreePath> =
@@ -269,8 +271,9 @@ impl Surveyor<'_> {
     }
 
     /// Builds a folder that users apply by hand, and returns the Flux Kustomizations in the output. If one of them
-    /// builds this same folder, returns only this one, because building it finds the others again. Otherwise, adds the
-    /// folder to the builds in `pass`. `is_used` says whether the folder is applied to a cluster.
+    /// builds this same folder, the others are omitted, because the build of this one finds them again. If none does,
+    /// records the build in `pass`, which collects the results. `is_used` says whether the folder is applied to a
+    /// cluster.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -386,9 +389,9 @@ impl Surveyor<'_> {
         Arc::clone(self.trees.entry(key.clone()).or_insert_with(make))
     }
 
-    /// Adds to `pass` the Flux Kustomizations that are in files, but not in the output of any build. Usually, kustomize
-    /// cannot build the folders that contain them. It is unknown to which cluster they belong, so an additional cluster
-    /// is created for them.
+    /// Adds the Flux Kustomizations that are in files, but not in the output of any build, to the results in `pass`.
+    /// Usually, kustomize cannot build the folders that contain them. The cluster of these Kustomizations is unknown,
+    /// so they get a separate entry in the list of clusters.
     fn add_unrendered(&mut self, standing: &Standing, pass: &mut Pass) {
         let known: HashSet<TreePath> =
             pass.survey.clusters.iter().flat_map(Cluster::objects).map(|object| object.file.clone()).collect();
@@ -405,9 +408,9 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns a folder and a cluster number for each of `seeds`, the folders and Flux Kustomizations at which a search
-/// begins. The folder of a Kustomization is the one that contains its file. Each folder represents one cluster, and the
-/// numbers begin at 0.
+/// Returns the folder and the cluster number of each seed. A seed is a folder or a Flux Kustomization at which a search
+/// begins. The folder of a Kustomization is the one that contains its file. Seeds with the same folder have the same
+/// cluster number. The numbers begin at 0.
 fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();
     let of = |seed: &Seed| {

@@ -45,7 +45,8 @@ use super::tree::{Tree, TreePath};
 use crate::admission::field::Segment;
 use crate::admission::{FieldPath, Level};
 
-/// A checkout of a git repository, with the files that may define roots.
+/// A checkout of a git repository, as the input for finding the folders that Flux, Argo CD, Fleet and Sveltos build. It
+/// lists the folders with kustomization files, and the manifests that may refer to such folders.
 pub struct Checkout<'a> {
     /// A file tree that contains the checkout. It is the whole file system for `portcullis check`, and only the
     /// checkout for `portcullis diff`.
@@ -54,7 +55,8 @@ pub struct Checkout<'a> {
     pub files: &'a Files,
     /// The git state of the checkout.
     pub git: &'a Git,
-    /// The folders that may be the root of a repository, such as the folders that the user names.
+    /// Candidates for the top folder of the repository, such as the folders that the user passes on the command line.
+    /// Paths in Flux Kustomizations are relative to the top folder.
     pub tops: &'a [TreePath],
     /// The folders with a kustomization file.
     pub folders: &'a [TreePath],
@@ -85,7 +87,8 @@ pub struct Build {
 /// objects that refer to these folders, such as Flux Kustomizations.
 #[derive(Debug, Default)]
 pub struct Survey {
-    /// The roots that Flux, Argo CD, Fleet and Sveltos build from the checkout.
+    /// The builds of folders of the checkout by Flux, Argo CD, Fleet and Sveltos. A folder that is built with different
+    /// options has several builds.
     pub builds: Vec<Build>,
     /// The Kustomizations that are built from other repositories, each with the name of the repository.
     pub elsewhere: Vec<(Object, String)>,
@@ -96,11 +99,11 @@ pub struct Survey {
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
     pub clusters: Vec<Cluster>,
-    /// The files whose Flux Kustomizations are contained in `clusters`. There, they have the patches and other changes
-    /// of the kustomizations that include them. So the Kustomizations in `clusters` are checked instead of those in the
-    /// files.
+    /// The paths of the files whose Flux Kustomizations are also in `clusters`. The Kustomizations in `clusters` are
+    /// checked instead of those in the files, because they include changes by kustomize, such as patches.
     pub rendered: HashSet<TreePath>,
-    /// The folders of the Flux sources whose repository is this checkout, by namespace and name of the source.
+    /// The Flux sources whose repository is this checkout. The key contains namespace and name of a source. The value
+    /// is the top folder of the source's files in the checkout.
     pub sources: BTreeMap<(String, String), TreePath>,
     /// The folders that Flux, Argo CD, Fleet and Sveltos build from the checkout, including bases and components.
     pub reached: HashSet<TreePath>,
@@ -113,9 +116,8 @@ pub struct Survey {
 /// The Flux Kustomizations of one cluster, as far as they can be determined from files.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
-    /// The folder whose objects are applied to the cluster by hand or by `flux bootstrap`. `None` if it is unknown to
-    /// which cluster the Flux Kustomizations belong. This happens if kustomize cannot build the folders that contain
-    /// them.
+    /// The folder from which the cluster is set up, by hand or by `flux bootstrap`. `None` if the cluster is unknown,
+    /// because kustomize cannot build the folders that contain the Flux Kustomizations.
     pub folder: Option<TreePath>,
     /// The Kustomizations of the cluster. A Kustomization comes before the Kustomizations that it renders.
     pub members: Vec<Member>,
@@ -137,7 +139,8 @@ pub struct Member {
 }
 
 impl Cluster {
-    /// Returns the Flux Kustomizations of the cluster in their rendered form.
+    /// Returns the Flux Kustomizations of the cluster, as they are after kustomize has applied patches to them, and
+    /// Flux has substituted the known variables.
     pub fn objects(&self) -> impl Iterator<Item = &Object> + Clone {
         self.members.iter().map(|member| &member.object)
     }
@@ -201,8 +204,8 @@ pub fn without_generated(
     })
 }
 
-/// Changes errors in templates of other tools to unknown results. Such a template is a kustomization file that contains
-/// `{{` or `{%`.
+/// Replaces errors in kustomization files that are templates of other tools. The new findings (KZ040) report that the
+/// result of the build is unknown. A file counts as a template if it contains `{{` or `{%`.
 fn without_templates(tree: &Tree, report: Report) -> Report {
     let is_template = |file: &TreePath| {
         let bytes = tree.read(file).unwrap_or_else(|_| [].into());
@@ -214,9 +217,9 @@ fn without_templates(tree: &Tree, report: Report) -> Report {
     })
 }
 
-/// Replaces errors about missing files and folders to which a kustomization file refers. `reason` receives the missing
-/// path, and returns why the result of the build is unknown. The new finding (KZ040) contains this reason. If `reason`
-/// returns `None`, the error stays.
+/// Replaces errors about missing files and folders by KZ040 findings, which report that the result of the build is
+/// unknown. `reason` receives the missing path, and returns the text that explains why. If it returns `None`, the error
+/// is not replaced.
 fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<String>) -> Report {
     with_unknown(report, |finding| {
         let is_missing = MISSING.contains(&finding.rule);

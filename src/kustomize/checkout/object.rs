@@ -1,4 +1,5 @@
-//! The objects in the files of a checkout that determine which system builds which root.
+//! Reads the objects in the files of a checkout that determine which folders Flux, Argo CD and Sveltos build. Examples
+//! are Flux Kustomizations and Applications.
 
 use std::collections::BTreeMap;
 
@@ -157,7 +158,8 @@ fn installs_lenient(text: &str) -> bool {
 /// The API groups by which relevant files are selected. A file is parsed only if it contains one of these groups, or
 /// the chart name in `INSTANCE_CHART`. Other files do not define which folders Flux, Argo CD or Sveltos build.
 const WORDS: [&str; 5] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO, SVELTOS];
-/// The name of the Helm chart that installs a FluxInstance. A file with a HelmRelease of this chart contains this word.
+/// The name of the Helm chart that installs a FluxInstance. Files are searched for this name, to find the HelmReleases
+/// that use the chart.
 const INSTANCE_CHART: &str = "flux-instance";
 
 impl Standing {

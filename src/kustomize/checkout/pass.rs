@@ -10,7 +10,8 @@ use super::{Build, Cluster, Survey};
 use crate::kustomize::options::{Options, PostBuild};
 use crate::kustomize::tree::TreePath;
 
-/// The key of the tree of a source: its folder, and the patterns in `spec.ignore`.
+/// An identifier of the files that a Flux source provides: the folder of the checkout that contains them, and the
+/// patterns in `spec.ignore` that exclude some of them.
 pub(super) type TreeKey = (TreePath, Option<String>);
 
 /// The state of one pass over the Flux Kustomizations of a checkout. It contains the roots found so far, and the
@@ -25,7 +26,8 @@ pub(super) struct Pass {
 }
 
 impl Pass {
-    /// Adds a cluster, and returns its index.
+    /// Adds a Kubernetes cluster to the list of clusters in the result, and returns its index in this list. `folder` is
+    /// the folder from which the cluster is set up, for example by `flux bootstrap`. `None` if this folder is unknown.
     pub(super) fn add_cluster(&mut self, folder: Option<TreePath>) -> usize {
         self.variables.push(Variables::default());
         self.survey.clusters.push(Cluster { folder, members: Vec::new() });

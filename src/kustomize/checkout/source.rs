@@ -11,7 +11,7 @@ use super::url::Repository;
 use crate::kustomize::delivery::SourceRef;
 use crate::kustomize::tree::{Located, Tree, TreePath};
 
-/// The location of the tree of a source.
+/// The location of the files of a Flux source: a folder of the checkout, or another repository or artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
     /// The tree is a folder of the checkout, without the files that match `spec.ignore`.
@@ -21,7 +21,8 @@ pub(super) enum Place {
         /// The patterns in `spec.ignore` of the source. The artifact does not contain files that match them.
         ignore: Option<String>,
     },
-    /// The tree is outside of the checkout. Contains the repository or the name of the source.
+    /// The files are outside of the checkout. The text names their repository, such as `github.com/org/apps`. If the
+    /// repository is unknown, it names the Flux source.
     Elsewhere(String),
 }
 
@@ -35,7 +36,8 @@ const DEFAULT_BRANCHES: [&str; 2] = ["main", "master"];
 /// The namespace in which Flux is installed, unless configured otherwise.
 const FLUX_NAMESPACE: &str = "flux-system";
 
-/// The Flux sources that a checkout defines, and the locations of their trees.
+/// The Flux sources that files of a checkout define. Used to determine whether the files of a source are in the
+/// checkout, and in which folder.
 pub(super) struct Sources<'a> {
     tree: &'a Tree,
     git: &'a Git,
@@ -168,7 +170,7 @@ impl<'a> Sources<'a> {
         Self { tree, git, tops, given, definitions, users, places: RefCell::default() }
     }
 
-    /// Returns the location of the tree of a source.
+    /// Returns the location of the files of a Flux source: a folder of the checkout, or another repository or artifact.
     pub(super) fn place(&self, source: &SourceRef) -> Place {
         let key = source.key();
         if let Some(known) = self.places.borrow().get(&key) {
@@ -223,13 +225,13 @@ impl<'a> Sources<'a> {
         if branches.is_empty() { self.most(users, true) } else { None }
     }
 
-    /// Determines which folder in `tops` is the top folder of the repository of a Flux source. `flux bootstrap` creates
-    /// a Kustomization that builds the folder with its own file. Its `spec.path` is relative to the top folder. So
-    /// returns the folder from which `spec.path` of a Kustomization in `users` leads to a parent folder of the file of
-    /// this Kustomization.
+    /// Returns the folder in `tops` that is the top folder of a Flux source. `users` are the Kustomizations that use
+    /// the source, and their `spec.path` is relative to the top folder. `flux bootstrap` creates a Kustomization that
+    /// applies itself: the folder `spec.path` contains its file. So a folder in `tops` is selected if one of the paths,
+    /// starting at this folder, leads to a folder that contains the file of the same Kustomization.
     ///
-    /// If `defined_in` is set, only Kustomizations in this file count. A `spec.path` that is the top folder itself then
-    /// counts only in a file named `gotk-sync.yaml`, because every file is below the top folder.
+    /// If `defined_in` is set, only Kustomizations in this file are considered. If the path is the top folder itself,
+    /// the name of this file must be `gotk-sync.yaml`, because every file is below the top folder.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));

@@ -35,7 +35,7 @@ pub(super) struct File {
     pub(super) encoding: Encoding,
 }
 
-/// The encoding of a file's content in the object.
+/// The encoding of a kustomization file that is stored in a Kubernetes object, such as a Bundle of Fleet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Encoding {
     Plain,

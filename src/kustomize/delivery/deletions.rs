@@ -20,8 +20,8 @@ use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::rules::kz063::Order;
 use crate::kustomize::rules::{kz060, kz061, kz062, kz063};
 
-/// The check of how a created or updated Flux Kustomization affects objects in the cluster. It reports objects that
-/// Flux deletes. It also reports objects that another Kustomization renders too, or takes over.
+/// A check of the effects that creating or updating a Flux Kustomization has on the cluster. It reports objects that
+/// Flux deletes, objects that several Kustomizations render, and objects that move to another Kustomization.
 pub(super) static OF_UPDATES: Consequences =
     Consequences { siblings: siblings::of_request, findings: of_request, replaces_tree_findings: false };
 
@@ -32,7 +32,7 @@ pub struct Plan<'a> {
     pub kustomization: &'a Value,
     /// The objects that Flux applied before, from `status.inventory`.
     pub inventory: Vec<ObjectId>,
-    /// The objects that the revision renders for the Kustomization.
+    /// The objects that kustomize builds for the Flux Kustomization in `kustomization`, from a revision of its source.
     pub rendered: &'a [ObjectId],
     /// The other Kustomizations that apply objects to the same cluster, each with the objects that it renders. If such
     /// a Kustomization has the same source as `kustomization`, it is built from the same revision as `kustomization`.
@@ -217,7 +217,7 @@ impl Plan<'_> {
     }
 
     /// Returns the order in which Flux applies this Kustomization and `sibling`. `None` if this Kustomization depends
-    /// on `sibling`, and is therefore applied later. Flux then does not delete objects that move to `sibling`.
+    /// on `sibling`. Objects that move to `sibling` are then never deleted, because `sibling` takes them over first.
     fn order<'s>(&self, sibling: &'s Sibling) -> Option<Order<'s>> {
         if let Some(source) = &sibling.elsewhere {
             return Some(Order::Elsewhere(source));

@@ -18,8 +18,8 @@ use crate::kustomize::references::is_git;
 use crate::kustomize::rules::{kz004, kz009, kz011, kz014, kz040};
 use crate::kustomize::tree::{Memory, Tree, TreePath};
 
-/// The check `flux`, a key of `deliveries` in the configuration file. It reports errors in a Flux Kustomization that
-/// can be found without its source.
+/// A check that reports errors in a Flux Kustomization itself, without fetching the files of its source. Its name
+/// `flux` is a key under `deliveries` in the configuration file.
 pub(super) static OBJECTS: Delivery = Delivery {
     name: "flux",
     family: FAMILY,

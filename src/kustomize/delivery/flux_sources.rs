@@ -25,8 +25,8 @@ pub(super) static MATCHERS: [Match; 4] = [
     status("externalartifacts", "ExternalArtifact"),
 ];
 
-/// The check `flux-sources`, a key of `deliveries` in the configuration file. It checks the trees of all Kustomizations
-/// of a Flux source when its status gets a new artifact.
+/// A check that runs when a Flux source gets a new artifact. It builds and checks the folders of all Flux
+/// Kustomizations that use this source. Its name `flux-sources` is a key under `deliveries` in the configuration file.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "flux-sources",
     family: FAMILY,

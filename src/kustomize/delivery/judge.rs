@@ -68,13 +68,14 @@ pub enum Outcome {
 /// The future that [`Judge::judge`] returns.
 pub type Judging<'a> = BoxFuture<'a, Outcome>;
 
-/// A service that fetches and checks trees outside the request handler.
+/// A service that builds kustomization files and checks them with the rules. Whether it fetches these files from the
+/// network first depends on the implementation.
 pub trait Judge: Send + Sync {
     /// Builds kustomization files and checks them with the rules, such as KZ001. `root` contains the files or the URL
     /// of their archive, and the folder to build.
     ///
-    /// If there is no result at the time `last`, returns `Outcome::Unknown`. Archives are fetched only from the hosts
-    /// in `hosts` and from Flux's own hosts.
+    /// `last` is the deadline: if the check has not ended by then, returns `Outcome::Unknown`. Archives are fetched
+    /// only from the hosts in `hosts` and from Flux's own hosts.
     fn judge<'a>(&'a self, root: &'a Root, hosts: &'a [String], last: Instant) -> Judging<'a>;
     /// Starts fetching an artifact that later requests will need, and returns at once.
     fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]);

@@ -63,7 +63,9 @@ fn is_in_progress(source: &Value) -> bool {
     })
 }
 
-/// Returns whether the Flux Kustomization that applies `object` also applies the source, or may do so later.
+/// Returns whether the Flux Kustomization that applies `object` may also apply `source`. Flux labels each object that
+/// it applies with the name of its Kustomization. Returns `true` if the labels of both objects are equal, or if only
+/// `object` has such a label.
 fn shares_apply(source: &Value, object: &Value) -> bool {
     owner(object).is_some_and(|own| owner(source).is_none_or(|other| other == own))
 }

@@ -1,12 +1,14 @@
-//! Checks kustomization files that belong to objects in a cluster. Such an object contains the files, or refers to them
-//! like a Flux Kustomization. There are submodules for the tools that build such files, such as Flux and Argo CD.
+//! Checks kustomization files in admission requests. The object in a request either contains such files, as a ConfigMap
+//! can, or refers to them, as a Flux Kustomization does. A submodule for each tool, such as Flux or Argo CD, finds the
+//! files.
 //!
-//! A [`Delivery`] is one of these checks. It has two steps:
+//! A [`Delivery`] is the definition of one of these checks. The name comes from the key `deliveries` of the
+//! configuration file, which contains the settings of the checks. A check has two steps:
 //!
-//! 1. Its function `look` examines the object in the request. It returns findings about this object, and the folders to
-//!    build, each as a [`Root`]. This step fetches no files.
-//! 2. A [`Judge`] fetches and builds these folders. It uses the same rules that `portcullis check` applies to local
-//!    files.
+//! 1. The function `look` of the [`Delivery`] examines the object in the request. It returns the errors in this object,
+//!    and the folders to build, each as a [`Root`]. It fetches no files.
+//! 2. A [`Judge`], the service for the second step, fetches the files and builds the folders. It checks them with the
+//!    same rules that `portcullis check` applies to local files.
 
 mod argo;
 mod carried;
@@ -62,9 +64,9 @@ pub const FAMILY: &str = "KZ";
 /// The annotation of a Flux Kustomization or an Argo CD Application that approves deletions; see GD001.
 pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 
-/// A check of kustomization files that belong to objects in a cluster. Such an object contains the files, or refers to
-/// them like a Flux Kustomization. Users set the maximum level of the findings under the key `deliveries` of the
-/// configuration file.
+/// The definition of a check of kustomization files in admission requests. The object in a request contains such files,
+/// or refers to them, as a Flux Kustomization does. The key `deliveries` of the configuration file limits the findings
+/// of each check, for example to warnings.
 pub struct Delivery {
     /// The stable name of this source of kustomize trees, such as `flux-trees`.
     pub name: &'static str,
@@ -97,15 +99,18 @@ pub struct Delivery {
     /// A second check, which runs after the folder of a Kustomization is built. It reports effects on objects in the
     /// cluster, such as deletions. `None` if there is no second check.
     pub consequences: Option<&'static Consequences>,
-    /// The first step of this check, which fetches no files. It returns the errors in the object of the request, and
-    /// the folders to build. The object refers to these folders or contains their files.
+    /// A function that performs the first step of this check, and fetches no files. It examines the object in the
+    /// request, such as a Flux Kustomization. It returns the errors in this object, and the folders with kustomization
+    /// files to build in the second step.
     pub look: fn(&Request<'_>, &View<'_>) -> Look,
 }
 
-/// A check of the effects of a built root on objects in the cluster, such as deletions.
+/// A check that runs after a folder with kustomization files is built. It reports what the result of the build changes
+/// in the cluster, such as the objects that Flux will delete.
 pub struct Consequences {
-    /// Returns the other Kustomizations that apply their objects to the same cluster as the root. Their roots are also
-    /// checked, so that their objects can be compared with those of the root.
+    /// Returns the other Flux Kustomizations that apply objects to the same cluster as the Kustomization of the built
+    /// folder. The `Root` is the built folder. Portcullis also builds the folders of the returned Kustomizations, to
+    /// compare their objects with those of the built folder.
     pub siblings: fn(&Request<'_>, &View<'_>, &Root) -> Vec<Sibling>,
     /// A function that returns findings about the effects of a build on the cluster, such as deletions. It receives the
     /// folder that was built, and the result of the build. It also receives the other Kustomizations of the same
@@ -116,18 +121,20 @@ pub struct Consequences {
     pub replaces_tree_findings: bool,
 }
 
-/// A function that returns findings about the effects of a checked root on the cluster. The last parameter contains the
-/// other Kustomizations of the same cluster, each with the result of checking its root.
+/// A function that returns findings about what a kustomize build changes in the cluster, such as deletions. The third
+/// parameter contains the built folder and the result of the build. The last parameter contains the other Flux
+/// Kustomizations of the same cluster, each with the result of building its folder.
 pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
 /// Match conditions of checks that need only some of the requests for a resource. The API server sends only requests
 /// that meet the conditions. These checks have their own webhook, because match conditions apply to a whole webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Narrowed {
-    /// The name of the separate webhook that receives the selected requests, such as `trees.portcullis.dev`.
+    /// The name of a webhook that receives only requests that meet the conditions in `when`, such as
+    /// `trees.portcullis.dev`.
     pub webhook: &'static str,
-    /// A comment for the separate webhook in the generated webhook configuration. It explains why the webhook receives
-    /// only some requests, or why its failure policy is `Fail` or `Ignore`.
+    /// A comment about the webhook with the name `webhook`. It is written into the generated webhook configuration, and
+    /// explains why the webhook receives only some requests, or why its failure policy is `Fail` or `Ignore`.
     pub reason: &'static str,
     /// The conditions in CEL, over `request`, `object` and `oldObject`. The conditions are joined by `||`.
     pub when: &'static [&'static str],
@@ -150,14 +157,15 @@ pub struct Look {
 pub struct Root {
     /// The field of the Kubernetes object that refers to the tree or contains it, such as `spec.path`.
     pub field: FieldPath,
-    /// The Flux Kustomization that builds the root. `None` if it is the object in the request, or if no Flux
-    /// Kustomization builds the root.
+    /// The Flux Kustomization that builds this root, a folder with kustomization files. `None` if this Kustomization is
+    /// the object in the request, or if Flux does not build the folder.
     pub of: Option<RootOwner>,
-    /// The tree, or the artifact that contains it.
+    /// The files of this root, a folder with kustomization files. They are in an archive that must be fetched, or in a
+    /// Kubernetes object.
     pub content: Content,
     /// The folders of the tree that are built.
     pub at: At,
-    /// The options of the system that builds the root, such as the version of kustomize.
+    /// The options of the kustomize build, such as the version of kustomize and the tool that runs it.
     pub options: Options,
     /// The reason why Flux may build another revision than this one, if any. If there is a reason, findings only warn
     /// and never deny, because the other revision may fix them.
@@ -213,7 +221,8 @@ pub enum At {
     EveryRoot,
 }
 
-/// The content of a tree, which is fetched or unpacked when the tree is checked.
+/// The kustomization files to check, before they are fetched or unpacked. They are in an archive on a server, or in a
+/// Kubernetes object such as a ConfigMap.
 #[derive(Clone)]
 pub enum Content {
     /// An artifact, which must be fetched.

@@ -101,8 +101,9 @@ impl Own<'_> {
         of_source.chain(self.of_other_sources(&all, view)).take(MAX_SIBLINGS).collect()
     }
 
-    /// Returns the Kustomizations of other sources that apply their objects to the same cluster. Each result contains
-    /// the current artifact of its source. Omits Kustomizations if the artifact of their source is unknown.
+    /// Returns the Flux Kustomizations in `all` whose source differs from the source of the Kustomization `self`. `all`
+    /// contains the Kustomizations that apply their objects to the same cluster as `self`. Each result contains the
+    /// current artifact of its own source. Omits Kustomizations whose source has no known artifact.
     fn of_other_sources(&self, all: &[Arc<Stored>], view: &View<'_>) -> Vec<Sibling> {
         let mut sources: Vec<(SourceRef, Option<Artifact>)> = Vec::new();
         let sibling = |stored: &Arc<Stored>| {
@@ -145,12 +146,13 @@ pub(super) fn dependencies(object: &Value) -> Vec<String> {
     entries.filter_map(read).collect()
 }
 
-/// Returns whether a Kustomization waits until the Kustomization `target` has applied the same revision. `depends_on`
-/// contains the dependencies of the Kustomization. A dependency may be `target`, or may itself wait for `target`; the
-/// dependencies of other Kustomizations are in `siblings`.
+/// Returns whether a Flux Kustomization with the dependencies `depends_on` waits until the Kustomization `target` has
+/// applied the same revision. It waits if `target` is one of its dependencies, or if one of its dependencies waits for
+/// `target`.
 ///
-/// Ignores the dependencies of siblings with another source, because Flux does not wait for a revision of these
-/// siblings. It only waits until they are ready.
+/// `siblings` contains the other Kustomizations of the cluster, with their own dependencies. The dependencies of
+/// Kustomizations with another source are ignored: Flux waits until such a Kustomization is ready, but not until it has
+/// applied a revision.
 pub(super) fn waits_for(depends_on: &[String], target: &str, siblings: &[&Sibling]) -> bool {
     let (mut open, mut seen): (VecDeque<&String>, HashSet<&String>) = (depends_on.iter().collect(), HashSet::new());
     while let Some(name) = open.pop_front() {
@@ -184,11 +186,11 @@ mod tests {
                "status": {"artifact": {"url": format!("http://x/{name}"), "digest": name, "revision": "main@sha1:1"}}})
     }
 
-    /// Counts the Kustomizations that `of_stored` compares with a Kustomization in a test cluster. Returns the number
-    /// of those with the same source, and then the number of those with another source.
+    /// Calls `of_stored` for the Kustomization `z0` of a test cluster, to find the other Kustomizations of the cluster.
+    /// Returns how many of them have the same source as `z0`, and how many have another source.
     ///
-    /// The test cluster contains `of_source` Kustomizations with the same source, including the compared one. It also
-    /// contains `of_others` Kustomizations that use `sources` other sources.
+    /// `of_source` is the number of Kustomizations in the test cluster with the same source as `z0`, including `z0`.
+    /// `of_others` is the number of Kustomizations with another source. `sources` is the number of these other sources.
     fn numbers(of_source: usize, of_others: usize, sources: usize) -> [usize; 2] {
         let same = (0..of_source).map(|at| kustomization(&format!("z{at}"), "own"));
         let others = (0..of_others).map(|at| kustomization(&format!("a{at}"), &format!("s{}", at % sources)));

@@ -103,10 +103,11 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },
 };
 
-/// Maximum number of stored objects of one kind that are read for a folder. The kind is Kustomization or Component. The
-/// objects are in the folder, or list it in a field such as `resources`.
+/// Maximum number of objects of one kind, kustomize's Kustomization or Component, that Portcullis looks up for one
+/// folder. It looks up the objects whose annotation `portcullis.dev/path` contains the folder, and the users of the
+/// folder. A user is an object that refers to the folder in a list such as `resources`.
 ///
-/// Also the maximum number of objects that are read from the API server for one request.
+/// Also the maximum number of objects that Portcullis reads from the API server for one request.
 const MAX_USERS: usize = 200;
 
 /// An entry of a list such as `resources`. The entry may refer to a folder.
@@ -125,8 +126,9 @@ fn folder(object: &Value) -> Option<TreePath> {
     path_annotation(object).map(TreePath::from)
 }
 
-/// Returns the entries of a stored Kustomization or Component that refer to a folder or file of its tree. Such entries
-/// are in lists such as `resources`.
+/// Returns the relative paths in the lists of `object`, such as `resources`. `object` is a Kustomization or Component
+/// of kustomize that is stored in the cluster. The paths are resolved from the folder in its annotation
+/// `portcullis.dev/path`. Without this annotation, the result is empty.
 fn entries(object: &Value) -> Vec<Entry<'_>> {
     let Some(own) = folder(object) else { return Vec::new() };
     let of_list = |list: &'static str| {
@@ -153,7 +155,8 @@ fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     Some(here)
 }
 
-/// A request for a stored Kustomization or Component, with access to the other stored objects in the namespace.
+/// A request that creates, updates or deletes a Kustomization or Component of kustomize in the cluster. `view` gives
+/// access to the other objects in the cluster.
 struct Stage<'a> {
     request: &'a Request<'a>,
     view: &'a View<'a>,
@@ -211,7 +214,9 @@ impl<'a> Stage<'a> {
         entries(self.request.object()).iter().filter_map(judge).collect()
     }
 
-    /// Reports the other objects in the folder `own`, because a folder can contain only one Kustomization or Component.
+    /// Returns an error for each other Kustomization or Component of kustomize in the cluster that has the same folder,
+    /// `own`, as the object in the request. The annotation `portcullis.dev/path` of an object contains its folder. Each
+    /// folder may contain only one object.
     fn beside(&self, own: &TreePath) -> Vec<Finding> {
         let others = self.at(own).into_iter();
         let findings = others.map(|(kind, stored)| {
@@ -222,8 +227,9 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Reports entries of the stored object `user` that refer to the folder `own`, but are in the wrong list. The
-    /// folder `own` contains the object in the request.
+    /// Reports entries of the object `user` that refer to the object in the request, but are in the wrong list. Both
+    /// objects are Kustomizations or Components of kustomize in the cluster. An entry refers to the object in the
+    /// request if it is the path of its folder, `own`.
     ///
     /// If the object in the request is a Component, the entry must be in the list `components`. If it is a
     /// Kustomization, the entry must be in another list, such as `resources`.
@@ -243,9 +249,10 @@ impl<'a> Stage<'a> {
         entries(user.value()).into_iter().filter(wrong).map(tell).collect()
     }
 
-    /// Reports stored objects that list the folder `old`, if the request removes the last Kustomization or Component
-    /// from this folder. The request deletes this object, or changes the folder in its annotation
-    /// `portcullis.dev/path`.
+    /// Reports each object in the cluster that refers to the folder `old`, if no object is left in this folder after
+    /// the request. The objects are Kustomizations and Components of kustomize, and their annotation
+    /// `portcullis.dev/path` contains their folder. The request deletes the last object in the folder `old`, or changes
+    /// the annotation of this object.
     fn left(&self, old: &TreePath) -> Vec<Finding> {
         if !self.at(old).is_empty() {
             return Vec::new();

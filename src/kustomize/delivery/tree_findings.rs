@@ -1,4 +1,5 @@
-//! Converts findings in a tree to findings about the object that refers to it.
+//! Converts findings in kustomization files to findings about a Kubernetes object, such as a Flux Kustomization. The
+//! object contains these files or refers to them.
 
 use super::rules::kz041;
 use super::source::Artifact;

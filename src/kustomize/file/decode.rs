@@ -26,7 +26,7 @@ pub enum FaultKind {
         of: &'static str,
         /// The names of all fields of this Go struct.
         allowed: Vec<&'static str>,
-        /// The most similar name of a field; `None` if none is similar.
+        /// The known field name that is most similar to the unknown key; `None` if no name is similar.
         near: Option<&'static str>,
     },
     /// A value with the wrong type.

@@ -10,7 +10,8 @@ use serde_json::{Map, Value};
 use crate::admission::FieldPath;
 use crate::yaml::{self, Document, Limits, Place};
 
-/// The result of decoding a file in `crds`.
+/// The result of checking a file with OpenAPI definitions, such as a file that is listed in the field `crds` of a
+/// kustomization file.
 #[derive(Debug, Default, PartialEq)]
 pub struct Definitions {
     /// The error that kustomize would report, with its position; `None` if kustomize accepts the file.
@@ -38,8 +39,8 @@ enum Shape {
     /// The field contains a schema, a list of schemas, or a value that is neither a mapping nor a list.
     SchemaOrSchemas,
     SchemaOrFlag,
-    /// The field contains a mapping. Each value in the mapping is a schema, a list of strings, or a value that is
-    /// neither a mapping nor a list.
+    /// The value of the field `dependencies` of a JSON schema: a mapping from a property to what this property
+    /// requires. Each value in the mapping is a schema, a list of strings, or a scalar.
     Dependencies,
     /// The field contains a mapping with the strings `description` and `url`.
     Docs,

@@ -217,7 +217,7 @@ pub struct GeneratorOptions {
 
 /// The kind of a kustomization that is included as a part of another.
 pub const COMPONENT: &str = "Component";
-/// The kind of a standalone kustomization.
+/// The kind of a kustomization that can be built on its own, unlike a Component.
 pub(super) const KUSTOMIZATION: &str = "Kustomization";
 /// The apiVersion of a Component.
 pub(super) const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";

@@ -1,10 +1,9 @@
-//! Reads the root's kustomization file as Flux does. Flux converts values to the types of their fields, and drops
-//! unknown fields.
+//! Converts numbers and booleans in a kustomization file to strings, as Flux does. A value is converted only if its
+//! field must be a string.
 //!
 //! Source: `convertToJSONableObject` in sigs.k8s.io/yaml. fluxcd/pkg's `kustomize/kustomize_generator.go` decodes the
-//! file with this function before it writes a new one. A number or boolean becomes a string if the Go field is a
-//! string. Fields that Go promotes from an embedded struct are not converted, because the decoder then examines the
-//! embedded struct.
+//! kustomization file with this function. The function does not convert the fields of an embedded Go struct. For such a
+//! field, it looks at the type of the embedded struct, which is not a string.
 
 use serde_json::{Map, Number, Value};
 

@@ -29,7 +29,8 @@ pub(in crate::kustomize) struct Generated {
 const PLACEHOLDER: &str = "_placeholder";
 /// Maximum depth of folders that are searched.
 const MAX_DEPTH: usize = 64;
-/// Maximum number of files that are searched. A repository of 1 000 roots has about 20 000 files.
+/// Maximum number of files and folders that are searched for manifests in a folder without a kustomization file. This
+/// is far more than usual: a repository with 1 000 kustomizations has about 20 000 files.
 const MAX_FILES: usize = 100_000;
 
 /// Returns the kustomization file that Flux generates for the folder `root`, which has no kustomization file.

@@ -12,8 +12,9 @@ use crate::kustomize::object_id::ObjectId;
 
 /// Length of the hash that kustomize appends to the names of generated objects.
 const HASH: usize = 10;
-/// The letters of the hashes in the names of generated objects. These are the hexadecimal digits, but kustomize
-/// replaces some digits to avoid words.
+/// The 16 characters of the hashes that kustomize appends to the names of generated objects. They are the hexadecimal
+/// digits, but kustomize replaces the digits 0, 1, 3, a and e by g, h, k, m and t. This prevents hashes that look like
+/// offensive words.
 const HASH_LETTERS: &str = "2456789bcdfghkmt";
 
 impl ObjectId {

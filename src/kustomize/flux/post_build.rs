@@ -30,7 +30,8 @@ pub(in crate::kustomize) struct Object<'b> {
     pub(in crate::kustomize) is_known: bool,
 }
 
-/// A function that returns the position in a file for the origin of a node.
+/// A function that converts an `Origin` to a position for messages. An `Origin` contains the number of a file and a
+/// line. The position contains the path of the file instead of its number.
 type Place<'b> = &'b dyn Fn(Origin) -> Site;
 
 /// The result of the steps that kustomize-controller performs after a build, such as the substitution of variables. It
@@ -151,7 +152,9 @@ impl PostBuilt {
         }
     }
 
-    /// Substitutes variables in every key and string of an object, and records results that are unknown.
+    /// Checks the substitution of variables in every key and string of an object, without changing the object. Returns
+    /// an error if the substitution would fail in Flux. If Portcullis cannot compute the result, adds the reason to
+    /// `uncertainties`.
     fn texts(&mut self, substitution: &Substitution<'_>, object: &Object<'_>) -> Result<(), Failure> {
         let mut texts = Vec::new();
         gather(object.node, &mut texts);

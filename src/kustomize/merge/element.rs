@@ -75,8 +75,9 @@ fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     Ok(item.get(key).is_some_and(|found| value.is_empty() || text(found) == value))
 }
 
-/// Returns the index of the first element that has exactly `values` at `keys`. Each key must exist in the element. If
-/// there is no key, returns the index of the first scalar that equals the first value.
+/// Returns the index of the first element in `items` that has all keys in `keys`, with the values in `values`. If
+/// `keys` is empty or its first key is the empty string, the elements are compared as scalars. The function then
+/// returns the index of the first scalar that equals the first value.
 pub(super) fn find(items: &[Node], keys: &[&str], values: &[&str]) -> Option<usize> {
     if keys.first().is_none_or(|key| key.is_empty()) {
         let value = values.first().copied().unwrap_or_default();

@@ -122,11 +122,11 @@ impl Walker<'_> {
     }
 }
 
-/// Applies the `$patch` directive of a list in a patch. If the directive removes the list, returns the final result as
-/// `Ok(Err(…))`.
+/// Applies the directive `$patch` of a list in a patch, such as `$patch: delete`. If this completes the merge, returns
+/// `Ok(Err(…))` with the final result.
 ///
-/// Otherwise the lists must still be merged. The function then returns `Ok(Ok(…))` with the lists. It also returns
-/// whether the merged list comes from the object or from the patch.
+/// Otherwise, returns `Ok(Ok(…))` with the two lists whose elements must still be merged. The `Side` says which list
+/// kustomize uses as the target of the merge: that of the object or that of the patch.
 ///
 /// Source: `Merger.VisitList`.
 fn visit_list(mut sources: Sources) -> Result<Result<(Sources, Side), Walked>, Problem> {
@@ -180,11 +180,12 @@ impl Lists {
         (element::find(&self.dest, &keys, &values), element::find(&self.patch, &keys, &values))
     }
 
-    /// Removes the key `$patch` from a list element of the patch after the element was merged. `patch` is the index of
-    /// the element in the patch's list, and `dest` is its index in the object's list. An index is `None` if the list
-    /// does not contain the element.
+    /// Removes the key `$patch` from an element of the patch's list, after the element was merged. `patch` is the index
+    /// of this element, and `dest` is the index of the matching element in the object's list. An index is `None` if the
+    /// list does not contain the element.
     ///
-    /// If kustomize has one list in memory for both, the element of the object's list changes too.
+    /// The element in the object's list changes only if the object and the patch share one list in the memory of
+    /// kustomize.
     fn take_directive(&mut self, dest: Option<usize>, patch: Option<usize>) {
         if let Some(element) = patch.and_then(|at| self.patch.get_mut(at))
             && element.is_map()
@@ -258,11 +259,12 @@ fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), P
     Ok(())
 }
 
-/// Returns the values of the fields `keys` of the list element `other`. The result contains no value for missing
-/// fields, so it may be shorter than `keys`.
+/// Returns the values that the list element `other` has for the merge keys `keys`. Keys that the element does not have
+/// are skipped, so the result may be shorter than `keys`.
 ///
-/// For each missing field, appends the element to `items`, the merged list. kustomize does the same with elements that
-/// have no merge key.
+/// Also appends a copy of the element to `items`, the merged list, for each skipped key. The reason is that kustomize
+/// appends elements without a merge key instead of merging them. If several keys are missing, it appends the element
+/// several times.
 fn values_or_append<'n>(items: &mut Vec<Node>, other: &'n Node, keys: &[&str]) -> Result<Vec<&'n str>, Problem> {
     let mut values = Vec::new();
     for key in keys {

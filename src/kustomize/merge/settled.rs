@@ -1,8 +1,8 @@
-//! Detects parts of an object that certainly stay the same when kustomize applies a patch. These parts need not be
-//! merged.
+//! Detects parts of an object that a patch of kustomize leaves unchanged. Portcullis skips these parts when it merges
+//! the patch.
 //!
-//! kustomize processes the whole object, even parts that the patch does not mention. For example, it removes empty
-//! fields.
+//! This must be checked even for parts that the patch does not mention, because kustomize can change these parts too.
+//! For example, it removes empty fields.
 
 use std::collections::HashSet;
 
@@ -12,7 +12,8 @@ use super::quotes::needs_quotes;
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The reason why a patch does not change a part of an object.
+/// The mode in which kustomize merges a part of an object that may stay unchanged: with no value from the patch, or
+/// with itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The patch has no value for this part of the object.

@@ -55,9 +55,9 @@ impl Sources {
         Self { dest, patch, same: false }
     }
 
-    /// Creates the input for a merge in which the object and the patch have the same node. kustomize moves a part of
-    /// the patch into the object, for example if the object does not have this part. Both then refer to one node in
-    /// memory.
+    /// Creates the input for a merge of `node` with itself. kustomize performs such a merge after it moves a part of
+    /// the patch into the object, for example because the object does not have this part. The object and the patch then
+    /// share this part in memory.
     fn moved(node: Node) -> Self {
         Self { dest: Some(node.clone()), patch: Some(node), same: true }
     }
@@ -170,8 +170,8 @@ impl Walker<'_> {
 enum Visited {
     /// The merge is complete; contains the result.
     Done(Walked),
-    /// The fields of the mapping must still be merged. Contains the side from which the resulting mapping comes: the
-    /// object or the patch.
+    /// The fields of the mapping must still be merged. The `Side` says which mapping kustomize uses as the target of
+    /// the merge: that of the object or that of the patch.
     Merge(Side),
 }
 

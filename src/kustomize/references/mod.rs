@@ -43,7 +43,7 @@ pub enum NoFolder {
     Git {
         /// An existing local folder whose path equals the entry of the kustomization file, if any.
         local: Option<TreePath>,
-        /// The reason why fetching failed; `None` if nothing was fetched.
+        /// The reason why fetching the folder from the repository failed. `None` if Portcullis did not try to fetch it.
         failure: Option<String>,
     },
     /// The entry of the kustomization file is an absolute path to a folder. kustomize does not allow such paths.
@@ -53,7 +53,7 @@ pub enum NoFolder {
     Ambiguous,
     /// The entry of the kustomization file is a path that cannot be resolved.
     Lost(Lost),
-    /// The entry of the kustomization file is a file.
+    /// The entry of the kustomization file leads to a file or a device instead of a folder; contains its path.
     File(TreePath),
     /// The entry of the kustomization file leads to a folder that is being built, or to a parent of such a folder.
     Ancestor {
@@ -156,8 +156,8 @@ impl Loader<'_> {
         self.referrer.and_then(|referrer| referrer.visited_within(candidate))
     }
 
-    /// Returns the folders from the start of the build to the folder of this loader. Each folder refers to the next
-    /// one.
+    /// Returns the chain of folders that leads to the folder of this loader. The first one is the folder for which
+    /// kustomize was called. Each folder refers to the next one, and the folder of this loader is the last.
     pub fn chain(&self) -> Vec<TreePath> {
         let mut chain = self.referrer.map(Loader::chain).unwrap_or_default();
         chain.push(self.root.clone());

@@ -1,4 +1,4 @@
-//! KZ004: an entry of a kustomization file whose file or folder does not exist.
+//! KZ004: an entry of a kustomization file that refers to a file or folder that does not exist.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

@@ -1,4 +1,4 @@
-//! KZ026: a manifest beside a kustomization file that no kustomization lists.
+//! KZ026: a manifest that no kustomization file lists, although there is a kustomization file in the same folder.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Fix, Site, TreeFinding};

@@ -17,8 +17,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 /// other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kustomize) enum Order<'a> {
-    /// The Kustomization to which the object moves depends on the other one. So the other Kustomization is applied
-    /// first, and deletes the object.
+    /// The object's new Kustomization depends on its old Kustomization. So Flux applies the old Kustomization first,
+    /// which deletes the object. After that, the new Kustomization creates the object again.
     LoserFirst,
     /// Neither Kustomization depends on the other.
     Any,

@@ -77,5 +77,5 @@ pub static TREE_RULES: &[&RuleInfo] = &[
     GD002,
 ];
 
-/// The rules that check objects in admission requests, not trees.
+/// The rules that check only the object in an admission request, without building a folder of kustomization files.
 pub(super) static RULES: &[&Rule] = &[&kz050::RULE];

@@ -37,8 +37,9 @@ pub(super) struct Definitions {
     pub(super) names: Cow<'static, [(Name, ShapeId)]>,
     /// The kinds, each with its apiVersion and the id of its schema.
     pub(super) kinds: Cow<'static, [(Name, Name, ShapeId)]>,
-    /// The empty schema that stands for omitted fields. kustomize's built-in definitions omit all fields that contain
-    /// no merged lists, because only merged lists need a schema. `None` if these definitions are complete.
+    /// The id of an empty schema, which is used for each field that these definitions do not contain. It is set only
+    /// for kustomize's built-in definitions, because Portcullis stores only those of their fields that lead to merged
+    /// lists. `None` for other definitions: a field that they do not contain has no schema.
     pub(super) opaque: Option<ShapeId>,
 }
 

@@ -100,8 +100,9 @@ impl Schema {
         Some(Self { own: Some(custom::fragment(text)?), cluster_scoped: None, beside: None })
     }
 
-    /// Returns the schema of a field whose YAML comment contains a schema. `fragment` is the schema from this comment.
-    /// References (`$ref`) in the comment refer to the definitions of `self`.
+    /// Returns the schema `fragment` in a form that resolves its references (`$ref`) with the definitions in `self`.
+    /// `fragment` comes from a YAML comment beside a field, and is the schema of this field. Returns `None` if
+    /// `fragment` is itself a reference to a definition that does not exist.
     pub fn of_comment<'s>(&'s self, fragment: &'s Self) -> Option<FieldSchema<'s>> {
         let definitions = fragment.own.as_ref()?;
         FieldSchema { global: self, definitions, shape: definitions.first()? }.resolved()
@@ -181,7 +182,9 @@ impl<'s> FieldSchema<'s> {
         self.definitions.shape(self.shape)
     }
 
-    /// Returns the schema for fields that the built-in definitions omit. `None` if the definitions are complete.
+    /// Returns the schema for a field that is missing in the definitions of this schema. For the built-in definitions
+    /// of kustomize, this is an empty schema, because Portcullis stores only a part of their fields. For all other
+    /// definitions, returns `None`.
     fn of_unknown(self) -> Option<Self> {
         let shape = self.definitions.opaque()?;
         Some(Self { shape, ..self })

@@ -31,7 +31,8 @@ impl TreePath {
         Some(Self(self.0.rsplit_once('/').map(|(parent, _)| parent.to_owned()).unwrap_or_default()))
     }
 
-    /// Returns the last name of the path; empty for the root.
+    /// Returns the last component of the path, which is the name of a file or folder. Empty for the root folder of the
+    /// kustomize tree.
     pub fn name(&self) -> &str {
         self.0.rsplit_once('/').map_or(self.0.as_str(), |(_, name)| name)
     }

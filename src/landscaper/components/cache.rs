@@ -162,8 +162,9 @@ impl ComponentCache {
     ///
     /// # Errors
     ///
-    /// If the reference has no repository context, or if its repository context cannot be used. The error is the result
-    /// of the look-up ([`Found`]), because the component version then cannot be looked up in the cache.
+    /// If the reference has no repository context, or if its repository context cannot be used. Without a cache key,
+    /// the component version cannot be looked up. The error is the result that the caller returns for it, such as
+    /// [`Found::Missing`].
     fn key(&self, reference: &ComponentReference, keyring: &Keyring) -> Result<(Key, Credentials), Found> {
         let Some(context) = &reference.repository_context else { return Err(Found::Missing { nearest: Vec::new() }) };
         let repository = repository::repository(context, &reference.component_name).map_err(Found::Unreadable)?;

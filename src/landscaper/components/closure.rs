@@ -70,8 +70,9 @@ pub struct Component {
     pub step: usize,
 }
 
-/// A component reference in the component tree, with its substitution. Contains the component version that the
-/// reference leads to, or the reason why that version was not read.
+/// A component reference in the component tree of an Installation, before and after a ComponentVersionOverwrites object
+/// is applied to it. Contains the component version that the reference leads to, or the reason why that version was not
+/// read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The index in [`Closure::components`] of the component whose descriptor contains the reference; `None` for the
@@ -93,8 +94,8 @@ pub struct Step {
 /// The component version that a component reference leads to, or the reason why that version was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// The reference leads to a component version that is new in the tree. Contains the index of this version in
-    /// [`Closure::components`].
+    /// The reference is the first one in the component tree that leads to its component version. Contains the index of
+    /// this version in [`Closure::components`].
     New(usize),
     /// The reference leads to a component version that is already in the tree, so its references are not added again.
     /// Contains the index of this version in [`Closure::components`].
@@ -140,8 +141,8 @@ impl fmt::Display for Gap {
 pub struct Closure {
     /// The component versions in the tree, in the order in which Landscaper reads their descriptors.
     pub components: Vec<Component>,
-    /// The references in the tree, in the order in which Landscaper looks them up. The first is the Installation's own
-    /// reference.
+    /// All component references in the component tree, in the order in which Landscaper looks them up. The first one is
+    /// in the Installation, all others are in component descriptors. Each of them names a component version.
     pub steps: Vec<Step>,
     /// Whether the component tree is incomplete because it has more than [`MAX_STEPS`] references.
     pub is_cut: bool,

@@ -15,10 +15,12 @@ use super::descriptor::{Descriptor, DescriptorError, INLINE_LABEL};
 use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::repository_context::RepositoryContext;
 
-/// Maximum nesting depth of inline descriptors in labels of references.
+/// Maximum nesting depth of the component descriptors in an Installation. A descriptor can contain other descriptors,
+/// in the labels of its component references. Deeper descriptors are ignored.
 const MAX_NESTED: usize = 16;
 
-/// The inline descriptors of an Installation.
+/// The component descriptors that are written in an Installation (`spec.componentDescriptor.inline`). Landscaper does
+/// not read these descriptors from a registry.
 #[derive(Debug, Clone)]
 pub struct Inline {
     /// All component descriptors in the Installation, with the one in `spec.componentDescriptor.inline` first. The

@@ -1,7 +1,10 @@
-//! Component descriptors, the component tree of an Installation, and the substitution of each reference in the tree.
+//! Reads component descriptors, and computes the component tree of an Installation. A component descriptor lists
+//! references to other components. The component tree contains all components that are found by following these
+//! references, beginning with the component reference of the Installation.
 //!
-//! [`closure::Closure`] is computed only from the root reference, the overwrites and a look-up of descriptors. The
-//! look-up reads inline descriptors, files, or the cache of descriptors from registries.
+//! [`closure::Closure`] is the component tree. It contains each reference before and after overwrites are applied to
+//! it. Overwrites are the entries of a ComponentVersionOverwrites object. The descriptors come from the Installation
+//! itself, from files, or from a cache of descriptors that were read from registries.
 
 pub mod artifact;
 pub mod cache;

@@ -16,11 +16,11 @@ pub struct Split<'c> {
     /// A component reference to which an entry of the ComponentVersionOverwrites applies. The entry replaces the
     /// component name or the version of the reference.
     pub matched: &'c Step,
-    /// The index of the entry that causes the two versions, in the list `overwrites` of a ComponentVersionOverwrites
-    /// object. The entry matches the reference in `matched`, but not the reference in `other`.
+    /// The index of an entry in the list `overwrites` of a ComponentVersionOverwrites object. This entry matches the
+    /// reference `matched`, but not the reference `other`. So the component is in the component tree in two versions.
     pub entry: usize,
-    /// A reference to another version of the same component. The ComponentVersionOverwrites entry does not match this
-    /// reference, so it does not change it.
+    /// A second reference to the same component, but to another version. The ComponentVersionOverwrites entry with the
+    /// index `entry` does not match this reference.
     pub other: &'c Step,
 }
 
@@ -63,7 +63,8 @@ fn setters(step: &Step) -> [Option<usize>; 2] {
 }
 
 impl Split<'_> {
-    /// Describes in one sentence which two versions of the component are in the tree, and which entry causes this.
+    /// Returns a sentence for users that names the two versions of the component in the component tree. The sentence
+    /// also names the `overwrites` entry that matches the reference to one version, but not the reference to the other.
     pub fn sentence(&self, closure: &Closure) -> String {
         let version = |step: &Step| step.substitution.result.version.clone();
         format!(

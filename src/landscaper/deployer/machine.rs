@@ -39,7 +39,7 @@ pub struct StateInfo {
     pub name: &'static str,
     /// How `jobID` and `jobIDFinished` compare in this state, such as `different`.
     pub job: &'static str,
-    /// The phases in this state, such as `Init, Progressing`.
+    /// A description of the values that `status.phase` of a DeployItem has in this state, such as `Init, Progressing`.
     pub phase: &'static str,
     /// The meaning of the state, in one sentence.
     pub meaning: &'static str,

@@ -7,7 +7,8 @@ use serde_json::Value;
 
 use crate::admission::{FieldPath, Level, json as wire};
 
-/// The Landscaper release from which the lists of helm arguments come.
+/// The Landscaper release whose helm deployer accepts the arguments in `INSTALL_ARGUMENTS` and `UNINSTALL_ARGUMENTS`.
+/// These lists are copied from the source code of this release.
 pub(in crate::landscaper) const RELEASE: &str = "v0.152.0";
 /// `helmDeploymentConfig` arguments that the helm deployer of the Landscaper release [`RELEASE`] accepts for `install`
 /// and `upgrade`.

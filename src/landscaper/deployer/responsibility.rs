@@ -94,11 +94,11 @@ pub fn deploys_any(deployer: &Deployer) -> bool {
     serves && !deployer.honours_dry_run && deployer.target_selectors.is_empty()
 }
 
-/// Returns whether a deployer processes DeployItems of the type `type_name`. The types come from its configuration and
-/// from its DeployerRegistrations.
+/// Returns whether a deployer processes DeployItems of the type `type_name`. The configuration of the deployer lists
+/// its types, and names DeployerRegistration objects that list more types.
 ///
-/// `false` is not certain if a DeployerRegistration has not been read from the API server, because it may have changed.
-/// In this case, also returns a reference to it, so that the caller can read it.
+/// If the first value is `false`, the cached copy of a DeployerRegistration may be outdated. The second value is then a
+/// reference to this object. To be certain, the caller must read it from the API server.
 fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Option<Reference>) {
     if deployer.types.iter().any(|served| served == type_name) {
         return (true, None);

@@ -77,8 +77,9 @@ impl TargetSelector {
         is_named && hold(&self.annotations, "annotations") && hold(&self.labels, "labels")
     }
 
-    /// Returns the first error in the requirements of the selector; `None` if all requirements are valid. The package
-    /// apimachinery rejects a requirement with such an error.
+    /// Returns a description of the first invalid requirement of the selector; `None` if all requirements are valid. A
+    /// requirement is invalid if its operator does not allow its values, such as `exists` with a value. Kubernetes'
+    /// apimachinery library, which deployers use, rejects such a requirement.
     pub fn problem(&self) -> Option<String> {
         self.annotations.iter().chain(&self.labels).find_map(Requirement::problem)
     }

@@ -46,9 +46,10 @@ pub struct DryRuns {
 }
 
 impl DryRuns {
-    /// Returns the configuration of dry runs that rules and mutators use. If the configuration file has no section
-    /// `dryRun`, returns a default. In the default, the dry-run deployer processes DeployItems of the types for
-    /// manifests and Helm charts, and admission routes no DeployItems to it.
+    /// Returns the settings for dry runs, which are computed from the configuration file. Rules and mutators use them.
+    ///
+    /// If the file has no section `dryRun`, the dry-run deployer processes manifest and helm DeployItems, and admission
+    /// does not assign DeployItems to it.
     pub fn of(view: &View<'_>) -> Arc<Self> {
         let section = view.setting(SECTION);
         let read = section.and_then(|section| section.view(|value| Self::deserialize(value).ok().map(Arc::new)));

@@ -75,10 +75,10 @@ pub enum Failure {
     },
     /// `fromObjectRef` is set, but the value that `jsonPath` selects does not contain the name of another object.
     Reference {
-        /// The identity (apiVersion, kind, namespace and name) of the object that contains the value. A
-        /// DryRunConfiguration contains this object.
+        /// The object in which `jsonPath` of the export found the value, identified by its apiVersion, kind, namespace
+        /// and name. A dry run reads this object from the DryRunConfiguration, not from the target cluster.
         identity: Box<Identity>,
-        /// Why the value does not refer to an object, such as a missing name.
+        /// The reason why the value is not a valid reference to another object, for example: it contains no name.
         problem: String,
     },
     /// The key of the export is invalid.

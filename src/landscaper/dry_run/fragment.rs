@@ -1,4 +1,5 @@
-//! The fragments of a DryRunConfiguration: parts of objects on a target cluster.
+//! Reads the fragments in a DryRunConfiguration. A fragment is a part of an object, such as a Secret. In a dry run,
+//! exports read their values from fragments instead of from the objects on the target cluster.
 
 use std::fmt;
 

@@ -17,12 +17,13 @@ use crate::landscaper::kinds::INSTALLATIONS;
 /// The source from which an object inherits its dry-run annotations.
 #[derive(Debug, Clone)]
 pub enum Inheritance {
-    /// The object is itself a root, and inherits nothing.
+    /// The object inherits no annotations, because no Installation or Execution owns it.
     Itself,
     /// The object inherits the dry-run annotations of its root: the last object in its chain of owners, usually an
     /// Installation. Contains the root.
     Root(Arc<Stored>),
-    /// The root is unknown, because this owner of the object could not be read. The root may be in dry run.
+    /// It is unknown which annotations the object inherits, because this owner could not be read. The owner is the
+    /// direct owner of the object, or an owner of its owner.
     Unreadable(Reference),
     /// The object inherits no annotations, because this owner of the object does not exist.
     Orphan(Reference),

@@ -16,11 +16,13 @@ pub struct Item {
     pub target: String,
     /// The field of the DeployItem or Execution that contains `config`, the configuration for the deployer.
     pub config: Place,
-    /// The exports in the configuration for the deployer.
+    /// The exports in `config`. Each export copies a value from an object on the target cluster into the result of the
+    /// DeployItem.
     pub exports: Vec<Export>,
 }
 
-/// The place of the configuration for the deployer in a DeployItem or Execution.
+/// The field that contains `config`, the configuration that a deployer reads. The field is in a DeployItem, or in an
+/// Execution with templates of DeployItems.
 #[derive(Debug, Clone)]
 pub enum Place {
     /// The configuration is the value of this field, such as `spec.deployItems[0].config`.

@@ -31,10 +31,12 @@ pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 /// The CustomResourceDefinitions that Portcullis adds for dry runs.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
-/// Returns `level`, but at most `warn` for an update that leaves certain values of the object unchanged. The function
-/// `parts` returns these values, such as the spec.
+/// Returns the level for a finding about the object in a request, such as `deny`. This is usually `level`. If the
+/// request is an update that does not change the values that `parts` returns, the level is at most `warn`. For example,
+/// `parts` returns the spec of an object.
 ///
-/// Landscaper and its deployers make such updates during a run. Denying them would abort the run.
+/// Landscaper and its deployers make such updates while they process an object. If the updates were denied, they could
+/// not finish.
 pub(super) fn unless_unchanged(
     request: &Request<'_>,
     level: Level,

@@ -21,11 +21,12 @@ use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, WRITES};
 use crate::rule::{FailurePolicy, Match, MatchCondition, Mode, Mutated, Mutator};
 
-/// Match condition for failure policy `Fail`. It excludes root Installations, so that users can write them while the
-/// webhook does not answer. Roots inherit no annotations.
+/// Match condition that is true for root Installations, which have no owner. If the webhook does not answer, the API
+/// server admits writes of root Installations, and denies writes of other Installations.
 ///
-/// This condition is stricter than [`owner`](crate::landscaper::owner::owner). An Installation does not count as a root
-/// if it has any owner reference to an object of Landscaper.
+/// The webhook copies dry-run annotations from an owner to its objects. A root Installation has no owner, so it can be
+/// written without the webhook. Unlike [`owner`](crate::landscaper::owner::owner), the condition regards objects of
+/// every kind in Landscaper's API group as owners.
 static ROOTS: MatchCondition = MatchCondition {
     name: "roots",
     expression: "!has(object.metadata.ownerReferences) ||

@@ -16,7 +16,8 @@ use crate::landscaper::kinds::{
 };
 use crate::rule::{FailurePolicy, Match};
 
-/// The request matchers of rules about exports: writes of DeployItems, Executions and DryRunConfigurations.
+/// The request matchers of the rules that check exports in a dry run. They match writes of DeployItems and Executions,
+/// which contain exports. They also match writes of DryRunConfigurations, which contain the values of exports.
 pub(in crate::landscaper) static MATCHERS: [Match; 3] = [
     kinds::matches(&DEPLOY_ITEMS, WRITES, FailurePolicy::Ignore),
     kinds::matches(&EXECUTIONS, WRITES, FailurePolicy::Ignore),

@@ -37,8 +37,8 @@ pub enum Problem {
     /// The path cannot be evaluated on the object, for a reason other than a missing field. The text is the reason.
     #[error("{0}")]
     Mismatch(String),
-    /// The JSONPath consists of several expressions in braces, such as `{.a}{.b}`. The first expression does not select
-    /// exactly one value ([`Class::Count`]).
+    /// The JSONPath consists of several expressions in braces, such as `{.a}{.b}`, and the first one does not select
+    /// exactly one value. Landscaper rejects such a path. The class of this error is [`Class::Count`].
     #[error("expected exactly one result")]
     Count,
     /// The JSONPath consists only of `range` loops, and they produce no result ([`Class::Empty`]).

@@ -34,8 +34,10 @@ pub(super) fn find(groups: &[Node], object: &Value) -> Result<Value, PathError> 
     Ok(result)
 }
 
-/// An error in the evaluation of a JSONPath. `partial` contains the items that were found before the error. A filter
-/// without an operator matches if there are such items.
+/// An error in the evaluation of a JSONPath. `partial` contains the values that were found before the error.
+///
+/// A filter without an operator, such as `[?(@.a[0])]`, needs these values. It accepts an element if `partial` is not
+/// empty, even though the evaluation of `@.a[0]` has failed.
 struct Failure<'a> {
     error: PathError,
     partial: Vec<Item<'a>>,
@@ -48,13 +50,12 @@ struct Evaluation<'a> {
     steps: usize,
     shuffles: u32,
     is_random: bool,
-    /// The number of `range` loops that start after the current pair of braces. The keyword `range` in the braces adds
-    /// 1.
-    ///
-    /// `inside` is the number of loops that are running. `ending` is the number of loops that end after the current
-    /// pair of braces. The keyword `end` in the braces adds 1.
+    /// The number of `range` loops that have not started yet, although the keyword `range` was read. A loop starts
+    /// after the braces that contain its keyword.
     begun: usize,
+    /// The number of `range` loops that are running.
     inside: usize,
+    /// The number of `end` keywords that were read, but whose loop has not ended yet.
     ending: usize,
     last_end: Option<usize>,
 }

@@ -22,8 +22,10 @@ pub(super) enum Datum<'a> {
     Bool(bool),
     /// One byte of a string. As in client-go, the JSONPath operators `*` and `..` split a string into its bytes.
     Byte(u8),
-    /// No value. The expressions in a `range` loop are evaluated on it if the current element is `null`. They are also
-    /// evaluated on it once if there are no elements, to find the `end` of the loop.
+    /// No value. It replaces the current element of a `range` loop if this element is `null`.
+    ///
+    /// If a `range` loop has no elements, its content is evaluated once with this value, and the results are discarded.
+    /// Only this evaluation finds the keyword `end`, after which the JSONPath continues.
     Nothing,
 }
 
@@ -32,8 +34,8 @@ impl<'a> Item<'a> {
         Self { datum, shuffles: Vec::new() }
     }
 
-    /// Returns a new item for `datum`, a value that was found inside this item. Items are intermediate results of a
-    /// JSONPath evaluation. The ids in [`Item::shuffles`] are copied to the new item.
+    /// Returns a new item with the value `datum`, which was found inside this item. It gets a copy of the ids in
+    /// [`Item::shuffles`]. The ids say which maps, with members in random order, contain the value.
     pub(super) fn with(&self, datum: Datum<'a>) -> Self {
         Self { datum, shuffles: self.shuffles.clone() }
     }
@@ -49,8 +51,8 @@ impl<'a> Item<'a> {
 
     /// Returns the values inside this item: the members of a map, the elements of a list or the bytes of a string.
     ///
-    /// For a map with several members, calls `shuffle` to get a new id, and gives the id to every member. A common id
-    /// shows that Go would return the members in random order.
+    /// Go returns the members of a map in random order. To record this, all members of a map get the same new id in
+    /// [`Item::shuffles`]. The function `shuffle` returns the id. It is not called for a map with only one member.
     pub(super) fn inside(&self, mut shuffle: impl FnMut() -> u32) -> Vec<Self> {
         match self.datum {
             Datum::Value(Value::Object(members)) => {

@@ -15,7 +15,8 @@ use super::quote::unquote;
 /// quotes from the levels around it.
 const MAX_DEPTH: usize = 16;
 
-/// Parses the JSONPath of an export into its template groups and the text between them.
+/// Parses the JSONPath of an export. Returns a node for each expression in braces, such as `{.name}`, and for each text
+/// outside of braces.
 pub(super) fn groups(path: &str) -> Result<Vec<Node>, PathError> {
     if path.len() > MAX_BYTES {
         return Err(PathError::new(Problem::TooLong, MAX_BYTES));
@@ -60,7 +61,8 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Parses the parts of a template group up to its closing brace.
+    /// Parses the rest of an expression in braces, such as `{.name}`, up to the closing brace. Returns its syntax
+    /// elements, such as fields and indexes.
     fn group(&mut self) -> Result<Vec<Node>, PathError> {
         let mut nodes = Vec::new();
         loop {

@@ -71,7 +71,8 @@ pub struct Effect {
 /// A component reference in an inline component descriptor, and the change that the overwrites make to it.
 #[derive(Debug, Clone)]
 pub struct InlineReference {
-    /// JSON pointer of the reference in the Installation.
+    /// JSON pointer to the component reference, such as
+    /// `/spec/componentDescriptor/inline/component/componentReferences/0`. It begins at the top of the Installation.
     pub pointer: String,
     /// The reference before the substitution.
     pub reference: Reference,

@@ -1,4 +1,5 @@
-//! The text that Landscaper writes into an Installation's condition after a substitution.
+//! The condition that Landscaper sets on an Installation after it has applied a ComponentVersionOverwrites object to
+//! the Installation's component reference. The message of the condition describes the changes.
 //!
 //! Source: `OverwriteToString`, `ReferenceDiff.String` and `repositoryContextDiff` in Landscaper's
 //! `pkg/components/model/componentoverwrites/component_overwrites.go`, and `ApplyComponentOverwrite` in

@@ -28,8 +28,8 @@ const NAMED: usize = 12;
 static MATCHERS: [Match; 1] =
     [kinds::matches(&INSTALLATIONS, WRITES, FailurePolicy::Ignore).reading(installation::REFERENCE)];
 
-/// The definition of the mutator `overwrites`, which writes the substitution of an Installation's component reference
-/// into annotations.
+/// The definition of the mutator `overwrites`. It computes how a ComponentVersionOverwrites object changes the
+/// component reference of an Installation, and writes this change into annotations of the Installation.
 pub(super) static MUTATOR: Mutator = Mutator {
     name: "overwrites",
     family: "OW",
@@ -75,7 +75,10 @@ fn notices(effect: &Effect) -> Vec<String> {
     notices
 }
 
-/// An Installation as the user wrote it, restored after an earlier admission patched its spec in mode `apply`.
+/// An Installation with the values that the user wrote.
+///
+/// In mode `apply`, the mutator `overwrites` patches the spec of an Installation. This value is a copy of the
+/// Installation, in which the patch from an earlier request is reverted.
 struct Restored(Value);
 
 impl Restored {

@@ -13,7 +13,8 @@ use crate::landscaper::components::patch;
 use crate::landscaper::overwrites::effect::Effect;
 use crate::oci::digest;
 
-/// Key in each ConfigMap for the data from which the patches were computed.
+/// Key in the ConfigMaps that contain JSON Patches of component descriptors. The value describes from which data the
+/// patches in the same ConfigMap were computed.
 pub const SOURCE_KEY: &str = "source";
 /// Key of the summary in the first ConfigMap of an Installation. The summary describes all changes that the overwrites
 /// make, for users.
@@ -23,8 +24,8 @@ pub const LABEL: &str = "portcullis.dev/overwrites-of";
 
 /// Maximum size of the data in a ConfigMap, in bytes. Kubernetes allows 1 MiB; the rest is reserved for metadata.
 const MAX_PART_BYTES: usize = 900 << 10;
-/// Maximum size, in bytes, of the text under the key `summary` in the first ConfigMap of an Installation. The text
-/// lists the changes that overwrites make.
+/// Maximum size, in bytes, of the list of changes that a ComponentVersionOverwrites object makes to the component
+/// references of an Installation. The list is stored as text in a ConfigMap, under the key `summary`.
 const MAX_SUMMARY_BYTES: usize = 100 << 10;
 /// Maximum number of ConfigMaps that contain the patches of an Installation's component descriptors. Patches that do
 /// not fit into them are left out.
@@ -49,7 +50,8 @@ pub struct Record {
 pub struct Part {
     /// The name of the ConfigMap, such as `app-overwrites`.
     pub name: String,
-    /// The data of the ConfigMap: the patches, [`SOURCE_KEY`] and, in the first ConfigMap, [`SUMMARY_KEY`].
+    /// The data of the ConfigMap: JSON Patches of component descriptors, and the key [`SOURCE_KEY`]. The patches of an
+    /// Installation may need several ConfigMaps. The first of these also has the key [`SUMMARY_KEY`].
     pub data: BTreeMap<String, String>,
 }
 

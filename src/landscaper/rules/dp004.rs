@@ -1,5 +1,6 @@
-//! DP004: reports a write of a DeployItem's status that starts work without a requested job, or with a missing or
-//! outdated `lastReconcileTime`. A job is requested if `jobID` and `jobIDFinished` differ.
+//! DP004: reports a write that changes the phase of a DeployItem to a working phase, such as `Init`, although
+//! Landscaper has not requested this work. Landscaper requests work by setting a new `jobID`, which then differs from
+//! `jobIDFinished`. The rule also reports the write if `lastReconcileTime` is missing or is before the old value.
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;

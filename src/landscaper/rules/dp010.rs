@@ -32,7 +32,8 @@ pub(super) static RULE: Rule = Rule {
 enum Writer<'d> {
     /// Landscaper itself, or a user who may restore backups.
     Trusted,
-    /// The user is not in the configuration.
+    /// The user is not listed in the section `deployers` of the configuration file. So it is neither Landscaper, nor a
+    /// deployer, nor a user who may restore backups.
     Unknown,
     /// The user is a deployer. The value contains all entries of the configuration that include the user.
     Deployer(Vec<&'d Deployer>),

@@ -1,5 +1,6 @@
-//! DR004: reports an export of a dry run whose `jsonPath` selects no value in the part of the object that the
-//! DryRunConfiguration contains.
+//! DR004: reports an export whose `jsonPath` selects no value in a dry run. In a dry run, `jsonPath` is not evaluated
+//! on the object on the target cluster, but on an entry of a DryRunConfiguration. This entry may contain only a part of
+//! the object.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};
@@ -46,7 +47,8 @@ fn of_configuration(request: &Request<'_>, stored: &Stored, failure: &Failure) -
     Some(RULE.finding(field, format!("{}, which DeployItem {:?} exports", report.text, stored.name())))
 }
 
-/// The parts of a DR004 finding about an export without a value.
+/// The data for a finding of rule DR004: the object that was searched, the field that contains the JSONPath, the
+/// message and the level. The finding reports an export that has no value.
 struct Report<'f> {
     identity: &'f Identity,
     field: &'static str,

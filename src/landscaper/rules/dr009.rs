@@ -135,9 +135,10 @@ fn is_deployed(item: &Value) -> bool {
     !text("/status/phase").is_empty() && !was_dry_run
 }
 
-/// Returns DeployItems because of which a root Installation cannot be switched between dry run and real run now. For
-/// example, a deployer is still processing them. Only DeployItems of this Installation in the catalog (a cache) are
-/// examined, and at most [`MAX_LIVE_READS`] are returned.
+/// Returns the DeployItems of a root Installation that prevent the update in `request`, which turns dry run on or off.
+/// For example, a deployer is still processing them.
+///
+/// Only DeployItems in the catalog, a cache of objects, are examined. Returns at most [`MAX_LIVE_READS`] of them.
 fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {
     let mut found = Vec::new();
     let mut open = VecDeque::from([(&INSTALLATIONS, request.display_name())]);

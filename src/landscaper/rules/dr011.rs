@@ -1,6 +1,6 @@
-//! DR011: reports exports of a dry run that read from different targets, but get their values from the same entry of
-//! the DryRunConfiguration. This happens if the objects on the targets have the same apiVersion, kind, namespace and
-//! name.
+//! DR011: reports exports for different target clusters that read the same object in a dry run. In a dry run, exports
+//! read objects from a DryRunConfiguration, which does not say to which target cluster an object belongs. So objects
+//! with the same apiVersion, kind, namespace and name cannot be distinguished.
 
 use std::collections::BTreeMap;
 

@@ -81,9 +81,11 @@ fn is_in_scope(request: &Request<'_>) -> bool {
     DryRunAnnotations::of(request.object()).is_dry_run() && !kinds::is(&INSTALLATIONS, request)
 }
 
-/// Checks an Installation in dry run that no other Installation owns. Returns a finding if a deployer in the
-/// configuration would really deploy DeployItems of this Installation. Their Targets are not known yet, so only
-/// deployers that accept every Target are considered.
+/// Checks a root Installation in dry run. Returns a finding if a deployer in the configuration ignores the dry run, and
+/// would deploy the DeployItems of the Installation.
+///
+/// A root Installation has no owner. The Targets of its DeployItems are not known yet, so only deployers that accept
+/// every Target are considered.
 fn root(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     if owner(request.object()).is_some() || DryRuns::of(view).routes {
         return Vec::new();

@@ -51,12 +51,12 @@ const MAX_TRIED: usize = 4096;
 /// limit keeps the time for a long list at a few milliseconds.
 const MAX_MATCHES: usize = 2_000_000;
 
-/// Returns the indexes of the `overwrites` entries that never take effect. Each index comes with the indexes of the
-/// earlier entries that set the attributes first.
+/// Finds entries of the list `overwrites` that never take effect, because earlier entries already set the same
+/// attributes. Returns the index of each such entry, and the indexes of these earlier entries.
 ///
-/// Whether an entry takes effect for a reference depends only on which entries match the reference. So it is enough to
-/// try a few values for each attribute. These are all values that occur in a `source`, and one other value. They
-/// represent every possible reference.
+/// The function tries component references with different attribute values. For each attribute, it tries all values
+/// that a `source` specifies, and one other value. One is enough, because all values that no `source` specifies have
+/// the same effect.
 fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
     let forms = Forms::of(entries);
     let mut matches_made = 0;
@@ -111,9 +111,9 @@ impl Forms {
         self.0[..at].iter().position(shadows)
     }
 
-    /// Returns the indexes of earlier `overwrites` entries that together prevent the entry at index `at` from taking
-    /// effect. Landscaper rejects an entry if an earlier entry has already set one of its attributes. This happens for
-    /// every component reference that the entry matches.
+    /// Returns the indexes of earlier `overwrites` entries because of which the entry at index `at` never takes effect.
+    /// For each component reference that the entry matches, one of the earlier entries has already set an attribute
+    /// that the entry would also set. Landscaper then skips the entry.
     ///
     /// Returns `None` if the entry takes effect for some component reference, or if there are too many references to
     /// try.
@@ -137,11 +137,11 @@ impl Forms {
         Some(by)
     }
 
-    /// Returns the values to try for one attribute, to find out whether the entry at index `at` ever takes effect.
-    /// `part` is the index of the attribute. Each value is represented by a number.
+    /// Returns the values of one attribute that are tried, to find out whether the `overwrites` entry at index `at`
+    /// ever takes effect. `part` is the index of the attribute. Each value is encoded as a number.
     ///
-    /// If the `source` of the entry specifies the attribute, returns only this value. Otherwise, returns all values in
-    /// the `source` of earlier entries, and 0, which represents all other values.
+    /// If the `source` of the entry specifies the attribute, only this value is tried. Otherwise, all values are tried
+    /// that earlier entries specify, and 0. The number 0 represents a value that no earlier entry specifies.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];
@@ -227,9 +227,9 @@ mod tests {
         proptest::collection::vec(entry, 1..7)
     }
 
-    /// Returns component references for the test, in all combinations of some component names, versions and repository
-    /// contexts. The generated entries contain only the values `a` and `b`, or no value. The value `z` represents all
-    /// other values.
+    /// Returns component references with all combinations of the names, versions and repository contexts `a`, `b` and
+    /// `z`. Some have no repository context. The test generates `overwrites` entries with `a` and `b` only, so `z` is a
+    /// value that no entry specifies.
     fn references() -> Vec<ComponentReference> {
         let mut all = Vec::new();
         for component_name in ["a", "b", "z"] {

@@ -94,8 +94,9 @@ impl Users {
         self.names.iter().map(|name| Reference::new(self.kind, &request.namespace, name))
     }
 
-    /// Reports whether a Context or Installation still names the object to be deleted, according to a read from the API
-    /// server. If there was no such read, or if it failed, returns `true`, because `reference` comes from the catalog.
+    /// Returns whether the Context or Installation `reference` still uses the object to be deleted. This is checked on
+    /// the current object from the API server. If the API server was not asked, or did not answer, returns `true`,
+    /// because the cached object uses it.
     fn is_still_used_by(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
         let (_, index) = user_kind(request);
         match view.live_read(reference) {

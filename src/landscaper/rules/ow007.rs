@@ -38,7 +38,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of Installations for which the component is computed before and after a change. The limit bounds the
+/// Maximum number of Installations that are examined for one change of a Context or ComponentVersionOverwrites object.
+/// For each of them, rule OW007 checks whether the change leads to another component or version. The limit bounds the
 /// time of a decision.
 const MAX_EXAMINED: usize = 10_000;
 /// Maximum number of Contexts whose Installations are examined for one change of a ComponentVersionOverwrites object.

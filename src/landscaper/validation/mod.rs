@@ -25,8 +25,9 @@ const SKIP_LABEL: &str = "validation.landscaper.gardener.cloud/skip-validation";
 /// read.
 const MAX_FINDINGS: usize = 500;
 
-/// Reports whether Landscaper's webhook would not receive a request, because its label selector excludes the object.
-/// The object must have [`SKIP_LABEL`] before and after the change.
+/// Returns whether a label excludes the request from Landscaper's own webhook server. The label is [`SKIP_LABEL`] with
+/// the value `"true"`, on the object in the request. An update is excluded only if both the old and the new object have
+/// this label.
 pub(super) fn is_bypassed(request: &Request<'_>) -> bool {
     let skips = |object: &Value| Metadata::of(object).label(SKIP_LABEL) == Some("true");
     skips(request.object()) && (request.operation != Operation::Update || skips(request.old_object()))

@@ -84,7 +84,8 @@ struct Held {
 }
 
 impl Elector {
-    /// Creates a candidate for the Lease `name`. The `identity` must be new after each start of a process.
+    /// Creates a candidate for the Lease `name`. Each start of a process needs a different `identity`. Otherwise, a
+    /// process could mistake the Lease of its previous run for its own.
     pub fn new(api: Api<Lease>, name: &str, identity: &str, timing: Timing) -> Self {
         Self { api, name: name.to_owned(), identity: identity.to_owned(), timing, seen: None, held: None }
     }

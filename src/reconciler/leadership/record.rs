@@ -82,8 +82,9 @@ pub(super) fn renew(lease: &mut Lease, now: Timestamp) {
     lease.spec.get_or_insert_default().renew_time = Some(MicroTime(now));
 }
 
-/// Removes the holder from a Lease, and sets the duration of the Lease to one second. The short duration is for clients
-/// that only compare times, so that they can soon take over the Lease.
+/// Removes the holder from a Lease, and sets the duration of the Lease to one second. Some clients ignore that the
+/// holder is empty, and wait until the Lease expires. Because of the short duration, they can acquire the Lease after
+/// one second.
 pub(super) fn released(lease: &mut Lease, now: Timestamp) {
     let spec = lease.spec.get_or_insert_default();
     spec.holder_identity = Some(String::new());

@@ -22,16 +22,19 @@ impl IdleCredit {
         Self { left: policy.burst, updated: now, is_overload: false }
     }
 
-    /// Adds credit for the time since the last update, if a permit was free during this time.
+    /// Adds credit for the time since the last update: `policy.idle_credit` seconds per second, up to `policy.burst` in
+    /// total. Credit is the time for which all permits may be in use before a long queue counts as overload. Call this
+    /// function only if a permit was free since the last update.
     pub(super) fn earn(&mut self, now: Instant, policy: QueuePolicy) {
         let earned = now.saturating_duration_since(self.updated).saturating_mul(policy.idle_credit);
         let left = self.left.saturating_add(earned).min(policy.burst);
         *self = Self { left, updated: now, is_overload: self.is_overload && left < policy.burst };
     }
 
-    /// Subtracts the time since the last update from the credit. Call this function only if no permit was free during
-    /// this time. Overload begins if no credit is left and more than `policy.burst_length` requests wait. `waiting` is
-    /// the number of waiting requests.
+    /// Subtracts the time since the last update from the credit, but at most `policy.overload_deadline`. Credit is the
+    /// time for which all permits may be in use before a long queue counts as overload. Call this function only if no
+    /// permit was free during this time. `waiting` is the number of queued requests. Overload begins if no credit is
+    /// left and `waiting` is more than `policy.burst_length`.
     pub(super) fn spend(&mut self, now: Instant, waiting: usize, policy: QueuePolicy) {
         // A longer step means that this process itself was not scheduled.
         let spent = now.saturating_duration_since(self.updated).min(policy.overload_deadline);

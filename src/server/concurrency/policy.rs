@@ -14,7 +14,7 @@ pub(in crate::server) struct QueuePolicy {
     pub(in crate::server) burst: Duration,
     /// Maximum queue length that never counts as overload.
     pub(in crate::server) burst_length: usize,
-    /// Credit that one second of idle time earns, in seconds. Each second in which all permits are in use costs one
-    /// second of credit. A long queue counts as overload only when no credit is left.
+    /// Number of seconds of credit that the server earns in each second in which a permit is free. Each second in which
+    /// all permits are in use costs one second of credit. A long queue counts as overload only when no credit is left.
     pub(in crate::server) idle_credit: u32,
 }

@@ -1,6 +1,7 @@
 //! The label values of the server's metrics.
 
-/// The class of an invalid request. Such a request gets no decision.
+/// The reason why an HTTP request is not a valid admission request. It is a label value of the metric that counts such
+/// requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BadRequest {
     /// A path other than `/validate` and `/mutate`.
@@ -50,7 +51,7 @@ pub enum Shed {
     BufferedBytes,
     /// The queue for decisions is full, or the request waited in it until its deadline.
     Waiting,
-    /// Too many large bodies wait for a decision.
+    /// The request has a large body, and too many other requests with large bodies already wait for their decisions.
     Large,
 }
 

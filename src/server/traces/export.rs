@@ -34,7 +34,8 @@ use crate::https;
 const QUEUE: usize = 1024;
 /// Maximum number of spans in one export request. A request with this many spans has a size of a few hundred KiB.
 const BATCH: usize = 256;
-/// Delay of an export. It is short, so that a person who looks for a recent span finds it.
+/// Interval between two exports of spans. It is short, so that a user finds a span in the collector soon after the
+/// webhook call.
 const DELAY: Duration = Duration::from_secs(1);
 /// Timeout of one export. A collector that takes longer for a batch is too slow for the load.
 const EXPORT: Duration = Duration::from_secs(5);

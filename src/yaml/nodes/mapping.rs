@@ -18,9 +18,9 @@ use crate::yaml::scalar;
 const NO_KEY: &str = "there is no key before this `:`";
 const PAIR: &str = "a `?` without a key stands in a list within brackets";
 
-/// A mapping key. `size` is what the key adds to the size of its mapping, and is 0 for a short scalar. The size of a
-/// mapping counts toward the limit on what aliases may copy. The `text` of a key that is a list or mapping is empty, as
-/// in kyaml.
+/// A mapping key. `text` is empty if the key is a list or mapping, as in kyaml. `size` is the cost of copying the key
+/// when an alias copies its mapping, counted in values. A short scalar costs 0, because it is counted together with the
+/// value of its entry.
 struct Key {
     text: Arc<str>,
     tag: Tag,
@@ -48,8 +48,9 @@ struct Fields {
     merges: bool,
     /// Whether the mapping has a key `<<`, quoted or not.
     has_merge: bool,
-    /// The merge key (`<<`) that stays in the mapping; usually `None`. kyaml removes only the first key `<<` of a
-    /// mapping. If this first key is quoted, it is an ordinary key. The merge key after it then stays.
+    /// A merge key (`<<`) that stays in the mapping; usually `None`. kyaml removes only the first key `<<` of a
+    /// mapping. If the first one is the quoted string `"<<"`, kyaml removes this string, and the merge key after it
+    /// stays.
     kept_merge: Option<Entry>,
 }
 

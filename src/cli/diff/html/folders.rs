@@ -44,8 +44,9 @@ impl<'p> Folder<'p> {
         out.push_str("</ul>\n");
     }
 
-    /// Returns the innermost folder of a chain, and the joined name of the chain, such as `clusters/production`. In a
-    /// chain, each folder contains only one other folder and no root.
+    /// Joins the names of nested folders into one name, such as `clusters/production`. Starts at this folder, whose
+    /// name is `name`, and descends while a folder has one child folder and no changed kustomization. Returns the
+    /// joined name and the last folder.
     fn joined(&self, name: String) -> (String, &Self) {
         let mut folders = self.folders.iter();
         match (folders.next(), folders.next()) {

@@ -1,7 +1,8 @@
-//! Draws component trees with Graphviz, Mermaid, or as SVG without external tools.
+//! Draws the components that an Installation refers to as a tree. The output formats are Graphviz, Mermaid and SVG. SVG
+//! needs no external tool.
 //!
-//! Component references that overwrites change are green. Component references that cannot be resolved are dashed and
-//! red.
+//! Each node is a reference to a component. The node is green if a ComponentVersionOverwrite changes the reference. Its
+//! border is red if the component could not be loaded.
 
 use super::Tree;
 use super::text::line;

@@ -29,7 +29,7 @@ pub(in crate::cli) struct Args {
     /// Show the whole tree of each component, from descriptors in OCI registries or in --components
     #[arg(long)]
     tree: bool,
-    /// Files or folders with all component descriptors; default: registries
+    /// Files or folders with all component descriptors; default: they are read from OCI registries
     #[arg(long, value_name = "PATH", requires = "tree")]
     components: Vec<PathBuf>,
     /// A Docker config.json with credentials for registries

@@ -1,4 +1,5 @@
-//! Draws the overview: Graphviz, Mermaid and SVG. Kustomizations are grouped by folder if there are many.
+//! Draws the folders that Flux, Argo CD, Fleet and Sveltos build from a repository as a graph. The formats are
+//! Graphviz, Mermaid and SVG. If a cluster has many Flux Kustomizations, they are grouped by folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -67,7 +67,7 @@ pub enum Builds {
     /// An ExternalArtifact of Flux. It is created by a controller other than source-controller, such as source-watcher.
     /// Contains the name of the artifact.
     Composed(String),
-    /// The folder is unknown. Contains the reason.
+    /// It is unknown which folder or artifact the Kustomization builds. Contains the reason as a text.
     Unknown(String),
 }
 
@@ -110,7 +110,8 @@ impl Overview {
         })
     }
 
-    /// Returns the names of Kustomizations that build other repositories, by repository.
+    /// Returns the names of the Flux Kustomizations that are not built from this repository. The key is the name of the
+    /// repository from which they are built.
     pub fn elsewhere(&self) -> BTreeMap<&str, BTreeSet<&str>> {
         let mut repositories: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
         for entry in self.clusters.iter().flat_map(|cluster| &cluster.entries) {
@@ -201,9 +202,9 @@ fn depends_on(object: &Object) -> Vec<String> {
     list.into_iter().flatten().map(entry).collect()
 }
 
-/// Returns one entry of the overview for each Kustomization. A Kustomization comes before the Kustomizations that it
-/// renders. Kustomizations with the same parent are sorted by stage and name. A Kustomization that is rendered several
-/// times is included once. For example, a Kustomization may render itself.
+/// Returns the overview entries for the Flux Kustomizations of a cluster, which are given as `members`. Each one comes
+/// after the Kustomization that renders it. Kustomizations that are rendered by the same one have the order in which
+/// Flux applies them. A Kustomization that is rendered several times has only one entry.
 fn entries(members: &[Member], reasons: &Reasons<'_>, show: &dyn Fn(&TreePath) -> String) -> Vec<Entry> {
     let names: Vec<_> = members.iter().map(|member| member.object.qualified_name()).collect();
     let dependencies: Vec<_> = members.iter().map(|member| depends_on(&member.object)).collect();

@@ -1,4 +1,5 @@
-//! Formats the overview as text: a tree for each cluster, and lists.
+//! Formats an overview of a repository as text. For each cluster, it shows the Flux Kustomizations as a tree. It also
+//! lists the folders that other tools build, and files that no build uses.
 
 use std::collections::{BTreeMap, BTreeSet};
 

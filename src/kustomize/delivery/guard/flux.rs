@@ -32,7 +32,8 @@ fn owner(deletion: &Deletion<'_>) -> Option<Reference> {
     Some(Reference::new(&APPLIED, namespace?, name?))
 }
 
-/// Returns the objects to read live: the Kustomization that owns the object, and then its source.
+/// Returns the objects that are read from the API server, not from the cache, before a deletion is checked. These are
+/// the Flux Kustomization that applied the deleted object, and the source of this Kustomization.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     let user = &deletion.request.user;
     let Some(owner) = owner(deletion).filter(|_| user.is_service_account() || deletion.guard.has(&user.name)) else {

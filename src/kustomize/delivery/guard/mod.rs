@@ -76,7 +76,7 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look,
 };
 
-/// The section `guard` of the configuration file.
+/// The settings for checking deletions by Flux and Argo CD, from the section `guard` of the configuration file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Guard {

@@ -19,8 +19,9 @@ use crate::admission::{Finding, Level, Metadata, Request};
 use crate::catalog::{LiveRead, Reference, Stored, View};
 use crate::kustomize::object_id::ObjectId;
 
-/// Maximum number of Kustomizations of a source whose deletions are checked. Each Kustomization is read from the API
-/// server with its inventory, and source-controller waits meanwhile. An inventory of 5,000 objects takes about 500 KB.
+/// Maximum number of Kustomizations for which Portcullis checks what a new revision of their Flux source deletes. Each
+/// Kustomization is read from the API server with its inventory. An inventory of 5,000 objects takes about 500 KB. The
+/// request that publishes the revision waits for these reads.
 const MAX_JUDGED: usize = 100;
 
 /// The check `guard-sources`. It checks which objects Flux deletes because of a new artifact of a source. It is enabled
@@ -52,9 +53,9 @@ struct Publication {
 }
 
 impl Publication {
-    /// Returns the new artifact that a request publishes, with its source. `None` if there is no new artifact. Also
-    /// `None` if the artifact has no revision, because users approve deletions with an annotation that contains the
-    /// revision.
+    /// Returns the Flux source in a request, and its new artifact. `None` if the request contains no new artifact. Also
+    /// `None` if the artifact has no revision. Users approve deletions with an annotation that contains the revision,
+    /// which is impossible in this case.
     fn of(request: &Request<'_>) -> Option<Self> {
         let (source, artifact) = flux_sources::published(request)?;
         (!artifact.revision.is_empty()).then_some(Self { source, artifact })
@@ -67,8 +68,9 @@ impl Publication {
         (stored.iter().take(MAX_JUDGED).map(reference).collect(), stored.len() > MAX_JUDGED)
     }
 
-    /// Returns the root that the Kustomization `user` builds. `None` if the Kustomization does not use the source under
-    /// admission, is being deleted, does not prune, or has applied no objects.
+    /// Returns the folder that the Flux Kustomization `user` builds from the new artifact. `None` if the artifact
+    /// cannot cause deletions: the Kustomization has another source, is being deleted, does not prune, or has applied
+    /// no objects.
     fn root(&self, user: &Stored) -> Option<Root> {
         let read = Kustomization::of(user.value(), user.namespace())?;
         let prunes = user.value().at(&["spec", "prune"]).and_then(serde_json::Value::as_bool) == Some(true);

@@ -1,4 +1,5 @@
-//! GD002: a new revision of a Flux source that deletes more than the guard allows, and that nobody approved.
+//! GD002: a new revision of a Flux source that deletes too many objects, or objects of a protected kind, without an
+//! approval.
 
 use super::gd001::approval_command;
 use crate::admission::{FieldPath, Finding, Level};

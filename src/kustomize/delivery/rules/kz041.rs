@@ -1,4 +1,5 @@
-//! KZ041: a tree that could not be checked.
+//! KZ041: a folder with kustomization files that could not be checked, for example because its Flux source does not
+//! exist.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;

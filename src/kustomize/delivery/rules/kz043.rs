@@ -116,8 +116,9 @@ fn finding(dependency: &Dependency, request: &Request<'_>, view: &View<'_>) -> O
     Some(warning(RULE.finding(field, message).help("remove one of these dependencies")))
 }
 
-/// Lowers the level of a finding to a warning. The same `kubectl apply` may still create the missing dependency, or
-/// change other members of the cycle.
+/// Changes the level of a finding about a dependency to `warn`, so that the finding does not deny the request. The
+/// reason is that the error may be temporary. For example, the same `kubectl apply` may create a missing Kustomization
+/// later, or change another Kustomization of a dependency cycle.
 fn warning(mut finding: Finding) -> Finding {
     finding.level = Level::Warn;
     finding

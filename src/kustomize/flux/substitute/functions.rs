@@ -77,7 +77,8 @@ fn trimmed(value: &str, pattern: &str, at_end: bool, longest: bool) -> Result<St
     Ok(turned(&value[end..]))
 }
 
-/// Returns whether a pattern of `*` and `?` matches a whole text.
+/// Returns whether a wildcard pattern matches all of `text`, from beginning to end. In the pattern, `*` stands for any
+/// number of characters, and `?` for one character.
 fn matches(pattern: &str, text: &str) -> bool {
     let (pattern, text) = (pattern.as_bytes(), text.as_bytes());
     let (mut at, mut seen, mut star) = (0, 0, None);

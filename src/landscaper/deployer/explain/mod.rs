@@ -17,7 +17,7 @@ pub struct Edge {
     pub to: State,
     /// The component that changes the state from `from` to `to`: Landscaper or a deployer.
     pub by: Actor,
-    /// The names of the transitions, such as `pickup`.
+    /// The names of all transitions that `by` makes from the state `from` to the state `to`, such as `pickup`.
     pub names: Vec<&'static str>,
 }
 

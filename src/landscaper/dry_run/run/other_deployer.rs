@@ -24,7 +24,8 @@ pub enum OtherDeployer {
     /// `status.providerStatus` of the DeployItem describes a deployment.
     #[error("status.providerStatus is set, which a dry run never sets: another deployer processes this item")]
     ProviderStatus,
-    /// Another field manager last wrote a field of the status that deployers write.
+    /// A field of the DeployItem's status is owned by a field manager other than the dry-run deployer. A deployer
+    /// writes this field when it starts to process a DeployItem, so another deployer has probably done so.
     #[error("status.{field} was last written by {manager:?}")]
     Writer {
         /// The path of the field in `status` of the DeployItem, such as `deployer.name`.
@@ -38,7 +39,11 @@ pub enum OtherDeployer {
     Event(String),
 }
 
-/// Returns the first sign that another deployer processes the item, if there is one.
+/// Returns a sign that another deployer processes the DeployItem `item`, such as the finalizer of another controller.
+/// If there are several signs, returns one of them; `None` if there is no sign.
+///
+/// `reporters` are the controllers that have reported Events on the DeployItem. If one of them is another deployer,
+/// this is also a sign.
 pub(super) fn of(item: &Value, stage: Stage, reporters: &[String]) -> Option<OtherDeployer> {
     let name = status::deployer(item);
     if !name.is_empty() && name != NAME {

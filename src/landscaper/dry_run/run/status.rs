@@ -1,5 +1,5 @@
-//! Reads and patches the status of a DeployItem in a dry run: determines the stage of its job, and computes the patch
-//! that leads to the next stage.
+//! Reads the status of a DeployItem in dry run, and computes patches of this status. The status shows how far the
+//! dry-run deployer has processed the DeployItem. Each patch records the next step, such as a new `status.phase`.
 
 use serde_json::{Value, json};
 
@@ -37,9 +37,9 @@ pub(super) fn claims_generation(item: &Value) -> bool {
     deployer(item) == NAME && observed != NEVER_OBSERVED && stage(item) == Stage::Waiting
 }
 
-/// Returns a patch that sets `status.observedGeneration` of a DeployItem to [`NEVER_OBSERVED`]. The patch is for a
-/// status in which a dry run has written another value. That value claims that the DeployItem was deployed, so a
-/// deployer may skip the next real run.
+/// Returns a patch that sets `status.observedGeneration` of a DeployItem to [`NEVER_OBSERVED`]. It corrects a status
+/// from an old version of the dry-run deployer, which wrote the current generation, as if it had deployed the
+/// DeployItem. Because of this wrong value, another deployer could skip the DeployItem after the dry run.
 pub(super) fn retract_claim(item: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version(item)}, "status": {"observedGeneration": NEVER_OBSERVED}})
 }
