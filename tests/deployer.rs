@@ -12,7 +12,7 @@ use portcullis::landscaper::annotations;
 use portcullis::landscaper::deployer::explain;
 use portcullis::landscaper::deployer::machine::{self, State, TRANSITIONS, Verdict};
 use portcullis::landscaper::deployer::phase::{self, PHASES, Phase};
-use portcullis::landscaper::deployer::promises::{PROMISES, broken};
+use portcullis::landscaper::deployer::requirements::{REQUIREMENTS, violated};
 use portcullis::landscaper::deployer::status::{Change, Job, Status};
 use portcullis::landscaper::duration;
 use portcullis::landscaper::kinds::{DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS};
@@ -186,14 +186,14 @@ fn every_change(mut look: impl FnMut(&Change<'_>)) {
     }
 }
 
-/// A write that keeps every promise ends in a state that DeployItems may be in; a write in the table breaks only
-/// promises about data that the state does not contain.
+/// A write that meets every requirement ends in a state that DeployItems may be in; a write in the table violates only
+/// requirements about data that the state does not contain.
 #[test]
-fn the_table_and_the_promises_agree() {
+fn the_table_and_the_requirements_agree() {
     let mut seen = BTreeSet::new();
     every_change(|change| {
         let (from, to) = (State::of(&change.old), State::of(&change.new));
-        let rules: Vec<_> = broken(change).iter().map(|promise| promise.rule).collect();
+        let rules: Vec<_> = violated(change).iter().map(|requirement| requirement.rule).collect();
         match to.info().prevented_by {
             Some(rule) if from.info().prevented_by.is_none() => assert!(rules.contains(&rule), "{change:?}: {rules:?}"),
             _ => {}
@@ -203,8 +203,11 @@ fn the_table_and_the_promises_agree() {
         }
     });
     let rows: BTreeSet<_> = TRANSITIONS.iter().map(|row| (row.from, row.to)).collect();
-    assert_eq!(seen, rows, "every row is a write that can be made, and keeps the promises");
-    assert_eq!(PROMISES.len(), PROMISES.iter().map(|promise| promise.rule).collect::<BTreeSet<_>>().len());
+    assert_eq!(seen, rows, "every row is a write that can be made, and meets the requirements");
+    assert_eq!(
+        REQUIREMENTS.len(),
+        REQUIREMENTS.iter().map(|requirement| requirement.rule).collect::<BTreeSet<_>>().len()
+    );
 }
 
 /// Returns the sentences of the contract's prose, read without looking at Landscaper's code: what each of them forbids.
@@ -268,7 +271,7 @@ fn is_after(old: &Status<'_>, new: &Status<'_>) -> bool {
 
 /// How a write is judged: by the rules at their own levels.
 fn ours(change: &Change<'_>) -> String {
-    let rules: Vec<_> = broken(change).iter().map(|promise| promise.rule).collect();
+    let rules: Vec<_> = violated(change).iter().map(|requirement| requirement.rule).collect();
     let warns = ["DP006", "DP014"];
     match rules.iter().find(|rule| !warns.contains(rule)).or(rules.first()) {
         Some(rule) if warns.contains(rule) => format!("warns {rule}"),

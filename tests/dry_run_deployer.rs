@@ -1,4 +1,4 @@
-//! Tests of the dry-run deployer without a cluster: its writes must keep the promises of the contract.
+//! Tests of the dry-run deployer without a cluster: its writes must keep the requirements of the contract.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use portcullis::landscaper::annotations::ROUTE;
@@ -151,8 +151,8 @@ impl World {
         match judge(&Change::of(&old, &new)) {
             Verdict::Unchanged | Verdict::Known(_) => {}
             Verdict::Tolerated => panic!("nobody is known to write this:\n{old:#}\n{new:#}"),
-            Verdict::Broken(promises) => {
-                let sentences: Vec<_> = promises.iter().map(|promise| promise.sentence).collect();
+            Verdict::Violated(requirements) => {
+                let sentences: Vec<_> = requirements.iter().map(|requirement| requirement.sentence).collect();
                 panic!("{sentences:?}\n{old:#}\n{new:#}");
             }
         }
@@ -511,9 +511,9 @@ enum Happening {
 }
 
 proptest! {
-    /// Whatever happens in between, no promise of the contract is broken, and left alone it comes to rest.
+    /// Whatever happens in between, no requirement of the contract is violated, and left alone it comes to rest.
     #[test]
-    fn keeps_every_promise_under_random_events(
+    fn meets_every_requirement_under_random_events(
         happenings in prop::collection::vec(prop::sample::select(vec![
             Happening::Step, Happening::Step, Happening::Step, Happening::Kill, Happening::Trigger, Happening::Interrupt,
             Happening::Delete, Happening::ClockBack,

@@ -6,7 +6,7 @@
 //!   --failing-config examples/deployer/failing.yaml
 //! ```
 //!
-//! With `--break` it breaks a promise of the contract, to show how `portcullis conformance` and the webhook report it.
+//! With `--break` it breaks a requirement of the contract, to show how `portcullis conformance` and the webhook report it.
 
 #![allow(clippy::expect_used, clippy::print_stderr, reason = "an example is a program of its own")]
 
@@ -39,12 +39,12 @@ struct Args {
     /// The kubeconfig of the cluster. Default: the one that kubectl uses
     #[arg(long)]
     kubeconfig: Option<PathBuf>,
-    /// A promise to break
+    /// A requirement to break
     #[arg(long = "break", value_enum)]
     broken: Option<Broken>,
 }
 
-/// Promises that the deployer can break, with the rule that reports it.
+/// Requirements that the deployer can break, with the rule that reports it.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Broken {
     /// DP001: writes jobIDFinished before the final phase
@@ -99,8 +99,8 @@ impl Deployer {
         Self { items: api("DeployItem"), targets: api("Target"), config_maps, args }
     }
 
-    fn breaks(&self, promise: Broken) -> bool {
-        self.args.broken == Some(promise)
+    fn breaks(&self, requirement: Broken) -> bool {
+        self.args.broken == Some(requirement)
     }
 
     /// Processes a DeployItem: checks whether it is ours and has an open job, and then does the work step by step.

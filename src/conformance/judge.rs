@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::promises::{self, TestedPromise};
 use super::record::{Record, Version};
 use super::report::{Evidence, Judged, Report, Verdict};
+use super::requirements::{self, TestedRequirement};
 use super::scenarios::{Outcome, Played};
 use crate::admission::Metadata;
 use crate::landscaper::deployer::FINALIZER;
-use crate::landscaper::deployer::promises::PROMISES;
+use crate::landscaper::deployer::requirements::REQUIREMENTS;
 use crate::landscaper::deployer::status::{Change, Job};
 
 /// The results for each requirement of Landscaper's deployer contract, by name. A result has the number of tests, and
@@ -20,13 +20,13 @@ use crate::landscaper::deployer::status::{Change, Job};
 struct Results(BTreeMap<&'static str, (usize, Vec<Evidence>)>);
 
 impl Results {
-    /// Counts one test of the requirement named `promise`. Adds `evidence` if the deployer violated the requirement.
-    fn add(&mut self, promise: &str, evidence: Option<Evidence>) {
-        let all = promises::all();
-        let Some(tried) = all.iter().find(|tried| tried.name == promise) else { return };
-        let (times, broken) = self.0.entry(tried.name).or_default();
+    /// Counts one test of the requirement named `requirement`. Adds `evidence` if the deployer violated the requirement.
+    fn add(&mut self, requirement: &str, evidence: Option<Evidence>) {
+        let all = requirements::all();
+        let Some(tried) = all.iter().find(|tried| tried.name == requirement) else { return };
+        let (times, violations) = self.0.entry(tried.name).or_default();
         *times += 1;
-        broken.extend(evidence);
+        violations.extend(evidence);
     }
 }
 
@@ -44,22 +44,22 @@ pub(super) fn report(type_name: &str, outcome: Outcome, record: &Record) -> Repo
             }
         }
     }
-    for (promise, name, problem) in &outcome.waited {
+    for (requirement, name, problem) in &outcome.waited {
         let scenario = outcome.items.iter().find(|item| item.name == *name).map_or("", |item| item.scenario);
         let evidence = problem.clone().map(|what| Evidence::waited(scenario, name, what));
-        results.add(promise.name, evidence);
+        results.add(requirement.name, evidence);
     }
-    let judged = promises::all().into_iter().map(|tried| judged(tried, &mut results)).collect();
-    Report { type_name: type_name.to_owned(), scenarios: outcome.scenarios, promises: judged }
+    let judged = requirements::all().into_iter().map(|tried| judged(tried, &mut results)).collect();
+    Report { type_name: type_name.to_owned(), scenarios: outcome.scenarios, requirements: judged }
 }
 
-fn judged(tried: TestedPromise, results: &mut Results) -> Judged {
+fn judged(tried: TestedRequirement, results: &mut Results) -> Judged {
     let (times, evidence) = results.0.remove(tried.name).unwrap_or_default();
     let verdict = match (times, evidence.is_empty()) {
-        (0, _) => Verdict::NotTried,
-        (_, true) => Verdict::Kept,
-        (_, false) if tried.is_binding => Verdict::Broken,
-        (_, false) => Verdict::Doubtful,
+        (0, _) => Verdict::NotTested,
+        (_, true) => Verdict::Met,
+        (_, false) if tried.is_binding => Verdict::Violated,
+        (_, false) => Verdict::Warning,
     };
     Judged { name: tried.name, sentence: tried.sentence, verdict, times, evidence }
 }
@@ -72,16 +72,16 @@ fn judge(item: &Played, old: &Version, new: &Version, results: &mut Results) {
     if !item.is_its_own {
         return results.add("DP010", Some(evidence("the deployer writes a DeployItem of another deployer")));
     }
-    for promise in PROMISES {
-        results.add(promise.rule, (!(promise.is_kept)(&change)).then(|| evidence(promise.sentence)));
+    for requirement in REQUIREMENTS {
+        results.add(requirement.rule, (!(requirement.is_met)(&change)).then(|| evidence(requirement.sentence)));
     }
     let has_job = change.new.job() == Job::Open || change.old.job() == Job::Open;
     // Other controllers may write finalizers, labels and annotations.
     if old.object.get("status") != new.object.get("status") {
         let late = (!has_job && change.old.summary() != change.new.summary()).then(|| evidence("there is no open job"));
-        results.add(promises::WAITS.name, late);
+        results.add(requirements::WAITS.name, late);
         let taken = (change.old.job != change.new.job).then(|| evidence("only Landscaper may write jobID"));
-        results.add(promises::JOB_IS_LANDSCAPERS.name, taken);
+        results.add(requirements::JOB_IS_LANDSCAPERS.name, taken);
     }
     let type_of = |version: &Version| version.object.pointer("/spec/type").cloned();
     results.add("DP007", (type_of(old) != type_of(new)).then(|| evidence("spec.type has changed")));

@@ -1,7 +1,7 @@
 //! The conformance kit, which tests deployers of Landscaper.
 //!
 //! It simulates Landscaper on a cluster, watches every write of the deployer, and reports which requirements of
-//! Landscaper's deployer contract the deployer meets or violates. The code calls these requirements promises.
+//! Landscaper's deployer contract the deployer meets or violates.
 //!
 //! ```text
 //! scenarios ─► DeployItems, jobs, deletions ─► the deployer
@@ -9,15 +9,15 @@
 //!              report ◄─ judge ◄─ record ◄────────┘
 //! ```
 //!
-//! The kit tests the promises about writes that the webhook enforces
-//! ([`promises`](crate::landscaper::deployer::promises)). Unlike a webhook, it also tests that the deployer reacts in
+//! The kit tests the requirements about writes that the webhook enforces
+//! ([`requirements`](crate::landscaper::deployer::requirements)). Unlike a webhook, it also tests that the deployer reacts in
 //! time, and that it leaves other DeployItems alone.
 
 mod judge;
 mod landscaper;
-mod promises;
 mod record;
 mod report;
+mod requirements;
 mod scenarios;
 
 use std::time::Duration;

@@ -14,7 +14,7 @@ pub struct Report {
     /// The scenarios of the test, including skipped ones.
     pub scenarios: Vec<Scenario>,
     /// The test result for each requirement of Landscaper's deployer contract.
-    pub promises: Vec<Judged>,
+    pub requirements: Vec<Judged>,
 }
 
 /// A scenario of the conformance test, run or skipped.
@@ -23,7 +23,7 @@ pub struct Scenario {
     /// The name of the scenario, such as `reconcile`.
     pub name: &'static str,
     /// The reason why the scenario was skipped: the option that it needs is missing. `None` if the scenario ran.
-    pub not_tried: Option<String>,
+    pub skipped: Option<String>,
 }
 
 /// The test result for one requirement of Landscaper's deployer contract.
@@ -47,14 +47,14 @@ pub struct Judged {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The requirement was tested, and the deployer met it in all tests.
-    Kept,
+    Met,
     /// The deployer violated the requirement.
-    Broken,
+    Violated,
     /// The deployer violated the requirement, but some deployers have reasons to do so. The webhook only warns about
     /// it.
-    Doubtful,
+    Warning,
     /// No scenario tested the requirement.
-    NotTried,
+    NotTested,
 }
 
 /// Evidence that a deployer violated a requirement of Landscaper's deployer contract.
@@ -88,13 +88,13 @@ pub struct Write {
 const SHOWN: usize = 3;
 
 impl Verdict {
-    /// Returns the test result as the report shows it: `kept`, `broken`, `doubtful` or `not tried`.
+    /// Returns the test result as the report shows it: `met`, `violated`, `warning` or `not tested`.
     pub fn as_str(self) -> &'static str {
         match self {
-            Self::Kept => "kept",
-            Self::Broken => "broken",
-            Self::Doubtful => "doubtful",
-            Self::NotTried => "not tried",
+            Self::Met => "met",
+            Self::Violated => "violated",
+            Self::Warning => "warning",
+            Self::NotTested => "not tested",
         }
     }
 }
@@ -134,27 +134,27 @@ fn manager(object: &Value) -> String {
 }
 
 impl Report {
-    /// Returns whether the test passed: no requirement has the result [`Verdict::Broken`].
+    /// Returns whether the test passed: no requirement has the result [`Verdict::Violated`].
     pub fn is_passed(&self) -> bool {
-        self.promises.iter().all(|judged| judged.verdict != Verdict::Broken)
+        self.requirements.iter().all(|judged| judged.verdict != Verdict::Violated)
     }
 
     /// Returns the report as text.
     pub fn to_text(&self) -> String {
         let mut text = format!("deployer of {}\n\n", self.type_name);
-        for Scenario { name, not_tried } in &self.scenarios {
-            let played = not_tried.as_ref().map_or_else(|| "played".to_owned(), |why| format!("not tried: {why}"));
-            text += &format!("  {name}: {played}\n");
+        for Scenario { name, skipped } in &self.scenarios {
+            let result = skipped.as_ref().map_or_else(|| "ran".to_owned(), |why| format!("skipped: {why}"));
+            text += &format!("  {name}: {result}\n");
         }
         text.push('\n');
-        for judged in &self.promises {
+        for judged in &self.requirements {
             text += &judged.to_text();
         }
-        let broken = self.promises.iter().filter(|judged| judged.verdict == Verdict::Broken).count();
-        text + &match broken {
-            0 => "\nNo promise was broken.\n".to_owned(),
-            1 => "\n1 promise was broken.\n".to_owned(),
-            many => format!("\n{many} promises were broken.\n"),
+        let violated = self.requirements.iter().filter(|judged| judged.verdict == Verdict::Violated).count();
+        text + &match violated {
+            0 => "\nNo requirement was violated.\n".to_owned(),
+            1 => "\n1 requirement was violated.\n".to_owned(),
+            many => format!("\n{many} requirements were violated.\n"),
         }
     }
 
@@ -163,26 +163,26 @@ impl Report {
         let scenarios: Vec<_> = self
             .scenarios
             .iter()
-            .map(|Scenario { name, not_tried }| json!({"name": name, "played": not_tried.is_none(), "notTried": not_tried}))
+            .map(|Scenario { name, skipped }| json!({"name": name, "ran": skipped.is_none(), "skipped": skipped}))
             .collect();
-        let promises: Vec<_> = self.promises.iter().map(Judged::to_json).collect();
-        json!({"type": self.type_name, "passed": self.is_passed(), "scenarios": scenarios, "promises": promises})
+        let requirements: Vec<_> = self.requirements.iter().map(Judged::to_json).collect();
+        json!({"type": self.type_name, "passed": self.is_passed(), "scenarios": scenarios, "requirements": requirements})
     }
 }
 
 impl Judged {
     fn to_text(&self) -> String {
         let Self { name, sentence, verdict, times, evidence } = self;
-        let mut text = format!("{:9}  {name}: {sentence} ({times})\n", verdict.as_str());
+        let mut text = format!("{:10}  {name}: {sentence} ({times})\n", verdict.as_str());
         for Evidence { scenario, item, what, write } in evidence.iter().take(SHOWN) {
-            text += &format!("           {scenario}, {item}: {what}\n");
+            text += &format!("            {scenario}, {item}: {what}\n");
             if let Some(Write { before, after, resource_version, manager }) = write {
-                text += &format!("             before: {before}\n             after:  {after}\n");
-                text += &format!("             written by {manager:?}, resourceVersion {resource_version}\n");
+                text += &format!("              before: {before}\n              after:  {after}\n");
+                text += &format!("              written by {manager:?}, resourceVersion {resource_version}\n");
             }
         }
         if evidence.len() > SHOWN {
-            text += &format!("           and {} more\n", evidence.len() - SHOWN);
+            text += &format!("            and {} more\n", evidence.len() - SHOWN);
         }
         text
     }

@@ -2,9 +2,9 @@
 
 use super::ConformanceError;
 use super::landscaper::Landscaper;
-use super::promises::{self, TestedPromise};
 use super::record::Version;
 use super::report::Scenario;
+use super::requirements::{self, TestedRequirement};
 use crate::landscaper::annotations::DELETE_WITHOUT_UNINSTALL;
 use crate::landscaper::deployer::status::{Job, Status};
 
@@ -18,7 +18,7 @@ pub(super) struct Outcome {
     /// One entry for each time that the test waited for the deployer: the tested requirement, the name of the
     /// DeployItem, and an error message. The message is set only if the deployer did not make an expected write in
     /// time.
-    pub(super) waited: Vec<(TestedPromise, String, Option<String>)>,
+    pub(super) waited: Vec<(TestedRequirement, String, Option<String>)>,
 }
 
 /// A DeployItem that a scenario has created.
@@ -54,16 +54,16 @@ impl Run<'_> {
     /// deletes the DeployItem, and waits until the deployer removes the finalizer.
     async fn reconcile(&mut self) -> Result<(), ConformanceError> {
         let name = self.own("reconcile").await?;
-        self.quiet(&name, promises::WAITS).await;
+        self.quiet(&name, requirements::WAITS).await;
         for _ in 0..2 {
             self.job(&name, "Succeeded").await?;
-            self.quiet(&name, promises::WAITS).await;
+            self.quiet(&name, requirements::WAITS).await;
         }
         self.kit.delete(&name).await?;
         self.kit.trigger_deletion(&name).await?;
-        self.gone(&name, promises::UNINSTALLS).await;
-        self.played("reconcile");
-        self.played("deletion");
+        self.gone(&name, requirements::UNINSTALLS).await;
+        self.ran("reconcile");
+        self.ran("deletion");
         Ok(())
     }
 
@@ -78,9 +78,13 @@ impl Run<'_> {
             let limit = self.kit.options.quiet;
             let explains = |version: &Version| version.object.pointer("/status/lastError/message").is_some();
             let explained = self.kit.recorder.wait(&name, limit, explains).await;
-            self.waited(promises::EXPLAINS, &name, (!explained).then(|| "status.lastError has no message".to_owned()));
+            self.waited(
+                requirements::EXPLAINS,
+                &name,
+                (!explained).then(|| "status.lastError has no message".to_owned()),
+            );
         }
-        self.played("failure");
+        self.ran("failure");
         Ok(())
     }
 
@@ -92,8 +96,8 @@ impl Run<'_> {
         self.kit.annotate(&name, DELETE_WITHOUT_UNINSTALL, "true").await?;
         self.kit.delete(&name).await?;
         self.kit.trigger_deletion(&name).await?;
-        self.gone(&name, promises::KEEPS).await;
-        self.played("delete-without-uninstall");
+        self.gone(&name, requirements::KEEPS).await;
+        self.ran("delete-without-uninstall");
         Ok(())
     }
 
@@ -103,8 +107,8 @@ impl Run<'_> {
         let name = self.kit.create("foreign", &type_name, None, config.as_ref()).await?;
         self.plays(&name, "foreign type", false);
         self.kit.trigger(&name).await?;
-        self.quiet(&name, promises::OTHERS_ITEMS).await;
-        self.played("foreign type");
+        self.quiet(&name, requirements::OTHERS_ITEMS).await;
+        self.ran("foreign type");
         Ok(())
     }
 
@@ -116,8 +120,8 @@ impl Run<'_> {
         let name = self.kit.create("target", &options.type_name, Some(&target), options.config.as_ref()).await?;
         self.plays(&name, "foreign target", false);
         self.kit.trigger(&name).await?;
-        self.quiet(&name, promises::OTHERS_ITEMS).await;
-        self.played("foreign target");
+        self.quiet(&name, requirements::OTHERS_ITEMS).await;
+        self.ran("foreign target");
         Ok(())
     }
 
@@ -152,42 +156,42 @@ impl Run<'_> {
             (true, false) => Some(format!("job {job:?} has not ended as {wanted}")),
             (false, _) => Some(format!("job {job:?} was not finished within {limit:?}")),
         };
-        self.waited(promises::FINISHES, name, problem);
+        self.waited(requirements::FINISHES, name, problem);
         let is_picked_up = |version: &Version| Status::of(&version.object).is_picked_up();
         let picked_up = self.kit.recorder.wait(name, self.kit.options.quiet, is_picked_up).await;
         let problem = format!("job {job:?}: lastReconcileTime is missing, or before jobIDGenerationTime");
-        self.waited(promises::PICKS_UP, name, (!picked_up).then_some(problem));
+        self.waited(requirements::PICKS_UP, name, (!picked_up).then_some(problem));
         Ok(has_ended)
     }
 
     /// Waits for the duration `quiet` of the test options. The deployer must not write the DeployItem `name` during
-    /// this time. The wait counts as one test of the requirement `promise`. Forbidden writes are detected later, in the
+    /// this time. The wait counts as one test of the requirement `requirement`. Forbidden writes are detected later, in the
     /// record of all writes.
-    async fn quiet(&mut self, name: &str, promise: TestedPromise) {
+    async fn quiet(&mut self, name: &str, requirement: TestedRequirement) {
         tokio::time::sleep(self.kit.options.quiet).await;
-        self.waited(promise, name, None);
+        self.waited(requirement, name, None);
     }
 
-    async fn gone(&mut self, name: &str, promise: TestedPromise) {
+    async fn gone(&mut self, name: &str, requirement: TestedRequirement) {
         let limit = self.kit.options.timeout;
         let is_gone = self.kit.recorder.wait(name, limit, |version| version.is_gone).await;
-        self.waited(promise, name, (!is_gone).then(|| format!("it still exists after {limit:?}")));
+        self.waited(requirement, name, (!is_gone).then(|| format!("it still exists after {limit:?}")));
     }
 
-    fn waited(&mut self, promise: TestedPromise, name: &str, problem: Option<String>) {
-        self.outcome.waited.push((promise, name.to_owned(), problem));
+    fn waited(&mut self, requirement: TestedRequirement, name: &str, problem: Option<String>) {
+        self.outcome.waited.push((requirement, name.to_owned(), problem));
     }
 
     fn plays(&mut self, name: &str, scenario: &'static str, is_its_own: bool) {
         self.outcome.items.push(Played { name: name.to_owned(), scenario, is_its_own });
     }
 
-    fn played(&mut self, name: &'static str) {
-        self.outcome.scenarios.push(Scenario { name, not_tried: None });
+    fn ran(&mut self, name: &'static str) {
+        self.outcome.scenarios.push(Scenario { name, skipped: None });
     }
 
     fn skipped(&mut self, name: &'static str, why: &str) -> Result<(), ConformanceError> {
-        self.outcome.scenarios.push(Scenario { name, not_tried: Some(why.to_owned()) });
+        self.outcome.scenarios.push(Scenario { name, skipped: Some(why.to_owned()) });
         Ok(())
     }
 }

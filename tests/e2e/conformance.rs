@@ -1,4 +1,4 @@
-//! Tests of the conformance kit, with deployers that keep the contract and deployers that each break a promise.
+//! Tests of the conformance kit, with deployers that keep the contract and deployers that each break a requirement.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -67,11 +67,11 @@ fn reported(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Returns the names of the promises with a verdict.
+/// Returns the names of the requirements with a verdict.
 fn with_verdict(report: &Value, verdict: &str) -> Vec<String> {
-    let promises = report["promises"].as_array().expect("it is a list").iter();
-    let promises = promises.filter(|promise| promise["verdict"] == verdict);
-    promises.map(|promise| promise["name"].as_str().expect("it has a name").to_owned()).collect()
+    let requirements = report["requirements"].as_array().expect("it is a list").iter();
+    let requirements = requirements.filter(|requirement| requirement["verdict"] == verdict);
+    requirements.map(|requirement| requirement["name"].as_str().expect("it has a name").to_owned()).collect()
 }
 
 fn targets(ctx: &Context, ns: &str) {
@@ -93,8 +93,8 @@ fn a_correct_deployer_passes(ctx: &Context) {
     let output = kit(ctx, &ns, &[&all[..], &["--output", "json"]].concat());
     let report = reported(&output);
     assert_eq!(output.status.code(), Some(0), "{report:#}");
-    assert_eq!(with_verdict(&report, "kept").len(), report["promises"].as_array().map_or(0, Vec::len), "{report:#}");
-    assert!(report["scenarios"].as_array().expect("a list").iter().all(|scenario| scenario["played"] == true));
+    assert_eq!(with_verdict(&report, "met").len(), report["requirements"].as_array().map_or(0, Vec::len), "{report:#}");
+    assert!(report["scenarios"].as_array().expect("a list").iter().all(|scenario| scenario["ran"] == true));
     let left = ctx.cluster.kubectl().args(["get", "deployitems", "--namespace", &ns, "-o", "name"]).run();
     assert_eq!(left.stdout, "", "the kit clears away");
     let kept = ctx.cluster.kubectl().args(["get", "configmaps", "--namespace", &ns, "-o", "name"]).run().stdout;
@@ -111,10 +111,11 @@ fn is_caught(ctx: &Context, broken: &str, rule: &str) {
     let output = kit(ctx, &ns, &["--timeout", "3s", "--quiet", "1s", "--output", "json"]);
     let report = reported(&output);
     assert_eq!(output.status.code(), Some(1), "{report:#}");
-    let rules: Vec<_> = with_verdict(&report, "broken").into_iter().filter(|name| name.starts_with("DP")).collect();
+    let rules: Vec<_> = with_verdict(&report, "violated").into_iter().filter(|name| name.starts_with("DP")).collect();
     assert_eq!(rules, [rule], "{report:#}");
-    let promises = report["promises"].as_array().expect("a list");
-    let evidence = &promises.iter().find(|promise| promise["name"] == rule).expect("it is there")["evidence"][0];
+    let requirements = report["requirements"].as_array().expect("a list");
+    let evidence =
+        &requirements.iter().find(|requirement| requirement["name"] == rule).expect("it is there")["evidence"][0];
     assert!(
         evidence["write"]["after"].as_str().is_some_and(|after| after.contains("jobID \"conformance-job-")),
         "{evidence}"
@@ -127,12 +128,12 @@ fn a_deployer_that_does_nothing_fails(ctx: &Context) {
     assert_eq!(output.status.code(), Some(1), "{output:?}");
     let text = String::from_utf8_lossy(&output.stdout);
     for words in [
-        "broken     finishes: ",
+        "violated    finishes: ",
         "was not finished within 1s",
-        "failure: not tried: give a configuration",
-        "not tried  DP001",
+        "failure: skipped: give a configuration",
+        "not tested  DP001",
         "it still exists after 1s",
-        "promises were broken.",
+        "requirements were violated.",
     ] {
         assert!(text.contains(words), "{words:?} is missing:\n{text}");
     }
@@ -171,7 +172,7 @@ fn the_deployer_of_dry_runs_passes(ctx: &Context) {
     let output = kit_for(ctx, &ns, &[&item[..], &marks].concat());
     let report = reported(&output);
     assert_eq!(output.status.code(), Some(0), "{report:#}");
-    assert_eq!(with_verdict(&report, "kept").len(), report["promises"].as_array().map_or(0, Vec::len), "{report:#}");
+    assert_eq!(with_verdict(&report, "met").len(), report["requirements"].as_array().map_or(0, Vec::len), "{report:#}");
 }
 
 /// In namespaces with the webhook, a broken deployer cannot make an invalid write.
@@ -180,6 +181,6 @@ fn a_broken_deployer_is_refused(ctx: &Context) {
     let _deployer = run(ctx, &ns, Some("order")).expect("it starts");
     let output = kit(ctx, &ns, &["--timeout", "2s", "--quiet", "1s", "--output", "json"]);
     let report = reported(&output);
-    assert!(!with_verdict(&report, "broken").contains(&"DP001".to_owned()), "{report:#}");
-    assert!(with_verdict(&report, "broken").contains(&"finishes".to_owned()), "{report:#}");
+    assert!(!with_verdict(&report, "violated").contains(&"DP001".to_owned()), "{report:#}");
+    assert!(with_verdict(&report, "violated").contains(&"finishes".to_owned()), "{report:#}");
 }

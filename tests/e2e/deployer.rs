@@ -1,5 +1,5 @@
 //! Tests of the deployer contract at the real status subresource: writes of Landscaper and its deployers are admitted,
-//! and writes that break a promise are denied.
+//! and writes that break a requirement are denied.
 
 use serde_json::{Value, json};
 
@@ -26,7 +26,7 @@ pub const CASES: &[Case] = &[
     ("deployer::uninstalls_only_deleted_items", uninstalls_only_deleted_items),
     ("deployer::unknown_phases_are_warned_about", unknown_phases_are_warned_about),
     ("deployer::a_job_that_is_replaced_is_warned_about", a_job_that_is_replaced_is_warned_about),
-    ("deployer::a_promise_is_broken_while_being_deleted", a_promise_is_broken_while_being_deleted),
+    ("deployer::a_requirement_is_violated_while_being_deleted", a_requirement_is_violated_while_being_deleted),
     ("deployer::the_type_stays", the_type_stays),
     ("deployer::annotations_must_match_the_spec", annotations_must_match_the_spec),
     ("deployer::the_finalizer_stays", the_finalizer_stays),
@@ -353,7 +353,7 @@ fn a_job_that_is_replaced_is_warned_about(ctx: &Context) {
     Item::working(ctx).warned(json!({"jobID": "c"}), &["DP014 status.jobID: job \"b\" is replaced"]);
 }
 
-fn a_promise_is_broken_while_being_deleted(ctx: &Context) {
+fn a_requirement_is_violated_while_being_deleted(ctx: &Context) {
     let item = Item::working(ctx);
     item.delete()
         .write(json!({"phase": "Deleting"}))
@@ -453,7 +453,7 @@ fn only_true_keeps_deployed_objects(ctx: &Context) {
     item.patch(&annotated("true"), &[]).expect_success();
 }
 
-/// Restoring a backup of a running job breaks promises; a declared backup may be restored, but not over a job.
+/// Restoring a backup of a running job breaks requirements; a declared backup may be restored, but not over a job.
 fn a_backup_restores_statuses(ctx: &Context) {
     let taken = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "a"});
     let item = Item::new(ctx);

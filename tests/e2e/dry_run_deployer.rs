@@ -283,9 +283,9 @@ fn the_conformance_kit_finds_nothing(ctx: &Context) {
     command.args(MARKS.map(|(key, text)| format!("--annotation={key}={text}")));
     let output = command.arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Admin)).output().expect("it runs");
     let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"));
-    let promises = report["promises"].as_array().expect("it is a list");
-    let kept = promises.iter().filter(|promise| promise["verdict"] == "kept").count();
-    assert!(output.status.success() && kept == promises.len(), "{report:#}\n{}", manager.log());
+    let requirements = report["requirements"].as_array().expect("it is a list");
+    let kept = requirements.iter().filter(|requirement| requirement["verdict"] == "met").count();
+    assert!(output.status.success() && kept == requirements.len(), "{report:#}\n{}", manager.log());
 }
 
 fn stops_for_another_deployer(ctx: &Context) {

@@ -1,7 +1,7 @@
 //! Creates findings about status writes that violate a requirement of Landscaper's deployer contract.
 
 use super::configuration::Deployers;
-use super::promises::Promise;
+use super::requirements::Requirement;
 use super::status::{Change, Job};
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
@@ -9,21 +9,21 @@ use crate::rule::Rule;
 
 /// Checks a write of a DeployItem's status against a requirement of Landscaper's deployer contract. Returns a finding
 /// if the write violates the requirement.
-pub(in crate::landscaper) fn unless_kept(
+pub(in crate::landscaper) fn unless_met(
     rule: &'static Rule,
-    promise: &Promise,
+    requirement: &Requirement,
     (request, view): (&Request<'_>, &View<'_>),
     describe: impl Fn(&Change<'_>) -> Violation,
 ) -> Vec<Finding> {
     let change = Change::of(request.old_object(), request.object());
-    if (promise.is_kept)(&change) {
+    if (requirement.is_met)(&change) {
         return Vec::new();
     }
     let Violation { field, what, correct } = describe(&change);
     let (before, after) = (change.old.summary(), change.new.summary());
     let message = format!("{what}; before: {before}; now: {after}");
-    let mut finding = rule.finding(field, message).found(after).allowed(promise.sentence).help(correct);
-    finding.level = level(rule, promise, &change, request, view);
+    let mut finding = rule.finding(field, message).found(after).allowed(requirement.sentence).help(correct);
+    finding.level = level(rule, requirement, &change, request, view);
     vec![finding]
 }
 
@@ -49,16 +49,16 @@ pub(in crate::landscaper) fn phase_field(request: &Request<'_>) -> FieldPath {
 }
 
 /// Returns the level (`deny`, `warn` or `audit`) of a finding about a status write that violates the requirement
-/// `promise` of Landscaper's deployer contract.
+/// `requirement` of Landscaper's deployer contract.
 ///
 /// The level is `audit` if a user listed in `deployers.restorers` of the configuration restores the status from a
 /// backup. It is at most `warn` if the old status already violates the requirement in the same way, so that other
 /// fields can still be written.
-fn level(rule: &Rule, promise: &Promise, change: &Change<'_>, request: &Request<'_>, view: &View<'_>) -> Level {
+fn level(rule: &Rule, requirement: &Requirement, change: &Change<'_>, request: &Request<'_>, view: &View<'_>) -> Level {
     let before = Change { old: change.old, new: change.old };
     let parts = |status: &super::status::Status<'_>| format!("{}{:?}", status.summary(), status.reconciled);
-    let is_old = !(promise.is_kept)(&before) && parts(&change.old) == parts(&change.new);
-    if Deployers::of(view).is_some_and(|deployers| is_restore(&deployers, promise, change, request)) {
+    let is_old = !(requirement.is_met)(&before) && parts(&change.old) == parts(&change.new);
+    if Deployers::of(view).is_some_and(|deployers| is_restore(&deployers, requirement, change, request)) {
         return Level::Audit;
     }
     if is_old { rule.info.level.min(Level::Warn) } else { rule.info.level }
@@ -70,6 +70,6 @@ fn level(rule: &Rule, promise: &Promise, change: &Change<'_>, request: &Request<
 ///
 /// Always returns `false` for the requirement of rule DP001, that a finished job has a final phase. A valid backup
 /// never violates it.
-fn is_restore(deployers: &Deployers, promise: &Promise, change: &Change<'_>, request: &Request<'_>) -> bool {
-    deployers.restorers.has(&request.user) && change.old.job() != Job::Open && promise.rule != "DP001"
+fn is_restore(deployers: &Deployers, requirement: &Requirement, change: &Change<'_>, request: &Request<'_>) -> bool {
+    deployers.restorers.has(&request.user) && change.old.job() != Job::Open && requirement.rule != "DP001"
 }

@@ -1,13 +1,13 @@
 //! The state machine of a DeployItem: its states, the transitions between them, and the actor of each transition.
 //!
 //! A state describes the progress of the job, and whether a deployer works on it. [`TRANSITIONS`] lists the writes that
-//! Landscaper and its own deployers make. Other writes are tolerated if no [promise](super::promises) forbids them,
+//! Landscaper and its own deployers make. Other writes are tolerated if no [requirement](super::requirements) forbids them,
 //! because a deployer may be implemented differently.
 //!
 //! Source: the places in Landscaper that write `deployitems/status`: `pkg/landscaper/execution`,
 //! `pkg/landscaper/controllers/{deployitem,execution}`, `pkg/deployer/{lib,helm,manifest,container,mock}`.
 
-use super::promises::{Promise, broken};
+use super::requirements::{Requirement, violated};
 use super::status::{Change, Job, Status};
 use Actor::{Deployer, Landscaper};
 use State::{Finished, New, Triggered, Uninstalling, Working};
@@ -220,15 +220,15 @@ pub enum Verdict {
     /// The write is not a known transition, but no requirement of Landscaper's deployer contract forbids it.
     Tolerated,
     /// The write violates these requirements of Landscaper's deployer contract.
-    Broken(Vec<&'static Promise>),
+    Violated(Vec<&'static Requirement>),
 }
 
 /// Classifies a write of a DeployItem's status: first by the requirements of the deployer contract that it violates,
 /// then by the known transitions that it matches.
 pub fn judge(change: &Change<'_>) -> Verdict {
-    let broken = broken(change);
-    if !broken.is_empty() {
-        return Verdict::Broken(broken);
+    let violated = violated(change);
+    if !violated.is_empty() {
+        return Verdict::Violated(violated);
     }
     let parts = |status: &Status<'_>| (status.phase_text.to_owned(), status.job.to_owned(), status.finished.to_owned());
     if parts(&change.old) == parts(&change.new) {

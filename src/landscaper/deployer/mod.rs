@@ -1,6 +1,6 @@
 //! The contract between Landscaper and the deployers: who may write which fields of a DeployItem, and when.
 //!
-//! [`machine`] is the state machine of a DeployItem, and [`promises`] are the conditions that every status write must
+//! [`machine`] is the state machine of a DeployItem, and [`requirements`] are the conditions that every status write must
 //! meet. The rules and `portcullis explain deployer` are derived from these. The text of the contract describes an
 //! older Landscaper; `docs/deployer-contract.md` lists the differences.
 //!
@@ -11,8 +11,8 @@ pub mod explain;
 pub(super) mod finding;
 pub mod machine;
 pub mod phase;
-pub mod promises;
 pub(super) mod provider;
+pub mod requirements;
 pub mod responsibility;
 pub mod selector;
 pub mod status;

@@ -2,8 +2,8 @@
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
-use crate::landscaper::deployer::finding::{Violation, field, unless_kept};
-use crate::landscaper::deployer::promises::FINISHED_IS_THE_JOB;
+use crate::landscaper::deployer::finding::{Violation, field, unless_met};
+use crate::landscaper::deployer::requirements::FINISHED_IS_THE_JOB;
 use crate::landscaper::deployer::status;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    unless_kept(&RULE, &FINISHED_IS_THE_JOB, (request, view), |change| Violation {
+    unless_met(&RULE, &FINISHED_IS_THE_JOB, (request, view), |change| Violation {
         field: field("jobIDFinished"),
         what: format!("jobIDFinished is {:?}, but the current job is {:?}", change.new.finished, change.new.job),
         correct: format!("write {{jobIDFinished: {:?}}}, which is the jobID, or leave it unchanged", change.new.job),

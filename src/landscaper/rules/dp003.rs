@@ -2,8 +2,8 @@
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
-use crate::landscaper::deployer::finding::{Violation, phase_field, unless_kept};
-use crate::landscaper::deployer::promises::RESULT_STAYS;
+use crate::landscaper::deployer::finding::{Violation, phase_field, unless_met};
+use crate::landscaper::deployer::requirements::RESULT_IS_FINAL;
 use crate::landscaper::deployer::status::{self, Change};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    unless_kept(&RULE, &RESULT_STAYS, (request, view), |change| {
+    unless_met(&RULE, &RESULT_IS_FINAL, (request, view), |change| {
         let Change { old, new } = change;
         Violation {
             field: phase_field(request),

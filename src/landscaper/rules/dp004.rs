@@ -4,8 +4,8 @@
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
-use crate::landscaper::deployer::finding::{Violation, field, phase_field, unless_kept};
-use crate::landscaper::deployer::promises::PICKED_UP;
+use crate::landscaper::deployer::finding::{Violation, field, phase_field, unless_met};
+use crate::landscaper::deployer::requirements::PICKED_UP;
 use crate::landscaper::deployer::status::{self, Change, Job, Status};
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let mut findings = unless_kept(&RULE, &PICKED_UP, (request, view), |change| violation(change, request));
+    let mut findings = unless_met(&RULE, &PICKED_UP, (request, view), |change| violation(change, request));
     let change = Change::of(request.old_object(), request.object());
     for finding in &mut findings {
         // The clocks of two machines may differ.

@@ -2,8 +2,8 @@
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
-use crate::landscaper::deployer::finding::{Violation, phase_field, unless_kept};
-use crate::landscaper::deployer::promises::UNINSTALLS_WHAT_IS_DELETED;
+use crate::landscaper::deployer::finding::{Violation, phase_field, unless_met};
+use crate::landscaper::deployer::requirements::UNINSTALLS_WHAT_IS_DELETED;
 use crate::landscaper::deployer::status;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    unless_kept(&RULE, &UNINSTALLS_WHAT_IS_DELETED, (request, view), |change| {
+    unless_met(&RULE, &UNINSTALLS_WHAT_IS_DELETED, (request, view), |change| {
         let phase = change.new.phase_text;
         Violation {
             field: phase_field(request),

@@ -2,9 +2,9 @@
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
-use crate::landscaper::deployer::finding::{Violation, phase_field, unless_kept};
+use crate::landscaper::deployer::finding::{Violation, phase_field, unless_met};
 use crate::landscaper::deployer::phase::PHASES;
-use crate::landscaper::deployer::promises::PHASE_IS_KNOWN;
+use crate::landscaper::deployer::requirements::PHASE_IS_KNOWN;
 use crate::landscaper::deployer::status;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
@@ -28,7 +28,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    unless_kept(&RULE, &PHASE_IS_KNOWN, (request, view), |change| {
+    unless_met(&RULE, &PHASE_IS_KNOWN, (request, view), |change| {
         let phase = change.new.phase_text;
         let known = PHASES.iter().map(|(_, name, _)| *name).filter(|name| !name.is_empty());
         let near =

@@ -2,8 +2,8 @@
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;
-use crate::landscaper::deployer::finding::{Violation, field, unless_kept};
-use crate::landscaper::deployer::promises::JOBS_COME_ONE_BY_ONE;
+use crate::landscaper::deployer::finding::{Violation, field, unless_met};
+use crate::landscaper::deployer::requirements::JOBS_COME_ONE_BY_ONE;
 use crate::landscaper::deployer::status;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS};
 use crate::rule::{FailurePolicy, Match, Rule, RuleInfo};
@@ -26,7 +26,7 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    unless_kept(&RULE, &JOBS_COME_ONE_BY_ONE, (request, view), |change| Violation {
+    unless_met(&RULE, &JOBS_COME_ONE_BY_ONE, (request, view), |change| Violation {
         field: field("jobID"),
         what: format!("job {:?} is replaced by {:?} before it has finished", change.old.job, change.new.job),
         correct: format!("keep the jobID {:?} until jobIDFinished is {0:?} too", change.old.job),

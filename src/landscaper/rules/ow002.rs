@@ -137,11 +137,12 @@ impl Forms {
         Some(by)
     }
 
-    /// Returns the values of one attribute that are tried, to find out whether the `overwrites` entry at index `at`
-    /// ever takes effect. `part` is the index of the attribute. Each value is encoded as a number.
+    /// Returns sample values of one attribute of a component reference, such as the version. With these samples, the
+    /// caller tests whether the `overwrites` entry at index `at` ever takes effect. `part` is the index of the
+    /// attribute. Each number in the result stands for a value.
     ///
-    /// If the `source` of the entry specifies the attribute, only this value is tried. Otherwise, all values are tried
-    /// that earlier entries specify, and 0. The number 0 represents a value that no earlier entry specifies.
+    /// If the `source` of the entry specifies the attribute, the only sample is this value. Otherwise, the samples are
+    /// the values that earlier entries specify, and 0 for any other value.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];

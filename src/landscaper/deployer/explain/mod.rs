@@ -7,7 +7,7 @@ pub use graph::{mermaid, svg};
 
 use super::machine::{Actor, STATES, State, StateInfo, TRANSITIONS, Transition};
 use super::phase::PHASES;
-use super::promises::PROMISES;
+use super::requirements::REQUIREMENTS;
 
 /// All transitions from one state to another by the same actor.
 pub struct Edge {
@@ -47,8 +47,8 @@ pub fn text() -> String {
         }
     }
     text += "\nPromises\n\n";
-    for promise in PROMISES {
-        text += &format!("{}  {}\n", promise.rule, promise.sentence);
+    for requirement in REQUIREMENTS {
+        text += &format!("{}  {}\n", requirement.rule, requirement.sentence);
     }
     text
 }
@@ -65,9 +65,9 @@ pub fn markdown() -> String {
     for Edge { from, to, by, names } in edges() {
         text += &format!("| {} | {} | {} | {} |\n", from.info().name, to.info().name, by.as_str(), names.join(", "));
     }
-    text += "\n| rule | promise |\n|---|---|\n";
-    for promise in PROMISES {
-        text += &format!("| [{0}](rules/{0}.md) | {1} |\n", promise.rule, promise.sentence);
+    text += "\n| rule | requirement |\n|---|---|\n";
+    for requirement in REQUIREMENTS {
+        text += &format!("| [{0}](rules/{0}.md) | {1} |\n", requirement.rule, requirement.sentence);
     }
     text += "\n| phase | meaning |\n|---|---|\n";
     for (_, name, meaning) in PHASES {

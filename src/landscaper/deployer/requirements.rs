@@ -11,71 +11,71 @@ use super::phase::Phase;
 use super::status::{Change, Job, Status};
 
 /// A requirement of Landscaper's deployer contract that every write of a DeployItem's status must meet.
-pub struct Promise {
+pub struct Requirement {
     /// The id of the rule that enforces this requirement of the deployer contract.
     pub rule: &'static str,
     /// The requirement of the deployer contract as a sentence, for messages and documentation.
     pub sentence: &'static str,
     /// Returns whether a status write meets this requirement of the deployer contract.
-    pub is_kept: fn(&Change<'_>) -> bool,
+    pub is_met: fn(&Change<'_>) -> bool,
 }
 
 /// The requirement that rule DP001 enforces: a finished job has a final phase.
-pub static FINISHED_IS_FINAL: Promise = Promise {
+pub static FINISHED_IS_FINAL: Requirement = Requirement {
     rule: "DP001",
     sentence: "if jobIDFinished equals jobID, the phase is Succeeded, Failed or DeleteFailed",
-    is_kept: |change| change.new.job() != Job::Done || change.new.phase.is_final(),
+    is_met: |change| change.new.job() != Job::Done || change.new.phase.is_final(),
 };
 
 /// The requirement that rule DP002 enforces: a write changes `jobIDFinished` only to the value of `jobID`.
-pub static FINISHED_IS_THE_JOB: Promise = Promise {
+pub static FINISHED_IS_THE_JOB: Requirement = Requirement {
     rule: "DP002",
     sentence: "jobIDFinished changes only to the value of jobID",
-    is_kept: |Change { old, new }| new.finished == old.finished || new.finished == new.job,
+    is_met: |Change { old, new }| new.finished == old.finished || new.finished == new.job,
 };
 
 /// The requirement that rule DP003 enforces: the final phase of a finished job does not change. If the phase of
 /// a finished job is not a final one, a write may correct it.
-pub static RESULT_STAYS: Promise = Promise {
+pub static RESULT_IS_FINAL: Requirement = Requirement {
     rule: "DP003",
     sentence: "the phase of a finished job does not change until the next job",
-    is_kept: |Change { old, new }| {
+    is_met: |Change { old, new }| {
         let is_same_job = old.job() == Job::Done && (old.job, old.finished) == (new.job, new.finished);
         !is_same_job || has_same_phase(old, new) || !old.phase.is_final()
     },
 };
 
 /// The requirement that rule DP004 enforces: a deployer starts work only on a requested job that is not finished.
-pub static PICKED_UP: Promise = Promise {
+pub static PICKED_UP: Requirement = Requirement {
     rule: "DP004",
     sentence: "work starts only on an open job, sets lastReconcileTime, and keeps its job",
-    is_kept: |change| match begins(change) {
+    is_met: |change| match begins(change) {
         true => change.new.job() == Job::Open && is_stamped(change),
         false => !is_stray(&change.new) || is_stray(&change.old),
     },
 };
 
 /// The requirement that rule DP005 enforces: deletion phases occur only on DeployItems that are being deleted.
-pub static UNINSTALLS_WHAT_IS_DELETED: Promise = Promise {
+pub static UNINSTALLS_WHAT_IS_DELETED: Requirement = Requirement {
     rule: "DP005",
     sentence: "InitDelete, Deleting and DeleteFailed occur only on DeployItems that are being deleted",
-    is_kept: |Change { new, .. }| !new.phase.is_deletion() || new.being_deleted,
+    is_met: |Change { new, .. }| !new.phase.is_deletion() || new.being_deleted,
 };
 
 /// The requirement that rule DP006 enforces: a write sets only phases that Landscaper defines.
-pub static PHASE_IS_KNOWN: Promise = Promise {
+pub static PHASE_IS_KNOWN: Requirement = Requirement {
     rule: "DP006",
     sentence: "the phase is known to Landscaper",
-    is_kept: |Change { new, .. }| new.phase != Phase::Other,
+    is_met: |Change { new, .. }| new.phase != Phase::Other,
 };
 
 /// The requirement that rule DP014 enforces: `jobID` changes only when the previous Landscaper job has finished. An
 /// interrupt of a job is an exception: one write may set `jobID` and `jobIDFinished` to the same new id, together with
 /// a phase such as `Failed`.
-pub static JOBS_COME_ONE_BY_ONE: Promise = Promise {
+pub static JOBS_COME_ONE_BY_ONE: Requirement = Requirement {
     rule: "DP014",
     sentence: "jobID changes only when the previous job has finished",
-    is_kept: |Change { old, new }| {
+    is_met: |Change { old, new }| {
         let is_interrupt = new.job() == Job::Done && new.phase.is_failed();
         new.job == old.job || old.job() != Job::Open || is_interrupt
     },
@@ -83,10 +83,10 @@ pub static JOBS_COME_ONE_BY_ONE: Promise = Promise {
 
 /// All requirements of Landscaper's deployer contract for writes of a DeployItem's status. They are sorted by the id of
 /// the rule that enforces them.
-pub static PROMISES: [&Promise; 7] = [
+pub static REQUIREMENTS: [&Requirement; 7] = [
     &FINISHED_IS_FINAL,
     &FINISHED_IS_THE_JOB,
-    &RESULT_STAYS,
+    &RESULT_IS_FINAL,
     &PICKED_UP,
     &UNINSTALLS_WHAT_IS_DELETED,
     &PHASE_IS_KNOWN,
@@ -94,8 +94,8 @@ pub static PROMISES: [&Promise; 7] = [
 ];
 
 /// Returns the requirements of the deployer contract that a status write violates.
-pub fn broken(change: &Change<'_>) -> Vec<&'static Promise> {
-    PROMISES.into_iter().filter(|promise| !(promise.is_kept)(change)).collect()
+pub fn violated(change: &Change<'_>) -> Vec<&'static Requirement> {
+    REQUIREMENTS.into_iter().filter(|requirement| !(requirement.is_met)(change)).collect()
 }
 
 /// Reports whether a status write starts work on a DeployItem. This is the case if the new phase is a working phase,
