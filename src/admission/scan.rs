@@ -39,9 +39,9 @@ pub(super) struct Jump {
 /// them. The outermost object has level 1, and `spec.imports` in an Installation has level 3. A value at this level is
 /// usually skipped or parsed as a whole.
 const JUMPED: usize = 3;
-/// Maximum number of nested values whose positions are recorded while one JSON value is scanned. A second scan jumps
-/// over these nested values instead of reading them. A large Kubernetes object has a few dozen of them. If there are
-/// more, they are usually so small that a jump saves little time.
+/// Maximum number of positions that a scan of a JSON value records, so that a second scan of the value is faster. A
+/// position is recorded for each object or list at the third nesting level, such as `spec.imports` in an Installation.
+/// If a value has more than 64 of them, they are usually small, and their positions would save little time.
 const MAX_JUMPS: usize = 64;
 
 /// The reason why a text could not be scanned.

@@ -88,9 +88,10 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns whether this replica must now write into the Secret of the CA that it uses the CAs in `provided`. These are
-/// the CAs of its mounted certificate. Replicas that use other CAs remove a CA if the Secret has no recent report of
-/// its use. If the Secret contains only the CAs in `provided`, no report is needed.
+/// Returns whether this replica must now report that it uses the CAs in `provided`. These are the CAs of its mounted
+/// certificate. The report is an entry in the Secret that contains the CAs of all replicas. Without a recent report,
+/// replicas that use other CAs could remove the CAs in `provided`. If the Secret contains no other CAs, no report is
+/// needed.
 fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
     let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
     has_others && is_report_due(seen, provided, timing)

@@ -199,13 +199,14 @@ pub enum Step {
     Redate,
     /// Remove the former CAs from the Secret.
     Retire,
-    /// Replace the content of the Secret of the CA by this state. Only a replica whose certificate was issued outside
-    /// Portcullis takes this step. The new state contains the CAs of this certificate in addition to the other CAs.
-    /// When no replica uses the other CAs any more, the new state omits them.
+    /// Write this state into the Secret that contains the CAs of all replicas. A replica takes this step if its
+    /// certificate was issued outside Portcullis, for example by cert-manager. The step first adds the CAs of this
+    /// certificate to the Secret. Later, when no replica uses any other CA, the replica takes the step again, to remove
+    /// all other CAs.
     Trust(Box<State>),
-    /// Write the current time into the Secret of the CA, because every caBundle now contains the CAs of this replica's
-    /// certificate. The certificate was issued outside Portcullis, for example by cert-manager. From this time, the
-    /// replica waits until all API servers have read the caBundles.
+    /// Record the current time, because every caBundle now contains the CAs of this replica's certificate. The
+    /// certificate was issued outside Portcullis, for example by cert-manager. API servers need some time to read the
+    /// caBundles. So the replica does not become ready immediately, but after a wait of 50 seconds by default.
     AnnounceProvided,
     /// Report in the Secret that this replica serves a leaf certificate of one of these CAs. Without the report,
     /// replicas that use another CA could remove these CAs from the caBundles.
@@ -286,9 +287,9 @@ pub(super) fn is_report_due(seen: &Seen<'_>, certificates: &[Certificate], timin
     certificates.iter().any(|certificate| !seen.state.last_use(certificate).is_some_and(is_recent))
 }
 
-/// Returns the longest time for which a replica may still use one of the CAs in `certificates`. It is zero or negative
-/// if no replica can use them any more. Each replica regularly writes into the Secret of the CA which CA it uses. The
-/// time is counted from the last of these reports.
+/// Returns the time from now until no replica can use any of the CAs in `certificates` any more. It is zero or negative
+/// if no replica can use them now. Each replica regularly reports which CA it uses. The last report about a CA
+/// determines how long replicas can still use it.
 pub(super) fn in_use<'c>(
     seen: &Seen<'_>,
     certificates: impl IntoIterator<Item = &'c Certificate>,

@@ -33,7 +33,8 @@ pub(super) struct Preparation {
 pub(super) struct IndexKey {
     /// The index that contains this key, as a position in [`Kind::indexes`].
     pub(super) index: usize,
-    /// The hash of two texts: the namespace of the object, and its key in this index. The index stores only this hash.
+    /// The hash of two strings: the namespace of an object, and the object's key in the index. Objects are looked up by
+    /// this hash, and the two strings are not stored.
     pub(super) hash: u64,
 }
 

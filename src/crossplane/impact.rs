@@ -156,8 +156,9 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns whether `text` is a CompositionRevision of a Composition that already has a composite in `self.found`.
-    /// `self.found` is the list of composites to check. `text` can also be a Composition. Then the result is false.
+    /// Returns whether a CompositionRevision can be ignored, because the list `self.found` already contains a composite
+    /// of the same Composition. Crossplane keeps old revisions that no composite uses. `text` is the
+    /// CompositionRevision. If it is a Composition instead, returns false.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }

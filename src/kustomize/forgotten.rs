@@ -380,9 +380,9 @@ mod tests {
         }
     }
 
-    /// Expects no finding for a file with an object that another file in `resources` already contains, because
-    /// kustomize rejects duplicate objects. The file can be an old patch, a variant of the object, or the output of a
-    /// build. Also expects no finding if a remote file in `resources` may contain the object.
+    /// Expects that a file is not reported as missing in `resources` if kustomize could not build the folder with it.
+    /// In this test, the file contains the same object as a file in `resources`, and kustomize rejects duplicate
+    /// objects. Also expects no report if a remote file in `resources` may contain the object.
     #[test]
     fn accepts_objects_that_conflict_with_listed_ones() {
         let found = forgotten(&[

@@ -19,8 +19,8 @@ pub enum Aspect {
     Findings,
     /// The number of notices. A notice is a message from a mutator to the user.
     Notices,
-    /// The effect of the mutators' patches. The recorded patch and the new patch change the object in the request to
-    /// different results.
+    /// The decisions differ in the patches of the mutators. Applied to the object in the request, the recorded patch
+    /// and the new patch give different results.
     Patch,
     /// Only the wording of findings or notices differs.
     Wording,

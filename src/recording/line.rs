@@ -135,9 +135,9 @@ pub struct Deleted {
 /// The numbers of changes and decisions that were dropped because the queue of the writer was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The sequence number that determines the place of this line in a replay. It equals the number of the next line in
-    /// the recording, so a replay knows of the dropped changes before it applies that line. At the end of the
-    /// recording, it is `u64::MAX`.
+    /// The sequence number of this line. The line reports that changes or decisions are missing from the recording. It
+    /// has the same number as the next line, so that a replay processes it before that line. At the end of the
+    /// recording, the number is `u64::MAX`.
     pub change: u64,
     /// The number of changes of the catalog or the configuration that are missing in the recording, because the queue
     /// of the writer was full.

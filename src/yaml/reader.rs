@@ -18,8 +18,8 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Number of bytes of text that count as one additional value. The limit on aliases counts copied values, so it also
-/// limits how much text they copy. A value and its position use about as much memory as a text of this length.
+/// Length of text, in bytes, for which the limit on YAML aliases counts one additional value. This limit restricts how
+/// many values the aliases of a document may copy. Long texts count more, because their copies need more memory.
 const TEXT_OF_A_VALUE: usize = 128;
 
 /// Parses the first document of a text like `yaml.Unmarshal` of go-yaml v2, so text after the document is ignored.
@@ -125,9 +125,11 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Checks the text after the value of the document, and returns an error if it is invalid. `is_read` is true if
-    /// kustomize may stop reading at the end of the value, and so may not notice a syntax error after it. The function
-    /// then returns this error as [`Problem::Dialect`], which means that kustomize may accept the text.
+    /// Checks the text that follows the value of a document, and returns an error if this text is invalid.
+    ///
+    /// `is_read` is true if kustomize may have finished reading the document after the value. It then does not see
+    /// syntax errors in the text that follows. Such an error is returned as [`Problem::Dialect`], which means that
+    /// kustomize may accept the document.
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {

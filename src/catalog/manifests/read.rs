@@ -263,11 +263,11 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
     }
 }
 
-/// Moves to the next item of a list in a file. Returns true if the item is complete. Returns false if the caller must
-/// read more of the file, or if the list has no more items.
+/// Moves to the next item of a list in a file. Returns true if the whole item is in memory. Returns false if the caller
+/// must read more of the file, or at the end of the list.
 ///
-/// Returns an error if the file is a sequence of objects that was mistaken for one list. This happens if the first
-/// object has a field `items`, and the last object is a list. The error asks the user for a separate file per object.
+/// Returns an error if the file is not one list, but a sequence of objects. Such a file can look like a list, because
+/// its first object has a field `items`. The error asks the user to write each object into its own file.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {

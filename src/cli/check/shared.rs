@@ -14,9 +14,9 @@ use crate::kustomize::tree::TreePath;
 /// The id of the rule that reports patches that select nothing.
 const RULE: &str = "KZ025";
 
-/// Counts of findings about patches that select no object. For each finding, the second number says in how many
-/// kustomization roots it occurs. A kustomization root is a folder that is built. The path is the folder of the file
-/// with the finding.
+/// Findings about patches that select no object. The key is the address of a finding in memory. The number says in how
+/// many kustomization roots the finding occurs. A kustomization root is a folder that is built. The path is the folder
+/// of the file with the finding.
 #[derive(Default)]
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
@@ -30,9 +30,9 @@ impl SharedFindings {
         }
     }
 
-    /// Lowers the level of a finding to `audit` if its patch selects no object in some kustomization roots, but not in
-    /// all roots that use the patch. A kustomization root is a folder that is built. A patch that selects no object in
-    /// any root never has an effect, so its finding keeps its level.
+    /// Lowers the level of findings about patches that select no object. A patch can be in a folder that several
+    /// kustomization roots use. A kustomization root is a folder that is built. If the patch selects an object in at
+    /// least one of these roots, its findings get the level `audit`. Otherwise, they keep their level.
     pub(super) fn lower(self, scan: &Scan, builds: &[Build], report: &mut Report) {
         if self.0.is_empty() {
             return;

@@ -97,9 +97,11 @@ impl Row {
         Self { deletion: deletion(fate), note, ..Self::new(fate.as_str(), id) }
     }
 
-    /// Returns the row of the plan for an object that moves from one Kustomization to another. The parameter `to` is
-    /// the name of the other Kustomization. `on_the_way` predicts whether Flux deletes the object before `to` applies
-    /// it. If Flux does not delete the object at all, the row shows the reason from `fate` and not a move.
+    /// Returns the row of the plan for an object that moves from one Kustomization to another. `to` is the name of the
+    /// other Kustomization. `on_the_way` predicts whether Flux deletes the object before `to` applies it.
+    ///
+    /// `fate` predicts whether Flux deletes the object at all. For example, an annotation of the object can prevent its
+    /// deletion. Then the move cannot lead to a deletion, so the row says only that Flux keeps the object, and why.
     fn of_move(id: &ObjectId, (to, on_the_way): (&str, Deletion), fate: &Fate) -> Self {
         let deletion = match (deletion(fate), on_the_way) {
             (Deletion::Never, _) => return Self::of_fate(id, fate),

@@ -85,8 +85,8 @@ const UNSTABLE: &str = "the patches from the environment into this composite are
 enum Applied {
     /// There is nothing to write.
     Nothing,
-    /// The values do not change if they are computed again from the changed composite. Contains this composite, and the
-    /// environment that was computed from it.
+    /// The composite after the values of the patches were written into it, and the environment that is computed from
+    /// this new composite. The values are stable: if the patches are computed again, they write the same values.
     Stable(Value, Box<Computed>),
     /// The values are not written, because a second computation from the changed composite gives another result.
     Unstable,

@@ -48,8 +48,9 @@ pub(super) struct Reader {
     pub(super) has_integers: bool,
 }
 
-/// Two flags that say whether patches write into the environment of a composite. Before the first write, all numbers in
-/// the environment are float64. After it, whole numbers are int64.
+/// Whether patches write into the environment of a composite. The field `any` says this about all patches, and the
+/// field `before` only about those before the current patch. The checks of number types need both. Before the first
+/// write, all numbers in the environment are float64. After it, whole numbers are int64.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Writes {
     /// Whether one of `environment.patches` before the current patch writes into the environment.

@@ -10,8 +10,7 @@ macro_rules! names {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// A name for which this type has no other variant. The string is this name; it is empty if the field is
-            /// missing.
+            /// Any other value of the parsed field. The string is this value. It is empty if the field is missing.
             Other(String),
         }
 

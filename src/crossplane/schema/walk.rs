@@ -13,8 +13,9 @@ use crate::suggestion::by_similarity;
 /// Maximum number of field names that an error message suggests for a path that the schema does not have.
 const MAX_NAMES: usize = 8;
 
-/// Returns the values that a schema allows at a path, such as only strings. The search visits at most [`MAX_PARTS`]
-/// subschemas. If it reaches this limit, returns `Found::Anything`, which means that any value is allowed.
+/// Looks up a path in a schema. Returns the constraints on the value at this path, such as its allowed types. The
+/// search visits at most [`MAX_PARTS`] subschemas. If it reaches this limit, returns `Found::Anything`, which means
+/// that any value is allowed.
 pub(super) fn at(schema: &Schema, path: &Path) -> Found {
     let mut walk = Walk { schema, left: MAX_PARTS };
     let (mut place, mut at, mut is_required) = (vec![&schema.root], String::new(), true);

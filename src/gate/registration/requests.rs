@@ -149,13 +149,14 @@ impl Webhook {
         rules
     }
 
-    /// Returns the operations on one resource, such as updates, for which the API server calls this webhook. `wanted`
-    /// lists, for each operation, the rule families, such as `KZ`, that check it. Each item of the result contains
-    /// operations, and the condition on the enabled families under which this webhook is called for them.
+    /// Returns the operations on one resource, such as updates, for which the API server calls this webhook. Each item
+    /// of the result has operations and a condition, for example that the rule family `KZ` is enabled. The webhook is
+    /// called for the operations only if the condition holds. `wanted` lists the rule families that check each
+    /// operation.
     ///
-    /// `is_shared` is true if two webhooks, with `failurePolicy` `Fail` and `Ignore`, divide the requests by match
-    /// conditions. If it is false, the webhook with `Ignore` omits the operations for which the other webhook is
-    /// called.
+    /// There may be two webhooks for the same operation, with `failurePolicy` `Fail` and `Ignore`. If `is_shared` is
+    /// true, match conditions divide the requests between them. If it is false, the webhook with `Fail` receives all
+    /// requests, and the webhook with `Ignore` receives none.
     fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
         let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
         for (operation, Wanted { refusing, admitting }) in wanted {

@@ -134,11 +134,13 @@ impl Run<'_> {
         Pending { key, folders, warnings, spent: self.budget.spent(), read: self.read.get() }
     }
 
-    /// Adds the result of a base to the cache of built bases.
+    /// Adds the result of building a base to the cache. Other kustomizations that use the same base then need not build
+    /// it again.
     ///
-    /// Does nothing if the base has errors, or if its result cannot be determined. The cause may be in the
-    /// kustomization that refers to the base. Also does nothing if a custom schema (`openapi`) is set, because the
-    /// result depends on it.
+    /// Does nothing in two cases, because other kustomizations may get a different result for the base:
+    ///
+    /// - The build of the base has errors, or its result cannot be determined.
+    /// - A custom schema (`openapi`) is set.
     pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator, reports: Folder) {
         let is_kept = !self.has_schema && reports.is_accepted();
         let Some(bases) = self.bases.filter(|_| is_kept) else { return };

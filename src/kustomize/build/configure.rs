@@ -42,8 +42,9 @@ impl PatchSite {
         Self { site: target.site(field.clone()), path: target.site(field.key("path")) }
     }
 
-    /// Creates a `PatchSite`, the two positions for errors about a patch. An object configures this patch, such as a
-    /// `PatchTransformer`. Both positions are `site`, the position of this object.
+    /// Creates a `PatchSite`, which says where errors about a patch are reported. This function is for a patch in the
+    /// configuration of a transformer object, such as a `PatchTransformer`. All errors are reported at `site`, the
+    /// position of this object.
     pub(super) fn of_object(site: Site) -> Self {
         Self { path: site.clone(), site }
     }
@@ -92,12 +93,12 @@ impl Run<'_> {
         Ok(list.transformers)
     }
 
-    /// Replaces a transformer with an invalid configuration by a placeholder, which changes no objects. So the build
-    /// can continue. `what` is the transformer, or an error in its configuration. Such an error is recorded.
+    /// Returns the transformer in `what`. If `what` is an error in the configuration of the transformer, records the
+    /// error, and returns a placeholder instead. The placeholder changes no objects, so the build can continue.
     ///
     /// # Errors
     ///
-    /// If the configuration is invalid, and the build stops at its first error. Also if the build has exceeded a limit.
+    /// If `what` is an error, and the build stops at its first error. Also if the build has exceeded a limit.
     fn configured(&self, what: Step<What>) -> Step<What> {
         Ok(self.recover(&mut Lost::Nothing, Lost::Nothing, what)?.unwrap_or(What::LeftOut))
     }

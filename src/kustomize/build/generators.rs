@@ -31,9 +31,9 @@ impl<'t> Spot<'t> {
         Self { target, site: target.site(field.clone()), field: Some(field) }
     }
 
-    /// Creates a `Spot`, the position at which a generator is configured. An object configures the generator, such as a
-    /// `ConfigMapGenerator`. The list `generators` of the kustomization names the file with this object. `site` is the
-    /// position of the object.
+    /// Creates a `Spot`, which says where errors about a generator are reported. This function is for a generator that
+    /// is configured by an object, such as a `ConfigMapGenerator`. All errors are reported at `site`, the position of
+    /// this object.
     pub(super) fn of_object(target: &'t Target<'t>, site: Site) -> Self {
         Self { target, field: None, site }
     }

@@ -141,11 +141,12 @@ fn field(
     Ok(())
 }
 
-/// Handles a field path that continues below a null value. Does nothing if `create` is `None`.
+/// Imitates kustomize for a field path that continues below a null value. kustomize creates the rest of the path in a
+/// new node, but does not add this node to the object. So a value that is written there has no effect.
 ///
-/// Otherwise, `visit` creates the rest of the path in `node`, an empty mapping or list, and finds the matches there.
-/// kustomize does not add `node` to the object. So a match has no path in the object, and `None` is added to `found`
-/// for it.
+/// `node` is the new node, an empty mapping or list. `visit` creates the rest of the path in it, and finds the matches.
+/// For each match, `None` is added to `found`, because the match is not part of the object. Does nothing if `create` is
+/// `None`.
 fn detached(
     mut node: Node,
     create: Option<Create>,

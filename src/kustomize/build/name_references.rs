@@ -297,12 +297,12 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether `target` is in `namespace`, the namespace in a reference to an object. Returns true if the
-    /// reference contains no namespace.
+    /// Returns whether `target` is in `namespace`, the namespace in a reference. Returns true if the reference has no
+    /// namespace.
     ///
-    /// The build may have changed namespaces, and `namespace` may be an original or a current one. It counts as an
-    /// original one if an object to which the reference may refer was originally in it. Then `namespace` is compared
-    /// with the original namespace of `target`, and otherwise with the current one.
+    /// The build may have changed the namespaces of objects, and the reference may contain an old or a new namespace.
+    /// If any object to which it may refer was in `namespace` before the change, the old namespace of `target` must be
+    /// equal to `namespace`. Otherwise, its current namespace must be equal.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)

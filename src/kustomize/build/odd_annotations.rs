@@ -101,16 +101,16 @@ fn refuse_notes(metadata: &Node) -> bool {
     fields(metadata).nth(1).is_some_and(|(_, second)| !second.is_map() && !second.is_null())
 }
 
-/// Merges duplicate fields `annotations` in the `metadata` of an object, as kustomize does at the end of a build.
-/// kustomize moves the annotations of the first field into the second field, two or three times. So an object with five
-/// such fields still has several of them.
+/// Merges the fields named `annotations` in the `metadata` of an object, if there are several. kustomize does this at
+/// the end of a build. It merges the first field into the second one, and repeats this at most twice. So if there are
+/// five fields, at least two are left.
 ///
-/// Removes annotations for whose key `kept` returns false. `stored` tells whether kustomize has added annotations with
-/// its own data during the build, such as previous names of the object.
+/// `stored` says which data kustomize has added as annotations during the build, such as previous names of the object.
+/// `kept` receives the key of an annotation. If it returns false, the annotation is removed.
 ///
 /// # Errors
 ///
-/// If kustomize fails or panics, because one of the fields is not a mapping.
+/// If kustomize fails or panics, for example because the second field is a string.
 pub(super) fn finish(metadata: &mut Node, stored: Stored, kept: impl Fn(&str) -> bool) -> Result<(), &'static str> {
     let is_filled = |first: &Node| !first.entries().is_empty() || !first.items().is_empty();
     let has_any = stored.notes || stored.state || metadata.get(FIELD).is_some_and(is_filled);

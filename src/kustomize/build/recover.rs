@@ -25,8 +25,9 @@ impl Run<'_> {
     /// Continues the build after a step that may have failed. Returns the value in `result`. If `result` is an error,
     /// records the error and returns `None`.
     ///
-    /// `lost` is the kind of data that is already missing from the build because of errors. `more` is the kind of data
-    /// that is missing if this step has failed. After a failure, `lost` is set to the more severe of the two.
+    /// `lost` says what is missing from the build because earlier steps failed, such as objects. An error that may be a
+    /// consequence of this is not recorded. If this step has failed, `lost` then also includes `more`, which is what is
+    /// missing because of this failure.
     ///
     /// # Errors
     ///

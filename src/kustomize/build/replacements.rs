@@ -43,9 +43,12 @@ impl Copied {
         }
     }
 
-    /// Prevents later updates of the copied value if its source field is about to be overwritten. This happens if a
-    /// replacement writes to a mapping or list that contains the source field. `at` is the index of the object to which
-    /// the replacement writes, and `replaced` is the path of the overwritten node in this object.
+    /// Stops updating the copied value if its source field is about to be replaced. Usually, the value is read again
+    /// from this field before each write, because an earlier write may have changed the field. But if a write replaces
+    /// a mapping or list that contains the field, kustomize continues to use the old value.
+    ///
+    /// `at` is the index of the object to which the replacement writes. `replaced` is the path of the replaced node in
+    /// this object.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
         self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));

@@ -231,11 +231,11 @@ impl Resource {
         }
     }
 
-    /// Marks the annotations of the object as created by kustomize, because kustomize writes them again after a JSON
-    /// patch. So the values no longer have a position in a file.
+    /// Changes the annotations of the object as kustomize does after a JSON patch, when it writes all annotations
+    /// again. Their values no longer have a position in a file.
     ///
-    /// Also removes the quotes from all keys if one of the keys needs them. For example, the key `"true"` would be a
-    /// boolean without quotes.
+    /// Also imitates an error of kustomize: if at least one key needs its quotes, such as `"true"`, kustomize removes
+    /// the quotes from all keys.
     pub(super) fn rewrite_annotations(&mut self) {
         let Some(annotations) = self.node.at_path(&["metadata", "annotations"]) else { return };
         let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
@@ -284,11 +284,12 @@ impl Resource {
         self.source.is_some() || !self.transformations.is_empty()
     }
 
-    /// Adds placeholder annotations to the object before a patch is applied. They represent two annotations of
-    /// `buildMetadata`: the origin of the object, and the transformers that changed it. kustomize adds these
-    /// annotations during the build, so a patch can remove them.
+    /// Adds placeholder annotations to the object before a patch is applied, to find out whether the patch removes
+    /// them. They stand for two annotations that kustomize adds to the object during the build: the origin of the
+    /// object, and the transformers that changed it (`buildMetadata`). Portcullis stores this data outside of the
+    /// object.
     ///
-    /// A placeholder has an empty value. It is added only if the build has recorded the origin or the transformers.
+    /// A placeholder is added only if there is data for it.
     pub(super) fn write_notes(&mut self) {
         let keys = [(ORIGIN, self.source.is_some()), (TRANSFORMATIONS, !self.transformations.is_empty())];
         for (key, _) in keys.into_iter().filter(|(_, is_recorded)| *is_recorded) {

@@ -152,8 +152,9 @@ impl Run<'_> {
 
     /// Records each finding as an error of the build, and continues the build.
     ///
-    /// `lost` is the kind of data that is already missing from the build because of errors. `more` is the kind of data
-    /// that is missing because of these findings. If there are findings, `lost` is set to the more severe of the two.
+    /// `lost` says what is missing from the build because of earlier errors: nothing, whole objects, or changes of
+    /// objects. `more` says what is missing because of these findings. If there are findings, `lost` becomes the
+    /// greater of the two values.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;

@@ -100,9 +100,9 @@ pub(super) struct Run<'a> {
     pub(super) has_schema: bool,
     /// The error of the custom schema, if it is invalid.
     pub(super) invalid_schema: Option<Stop>,
-    /// Which schema takes precedence if a later kustomization sets a custom schema: the built-in or the custom one.
-    /// kustomize then uses both. `None` if this build has not used a schema yet. kustomize then uses a custom schema
-    /// alone.
+    /// How kustomize uses a custom schema (`openapi.path`) beside its built-in schema, if a later kustomization of this
+    /// build sets one. The value says which of the two schemas takes precedence. `None` means that the custom schema
+    /// replaces the built-in one, because this build has not used any schema yet.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,

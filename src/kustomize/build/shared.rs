@@ -58,9 +58,11 @@ fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     }
 }
 
-/// Restores which fields of an object share one value, after a merge has created the object anew. `old` is the object
-/// before the merge, and `new` is the object after it. For example, kustomize stores the value of a label as one YAML
-/// node in several fields. If one of these fields changes later, all of them change.
+/// Links fields of the object `new` in the same way as in `old`. `old` is the object before a patch was merged into it,
+/// and `new` is the result of the merge. The merge does not keep all links.
+///
+/// Linked fields always have the same value. For example, if kustomize adds a label to several fields, these fields are
+/// linked: if a later step changes one of them, the others change too.
 pub(super) fn keep(new: &mut Node, old: &Node) {
     if !has_group(old) {
         return;

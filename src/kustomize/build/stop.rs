@@ -23,9 +23,9 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// Says whether this error is still reported if an earlier step of the build failed. `Lost::Nothing`: no, because
-    /// that failure may have caused this error. `Lost::Objects`: only if that failure left out whole objects, but no
-    /// changes of objects. `Lost::Changes`: always.
+    /// The most severe loss of data after which this error is still reported. If an earlier step of the build fails,
+    /// objects may be missing, or the remaining objects may lack changes. This loss can be the true cause of a later
+    /// error. For example, `Lost::Nothing` means that this error is reported only if no data is missing.
     pub(super) holds: Lost,
 }
 

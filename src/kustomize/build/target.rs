@@ -292,8 +292,9 @@ impl Run<'_> {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Compared {
     Equal,
-    /// It is unknown whether the validator has changed the object. An earlier JSON patch and the validator have both
-    /// rewritten the object, and this may have changed the line numbers of its YAML nodes.
+    /// It is unknown whether kustomize regards the object as changed by the validator. kustomize also compares the line
+    /// numbers of the values in the object, but Portcullis does not compute these numbers after a JSON patch. So it
+    /// cannot compare them if the validator is a JSON patch, and another JSON patch was applied before it.
     Unknown,
     Changed,
 }

@@ -47,9 +47,9 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Returns the path of the folder from which a cluster is set up, by hand or by `flux bootstrap`. This path
-    /// identifies the cluster of the Flux Kustomization or similar object in this key. `None` if the folder is unknown,
-    /// or if this key contains no object.
+    /// Returns the folder from which a cluster is set up, for example with `flux bootstrap`. The cluster is that of the
+    /// Flux Kustomization or similar object that this key identifies. `None` if the folder is unknown, or if this key
+    /// identifies a folder instead of an object.
     pub(super) fn cluster(&self) -> Option<&TreePath> {
         match self {
             Self::Folder(_) => None,

@@ -270,10 +270,11 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Builds a folder that users apply by hand, and returns the Flux Kustomizations in the output. If one of them
-    /// builds this same folder, the others are omitted, because the build of this one finds them again. If none does,
-    /// records the build in `pass`, which collects the results. `is_used` says whether the folder is applied to a
-    /// cluster.
+    /// Builds a folder with kustomize, and returns the Flux Kustomizations in the output. Users apply this folder by
+    /// hand. The build is added to the results in `pass`. `is_used` says whether the folder is applied to a cluster.
+    ///
+    /// If a Kustomization in the output builds this same folder, returns only this Kustomization, and adds no build.
+    /// The caller then builds the folder for this Kustomization, and so finds the other Kustomizations too.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -408,9 +409,11 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns the folder and the cluster number of each seed. A seed is a folder or a Flux Kustomization at which a search
-/// begins. The folder of a Kustomization is the one that contains its file. Seeds with the same folder have the same
-/// cluster number. The numbers begin at 0.
+/// Returns the folder of each seed, and the number of its Kubernetes cluster. A seed is a folder or a Flux
+/// Kustomization at which the search for Flux Kustomizations in a repository begins. For a Kustomization, the folder is
+/// that of its file.
+///
+/// Portcullis assumes that each folder belongs to a different cluster. The clusters are numbered from 0.
 fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();
     let of = |seed: &Seed| {

@@ -225,13 +225,15 @@ impl<'a> Sources<'a> {
         if branches.is_empty() { self.most(users, true) } else { None }
     }
 
-    /// Returns the folder in `tops` that is the top folder of a Flux source. `users` are the Kustomizations that use
-    /// the source, and their `spec.path` is relative to the top folder. `flux bootstrap` creates a Kustomization that
-    /// applies itself: the folder `spec.path` contains its file. So a folder in `tops` is selected if one of the paths,
-    /// starting at this folder, leads to a folder that contains the file of the same Kustomization.
+    /// Finds the top folder of a Flux source with the help of a Kustomization that `flux bootstrap` created. `users`
+    /// are the Kustomizations that use the source. The result is one of the folders in `tops`, or `None`.
     ///
-    /// If `defined_in` is set, only Kustomizations in this file are considered. If the path is the top folder itself,
-    /// the name of this file must be `gotk-sync.yaml`, because every file is below the top folder.
+    /// A Kustomization that `flux bootstrap` creates is in a file below its own `spec.path`, which is relative to the
+    /// top folder. For example, if the file `infra/clusters/a/flux-system/gotk-sync.yaml` contains the path
+    /// `clusters/a`, then the top folder is `infra`.
+    ///
+    /// If `defined_in` is set, only Kustomizations in this file are considered. If their path is the top folder itself,
+    /// every file is below it. So the file must then have the name that `flux bootstrap` uses, `gotk-sync.yaml`.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));

@@ -103,9 +103,8 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },
 };
 
-/// Maximum number of objects of one kind, kustomize's Kustomization or Component, that Portcullis looks up for one
-/// folder. It looks up the objects whose annotation `portcullis.dev/path` contains the folder, and the users of the
-/// folder. A user is an object that refers to the folder in a list such as `resources`.
+/// Maximum number of results of one lookup of kustomize objects that are stored in the cluster. For example, Portcullis
+/// looks up the Kustomizations that refer to a folder in their list `resources`.
 ///
 /// Also the maximum number of objects that Portcullis reads from the API server for one request.
 const MAX_USERS: usize = 200;
@@ -227,12 +226,11 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Reports entries of the object `user` that refer to the object in the request, but are in the wrong list. Both
-    /// objects are Kustomizations or Components of kustomize in the cluster. An entry refers to the object in the
-    /// request if it is the path of its folder, `own`.
+    /// Reports each entry of `user` that refers to the object in the request, but is in the wrong list. For example,
+    /// the request creates a Component for the folder `own`, but `user` has this folder in `resources`. A Component may
+    /// be only in the list `components`, and a Kustomization only in the other lists.
     ///
-    /// If the object in the request is a Component, the entry must be in the list `components`. If it is a
-    /// Kustomization, the entry must be in another list, such as `resources`.
+    /// `user` is another Kustomization or Component of kustomize that is stored in the cluster.
     fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;

@@ -181,11 +181,11 @@ impl Lists {
     }
 
     /// Removes the key `$patch` from an element of the patch's list, after the element was merged. `patch` is the index
-    /// of this element, and `dest` is the index of the matching element in the object's list. An index is `None` if the
-    /// list does not contain the element.
+    /// of this element, and `dest` is the index of the matching element in the object's list. An index is `None` if
+    /// there is no such element.
     ///
-    /// The element in the object's list changes only if the object and the patch share one list in the memory of
-    /// kustomize.
+    /// If the object had no such list, kustomize uses the patch's list for the object too, without a copy. The key is
+    /// then removed from the element in the object's list too, because kustomize has only one list.
     fn take_directive(&mut self, dest: Option<usize>, patch: Option<usize>) {
         if let Some(element) = patch.and_then(|at| self.patch.get_mut(at))
             && element.is_map()

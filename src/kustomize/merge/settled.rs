@@ -12,8 +12,9 @@ use super::quotes::needs_quotes;
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The mode in which kustomize merges a part of an object that may stay unchanged: with no value from the patch, or
-/// with itself.
+/// The two cases in which a patch usually leaves a part of an object unchanged. Either the patch has no value for this
+/// part, or the part already comes from the patch. kustomize merges the part in both cases, and this may still change
+/// it. For example, kustomize removes empty fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The patch has no value for this part of the object.

@@ -17,12 +17,18 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 /// Returns the finding that an entry of the list `components` refers to a Kustomization instead of a Component. `entry`
 /// is the text of the entry, and `index` is its position in the list.
 ///
-/// `said` is `true` if the kustomization file of the Kustomization contains the field `kind`. `defined` is the position
+/// `has_kind` is `true` if the kustomization file of the Kustomization contains the field `kind`. `defined` is the position
 /// of this field, or of the whole YAML document if the field is missing.
-pub(in crate::kustomize) fn found(site: Site, index: usize, entry: &str, defined: &Site, said: bool) -> TreeFinding {
-    let why = if said { "" } else { ", as it says no kind" };
+pub(in crate::kustomize) fn found(
+    site: Site,
+    index: usize,
+    entry: &str,
+    defined: &Site,
+    has_kind: bool,
+) -> TreeFinding {
+    let why = if has_kind { "" } else { ", as it says no kind" };
     RULE.at(site, format!("\"{entry}\" is a Kustomization{why} ({defined})"))
-        .found(if said { "kind: Kustomization" } else { "no kind" })
+        .found(if has_kind { "kind: Kustomization" } else { "no kind" })
         .allowed("folders with a Component")
         .help(
             "list it under \"resources:\", or make it a Component: apiVersion kustomize.config.k8s.io/v1alpha1, kind \

@@ -37,9 +37,9 @@ pub(super) struct Definitions {
     pub(super) names: Cow<'static, [(Name, ShapeId)]>,
     /// The kinds, each with its apiVersion and the id of its schema.
     pub(super) kinds: Cow<'static, [(Name, Name, ShapeId)]>,
-    /// The id of an empty schema, which is used for each field that these definitions do not contain. It is set only
-    /// for kustomize's built-in definitions, because Portcullis stores only those of their fields that lead to merged
-    /// lists. `None` for other definitions: a field that they do not contain has no schema.
+    /// The id of the schema for fields that these definitions do not contain. This schema is empty. Only kustomize's
+    /// built-in definitions have it, because Portcullis stores only the part of them that it needs for merging. `None`
+    /// for other definitions, which are complete.
     pub(super) opaque: Option<ShapeId>,
 }
 

@@ -19,8 +19,8 @@ pub struct Split<'c> {
     /// The index of an entry in the list `overwrites` of a ComponentVersionOverwrites object. This entry matches the
     /// reference `matched`, but not the reference `other`. So the component is in the component tree in two versions.
     pub entry: usize,
-    /// A second reference to the same component, but to another version. The ComponentVersionOverwrites entry with the
-    /// index `entry` does not match this reference.
+    /// The reference to the other version of the component. The ComponentVersionOverwrites entry that changes the
+    /// reference `matched` does not match this reference. So the two references lead to different versions.
     pub other: &'c Step,
 }
 

@@ -21,8 +21,8 @@ pub struct Item {
     pub exports: Vec<Export>,
 }
 
-/// The field that contains `config`, the configuration that a deployer reads. The field is in a DeployItem, or in an
-/// Execution with templates of DeployItems.
+/// The location of `config`, the configuration that a deployer reads. A DeployItem has one `config`. An Execution has
+/// one in each of its DeployItem templates.
 #[derive(Debug, Clone)]
 pub enum Place {
     /// The configuration is the value of this field, such as `spec.deployItems[0].config`.

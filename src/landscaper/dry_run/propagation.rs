@@ -21,12 +21,12 @@ use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, WRITES};
 use crate::rule::{FailurePolicy, Match, MatchCondition, Mode, Mutated, Mutator};
 
-/// Match condition that is true for root Installations, which have no owner. If the webhook does not answer, the API
-/// server admits writes of root Installations, and denies writes of other Installations.
+/// Match condition that is true for root Installations, which have no owner. Requests for them are sent to a webhook
+/// with `failurePolicy: Ignore`, and requests for other Installations to a webhook with `failurePolicy: Fail`.
 ///
-/// The webhook copies dry-run annotations from an owner to its objects. A root Installation has no owner, so it can be
-/// written without the webhook. Unlike [`owner`](crate::landscaper::owner::owner), the condition regards objects of
-/// every kind in Landscaper's API group as owners.
+/// The webhooks copy dry-run annotations from an owner to its objects. A root Installation has no owner, so it can be
+/// written even if the webhook does not answer. Unlike [`owner`](crate::landscaper::owner::owner), the condition
+/// regards objects of every kind in Landscaper's API group as owners.
 static ROOTS: MatchCondition = MatchCondition {
     name: "roots",
     expression: "!has(object.metadata.ownerReferences) ||

@@ -22,10 +22,10 @@ pub(super) enum Datum<'a> {
     Bool(bool),
     /// One byte of a string. As in client-go, the JSONPath operators `*` and `..` split a string into its bytes.
     Byte(u8),
-    /// No value. It replaces the current element of a `range` loop if this element is `null`.
+    /// No value. It replaces an element of a `range` loop that is `null`.
     ///
-    /// If a `range` loop has no elements, its content is evaluated once with this value, and the results are discarded.
-    /// Only this evaluation finds the keyword `end`, after which the JSONPath continues.
+    /// It is also used if a `range` loop has no elements. The content of the loop is then evaluated once, only to find
+    /// the keyword `end` of the loop. The results are discarded.
     Nothing,
 }
 
@@ -34,8 +34,9 @@ impl<'a> Item<'a> {
         Self { datum, shuffles: Vec::new() }
     }
 
-    /// Returns a new item with the value `datum`, which was found inside this item. It gets a copy of the ids in
-    /// [`Item::shuffles`]. The ids say which maps, with members in random order, contain the value.
+    /// Returns an item for `datum`, a value inside the value of this item. The new item gets a copy of
+    /// [`Item::shuffles`], the ids of the iterations over maps that led to the value. Go iterates over maps in random
+    /// order.
     pub(super) fn with(&self, datum: Datum<'a>) -> Self {
         Self { datum, shuffles: self.shuffles.clone() }
     }

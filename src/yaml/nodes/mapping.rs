@@ -18,9 +18,10 @@ use crate::yaml::scalar;
 const NO_KEY: &str = "there is no key before this `:`";
 const PAIR: &str = "a `?` without a key stands in a list within brackets";
 
-/// A mapping key. `text` is empty if the key is a list or mapping, as in kyaml. `size` is the cost of copying the key
-/// when an alias copies its mapping, counted in values. A short scalar costs 0, because it is counted together with the
-/// value of its entry.
+/// A key of a YAML mapping. `text` is empty if the key is a list or mapping, as in kyaml.
+///
+/// `size` counts toward the limit on the data that YAML aliases copy. It is 0 for most keys, because a key and its
+/// value count as one. It is larger if the key is a list, a mapping or a long text.
 struct Key {
     text: Arc<str>,
     tag: Tag,
