@@ -1,49 +1,86 @@
-//! Loads the configuration file of Portcullis, and checks all its values. The file sets, for example, the levels of
-//! rules, exemptions from rules, and what mutators write.
+//! Loads the configuration file of Portcullis, and reports all invalid keys and values.
 //!
-//! This example shows the keys of the file:
+//! This example shows every key at the top level of the file. A comment above each key explains it:
 //!
 //! ```yaml
-//! rules:                 # level of a rule or a rule family: deny, warn, audit or off
+//! # The level of a rule, or of all rules whose ids begin with these letters. The level says what happens if the rule
+//! # finds a problem: deny (deny the request), warn (warn the user), audit (only record it) or off (ignore it).
+//! rules:
 //!   OW: warn
 //!   OW006: deny
-//! namespaces:            # levels in some namespaces; if several entries apply, the strictest level is used
+//!
+//! # Levels of rules in some namespaces. If several entries apply, the strictest level is used.
+//! namespaces:
 //!   - names: [sandbox-*]
 //!     rules: {OW006: warn}
-//! exemptions:            # findings that get the level audit: they are recorded, but do not deny the request
+//!
+//! # Exceptions from rules. For these namespaces and users, the rule does not deny requests, but only records problems.
+//! exemptions:
 //!   - rule: OW006
 //!     namespaces: [team-a]
 //!     users: [system:serviceaccount:ci:cleaner]
-//!     until: 2026-12-31  # end of this day in UTC; a time such as 2026-12-31T18:00:00+01:00 is also allowed
-//! honourSkipLabel: false # whether the label portcullis.dev/skip: "true" has an effect
-//! warnServiceAccounts: false # whether ServiceAccounts (controllers, pipelines) receive warnings, as users do
-//! mutators:              # what each mutator writes: annotate (only annotations), apply (also fields) or off
+//!     # The exemption ends after this day in UTC. A time such as 2026-12-31T18:00:00+01:00 is also allowed.
+//!     until: 2026-12-31
+//!
+//! # If true, the label portcullis.dev/skip: "true" exempts an object from changes and denials.
+//! honourSkipLabel: false
+//!
+//! # If true, ServiceAccounts receive warnings, as users do. Controllers and pipelines use ServiceAccounts.
+//! warnServiceAccounts: false
+//!
+//! # What each mutator may write: annotate (only annotations), apply (also other fields), or off (nothing).
+//! mutators:
 //!   overwrites: annotate
-//! composites:            # CompositeResourceDefinitions whose composites are checked; "*" for all
+//!
+//! # The CompositeResourceDefinitions whose composite resources are checked. The name "*" stands for all.
+//! composites:
 //!   - xdatabases.example.org
-//! deployers:             # users that may write DeployItems; see the rule DP010
+//!
+//! # The users that may write DeployItems. See the rule DP010.
+//! deployers:
 //!   landscaper: {users: [system:serviceaccount:landscaper:landscaper]}
 //!   identities:
 //!     - users: [system:serviceaccount:landscaper:manifest-deployer]
 //!       types: [landscaper.gardener.cloud/kubernetes-manifest]
-//! dryRun:                # settings for the dry-run deployer; also sets the default of the mutator dry-run to apply
+//!
+//! # The types of DeployItems that the dry-run deployer processes. If this section exists, mutators.dry-run is apply
+//! # by default.
+//! dryRun:
 //!   types: [landscaper.gardener.cloud/kubernetes-manifest, landscaper.gardener.cloud/helm]
-//! environmentConfigs:    # settings for EnvironmentConfigs of Crossplane
-//!   onChange: warn       # maximum level if a changed EnvironmentConfig breaks composites; see the rule EN010
-//! deliveries:            # maximum level of findings in kustomize trees, by source of the tree; see docs/delivery.md
+//!
+//! # The maximum level for problems that a changed EnvironmentConfig of Crossplane causes. See the rule EN010.
+//! environmentConfigs:
+//!   onChange: warn
+//!
+//! # The maximum level for problems in kustomize files. It depends on where Portcullis reads the files from. See
+//! # docs/delivery.md.
+//! deliveries:
 //!   flux-trees: warn
 //!   flux-sources: off
-//! guard:                 # settings for the rule family GD, which limits deletions; see docs/guard.md
-//!   controllers: [system:serviceaccount:flux-system:kustomize-controller] # users whose deletions are checked
-//!   hold: source         # a revision that deletes too much is not published; by default, only deletions are denied
-//! deletions:             # limits for the deletions of a Flux Kustomization; see docs/changes.md
+//!
+//! # The users whose deletions are checked. With hold: source, a Flux source keeps its previous revision if the new
+//! # revision deletes too much. Without it, only the deletions are denied. See docs/guard.md.
+//! guard:
+//!   controllers: [system:serviceaccount:flux-system:kustomize-controller]
+//!   hold: source
+//!
+//! # Limits for the number of objects that a Flux Kustomization deletes. Each deletion of a protected kind is reported.
+//! # See docs/changes.md.
+//! deletions:
 //!   protectedKinds: [Namespace, PersistentVolumeClaim, StatefulSet.apps]
 //!   maxCount: 9
 //!   maxPercent: 50
-//! check:                 # information about the repository for portcullis check; see docs/configuration.md
-//!   sources: {flux-system/apps: .}  # root folder of each Flux source
-//!   complete: [clusters/production] # folders that each contain all objects of a cluster
-//! artifactHosts:         # hosts of Flux artifacts, in addition to Flux's own controllers in flux-system
+//!
+//! # Information about the repository for the command portcullis check. See docs/configuration.md.
+//! check:
+//!   # The folder with the files of each Flux source.
+//!   sources: {flux-system/apps: .}
+//!   # Folders that each contain all objects of one cluster.
+//!   complete: [clusters/production]
+//!
+//! # Hosts from which Portcullis may fetch artifacts of Flux sources. The controllers of Flux in the namespace
+//! # flux-system are always allowed.
+//! artifactHosts:
 //!   - source-controller.gitops.svc.cluster.local
 //! ```
 

@@ -1,9 +1,12 @@
-//! The types of rules and mutators. The modules of kustomize, Landscaper and Crossplane define rules and mutators, and
-//! the gate runs them.
+//! The types of rules and mutators. A rule checks admission requests, and a mutator changes the object of a request.
+//! The modules for kustomize, Landscaper and Crossplane define the rules and mutators.
 //!
-//! Each rule is a file with one definition, a `static RULE: Rule`. The function of a rule is pure: it computes findings
-//! from the request and the catalog, without I/O and clock. The catalog may be out of date. If this would be unsafe for
-//! a rule, the rule names objects that the gate reads from the API server before it runs the rule.
+//! Each rule has its own file, with the definition `static RULE: Rule`. The function of a rule computes its findings
+//! only from the request and the catalog, which is a cache of cluster objects. It performs no I/O and does not use the
+//! current time.
+//!
+//! The cache may be outdated. If a rule must know the current state of an object, its field `live_reads` returns a
+//! reference to the object. Portcullis reads this object from the API server before it calls the rule.
 
 use crate::admission::patch::Draft;
 use crate::admission::{FieldPath, Finding, Level, Operation, Path, Request};
@@ -86,7 +89,8 @@ pub struct Mutator {
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// The mode of the mutator, unless the configuration sets another one.
     pub mode: Mode,
-    /// Edits the draft of the changed object. Returns messages for the user, or the finding that denies the request.
+    /// Changes the object of the request by editing the `Draft`, from which the JSON Patch is computed. Returns
+    /// messages for the user, or the finding that denies the request.
     pub mutate: fn(&Request<'_>, &View<'_>, Mode, &mut Draft<'_>) -> Mutated,
 }
 
@@ -141,7 +145,8 @@ pub struct Match {
 /// The webhook's `failurePolicy`. It determines the result of a request if no replica answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum FailurePolicy {
-    /// The request is denied (`Fail`), because its admission would cause lasting harm.
+    /// If no replica of the webhook answers, requests are denied (`failurePolicy: Fail`). This value is for requests
+    /// that could cause lasting harm if they were admitted unchecked.
     Fail,
     /// If no replica of the webhook answers, requests are denied (`failurePolicy: Fail`). As an exception, a request
     /// for which the match condition is true is admitted.
@@ -163,7 +168,8 @@ impl FailurePolicy {
 /// and one with `failurePolicy: Fail`. Their `matchConditions` contain the condition and its negation.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MatchCondition {
-    /// The name of the condition, such as `roots`.
+    /// A short name for the CEL condition. It becomes part of a name in the webhook's `matchConditions`. For example,
+    /// `without-overwrites` becomes part of `only-without-overwrites-of-contexts`.
     pub name: &'static str,
     /// A CEL expression over `object` and `oldObject`, the new and the old state of the object in the request. It is
     /// true if the request is safe to admit without an answer of the webhook. If this is not certain, the expression

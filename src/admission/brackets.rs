@@ -1,7 +1,8 @@
-//! Finds the brackets of a JSON text, except the brackets inside strings.
+//! Finds the brackets of a JSON text, except those inside strings.
 //!
-//! The code works on blocks of 64 bytes and has no branches. Each test of a byte sets one bit of a word. An algorithm
-//! that follows each string would mispredict a branch at the end of each string.
+//! The code reads 64 bytes at a time, and computes a 64-bit mask that has one bit for each byte. A bit is set if the
+//! byte is a bracket outside a string. The masks are computed almost without branches. Code with a branch at each quote
+//! would be slower, because the CPU cannot predict where strings end.
 
 use memchr::memchr2;
 
@@ -24,7 +25,7 @@ pub(super) struct Bracket {
 #[derive(Debug)]
 pub(super) struct Brackets<'a> {
     block: [u8; BLOCK],
-    /// Offset of the current block in the whole text, in bytes.
+    /// Byte offset in the JSON text of the 64-byte block that is searched now.
     start: usize,
     rest: &'a [u8],
     /// Bit mask of brackets in the current block, with one bit for each byte. A bit is set if the byte is a bracket

@@ -48,7 +48,8 @@ impl fmt::Display for Level {
 pub struct Finding<Location = InFiles> {
     /// The rule's id, such as `OW001`.
     pub rule: &'static str,
-    /// The level. The rule sets its default level. The gate then applies the configured levels and the exemptions.
+    /// The level of the finding, which decides whether the request is denied. The rule sets it first. Then the
+    /// configuration can change it, and exemptions can lower it.
     pub level: Level,
     /// Path of the field that has the error, such as `overwrites[0].source`. It is the root path if the finding is
     /// about the whole object.

@@ -122,8 +122,8 @@ struct WireRequest<'a> {
     user_info: Raw<'a>,
     object: Raw<'a>,
     old_object: Raw<'a>,
-    /// The positions of nested values ([`Jump`]s) in `object` and in `oldObject`, which the scan of the review
-    /// recorded. With them, later scans skip these values.
+    /// Start and end positions of nested values in `object` (first list) and in `oldObject` (second list). They let a
+    /// later scan jump over these values.
     jumps: [Vec<Jump>; 2],
     dry_run: Raw<'a>,
 }

@@ -39,9 +39,10 @@ pub(super) struct Jump {
 /// them. The outermost object has level 1, and `spec.imports` in an Installation has level 3. A value at this level is
 /// usually skipped or parsed as a whole.
 const JUMPED: usize = 3;
-/// Maximum number of positions that a scan of a JSON value records, so that a second scan of the value is faster. A
-/// position is recorded for each object or list at the third nesting level, such as `spec.imports` in an Installation.
-/// If a value has more than 64 of them, they are usually small, and their positions would save little time.
+/// Maximum number of positions that one scan of a JSON value records. A position is the start and end of an object or
+/// list at the third nesting level, such as `spec.imports` in an Installation. With this position, a second scan can
+/// jump over the object or list. If there are more than 64 of these objects and lists, they are usually small. Jumping
+/// over small ones saves little time.
 const MAX_JUMPS: usize = 64;
 
 /// The reason why a text could not be scanned.
@@ -209,8 +210,9 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns the length of the JSON value at the start of `bytes`. Does not check its content. `None` if the value is
-/// incomplete. A number or a word counts as complete only if another byte follows.
+/// Returns the length in bytes of the JSON value at the start of `bytes`. The content of the value is not checked.
+/// `None` if the value is incomplete. A number, `true`, `false` or `null` at the very end of `bytes` counts as
+/// incomplete, because more digits or letters could follow.
 pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     match bytes.first()? {
         b'"' => closing_quote(bytes.get(1..)?).map(|end| end + 2),

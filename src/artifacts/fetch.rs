@@ -164,9 +164,10 @@ fn algorithm(digest: &str) -> Option<&'static Algorithm> {
     fits.then_some(algorithm)
 }
 
-/// Downloads an archive, and checks its digest. First waits until the semaphore `arriving` has room for the archive.
-/// The semaphore limits the total size of archives in memory. Returns the archive, and the permit that keeps its room
-/// reserved.
+/// Downloads an archive, and checks its digest. Before reading the response body, acquires permits of the semaphore
+/// `arriving`, one for each byte that the body can have. So the semaphore limits the total size of archives in memory.
+///
+/// Returns the archive and the permits. The caller drops the permits when it no longer needs the archive.
 pub(super) async fn fetch<'a>(
     target: &Target,
     limits: &Limits,

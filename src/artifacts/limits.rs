@@ -21,7 +21,8 @@ pub const ARRIVING: u64 = 64 * MIB;
 /// 5,000 files. Cached trees, archives that are being downloaded, and one tree that is being unpacked together fit into
 /// the memory limit of the chart.
 pub const KEPT_TREES: u64 = 96 * MIB;
-/// Maximum number of cached trees. A cluster usually has fewer sources.
+/// Maximum number of unpacked artifacts in the cache. An artifact is the archive that Flux creates for a source, such
+/// as a GitRepository. A cluster usually has fewer than 256 sources.
 pub const MAX_TREES: usize = 256;
 /// Maximum total size of the cached results of checks of kustomize trees. A result without findings takes a few hundred
 /// bytes.

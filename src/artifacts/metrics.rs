@@ -5,7 +5,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
-/// The metrics of the artifact cache. They count fetches and results of checks, and show the size of the cached trees.
+/// Prometheus metrics of the artifact cache. They count downloads of Flux artifacts, and checks of the kustomizations
+/// in these artifacts. They also show the size of the cached artifacts, in bytes.
 #[derive(Debug, Clone, Default)]
 pub struct Metrics {
     fetches: Family<[(&'static str, &'static str); 1], Counter>,

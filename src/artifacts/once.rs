@@ -1,4 +1,5 @@
-//! Fetches one artifact for a command. A command does not use the artifact cache, but the same limits apply.
+//! Fetches a single Flux artifact, for the command `portcullis plan`. The artifact is not cached, because the command
+//! needs it only once.
 
 use std::fmt::Display;
 

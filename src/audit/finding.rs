@@ -83,7 +83,7 @@ impl Outcome {
 pub struct Entry {
     /// The object with the finding.
     pub subject: Subject,
-    /// The id of the rule, or [`UNREADABLE`].
+    /// The id of the rule. It is [`UNREADABLE`] if the object could not be parsed or checked.
     pub rule: &'static str,
     /// The level of the finding if the object is updated without changes.
     pub level: Level,

@@ -298,8 +298,8 @@ impl Keeper {
         Ok(())
     }
 
-    /// Returns the time until the next iteration of the control loop. This is the duration `rest`, or the time until
-    /// the leaf certificate must be renewed, whichever is shorter.
+    /// Returns how long the control loop waits before its next iteration. This is `rest`, or less if the leaf
+    /// certificate must be renewed earlier.
     fn rest(&self, rest: time::Duration, now: OffsetDateTime) -> Duration {
         let leaf = self.leaf.as_ref().map_or(rest, |leaf| leaf.certificate.due() - now);
         rest.min(leaf).try_into().unwrap_or_default()

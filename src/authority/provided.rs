@@ -2,25 +2,26 @@
 //! certificate is mounted into the replica as a file. Its CA is called the provided CA.
 //!
 //! An API server trusts a replica only if the caBundles of the webhook configurations contain the CA of the replica's
-//! certificate. So the replica adds the provided CA to the caBundles. The replica also records the provided CA in the
-//! Secret of the CA. All replicas read this Secret, so they all write the same caBundles.
+//! certificate. So the replica adds the provided CA to the caBundles. The replica also records the provided CA in a
+//! Secret that all replicas read. So all replicas write the same caBundles.
 //!
 //! For example, the caBundles contain the CA A, which other replicas use. A new replica has a certificate of the
 //! provided CA B. The new replica takes these steps:
 //!
-//! 1. Trust: it records B in the Secret, in addition to A.
-//! 2. Publish: it writes A and B into every caBundle.
-//! 3. AnnounceProvided: it records in the Secret that every caBundle contains B.
-//! 4. Rest: it waits 50 seconds, in which every API server reads B. Then it becomes ready. During a rollout, Kubernetes
-//!    stops the replicas that use A only after this. A replica that starts long after step 3 does not wait.
-//! 5. Trust: when no replica can use A any more, it removes A from the Secret. If A has a private key in the Secret, it
-//!    removes this key too. The earliest time for this step is the time of step 1, plus the lifetime of a leaf
-//!    certificate, plus `Timing::overlap` for clock differences.
-//! 6. Publish: it removes A from every caBundle.
+//! 1. It adds B to the Secret, which already contains A.
+//! 2. It writes A and B into every caBundle.
+//! 3. It records in the Secret that every caBundle contains B.
+//! 4. It waits 50 seconds, in which every API server reads B. Then it becomes ready. During a rollout, Kubernetes stops
+//!    the replicas that use A only after this. A replica that starts long after step 3 does not wait.
+//! 5. When no replica can use A any more, it removes A from the Secret, and also the private key of A if the Secret has
+//!    one. The earliest time for this step is the time of step 1, plus the lifetime of a leaf certificate, plus
+//!    `Timing::overlap` for clock differences.
+//! 6. It removes A from every caBundle.
 //!
-//! Some replicas can use a provided CA while others use a self-managed CA, for any length of time. Each replica then
-//! regularly reports in the Secret which CA it uses. A replica is not ready while the Secret has no recent report about
-//! its CA. A CA is removed only if the last report about it is old enough.
+//! Some replicas can use a provided CA while others use a CA that Portcullis created, for any length of time. Each
+//! replica then regularly reports which CA it uses. The Secret contains the time of the last report for each CA. A
+//! replica is not ready unless the report for its CA is recent. A CA is removed only if the last report for it is old
+//! enough.
 
 use time::{Duration, OffsetDateTime};
 
@@ -28,8 +29,9 @@ use super::certificate::Certificate;
 use super::state::State;
 use super::steps::{MAX_OLD, POLL, Seen, Step, Timing, UNREPORTED, all_hold, in_use, is_report_due, unknown};
 
-/// Returns the next step of a replica that serves a leaf certificate of one of the `provided` CAs. The step is a write
-/// or a wait.
+/// Returns the next step of a replica whose certificate was issued outside Portcullis, by a CA in `provided`. The steps
+/// make API servers trust this CA, and later remove CAs that no replica uses any more. A step is a wait, a write to the
+/// Secret with the CAs of all replicas, or a write to the caBundles of the webhook configurations.
 pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step {
     let wanted = seen.state.bundle();
     if !provided.iter().all(|certificate| wanted.contains(certificate)) {
@@ -70,10 +72,8 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
     state
 }
 
-/// Returns the next step towards removing unused CAs from the Secret of the CA. The CAs in `provided`, those of this
-/// replica's mounted certificate, always stay. The step removes all other CAs, or waits while replicas may still use
-/// one of them. The wait is counted from [`State::switched`]. If this time is missing or in the future, the step sets
-/// it to the current time.
+/// Returns the next step to remove all CAs except `provided` from the Secret. The step is often a wait, because
+/// replicas may still use the other CAs.
 fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
     let Some(switched) = seen.state.switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
         return Step::Redate;

@@ -49,11 +49,12 @@ pub const MAX_OLD: usize = 8;
 /// Longest interval between two reads of the Secret and the caBundles. Watches usually report changes sooner.
 pub const POLL: Duration = Duration::seconds(30);
 
-/// Maximum time to wait until all API servers have read a new CA from the caBundles of the webhook configurations. It
-/// is shorter than the usual wait, and applies in two cases: the Secret of the CA has no signing CA, or the replica has
-/// a certificate that was issued outside Portcullis. It is long enough because an API server notices a lost watch
-/// within 45 s, and then reads the caBundles again. No time is added for clock differences, because each replica
-/// measures the wait with its own clock.
+/// Time in which all API servers read a new CA from the caBundles of the webhook configurations. An API server notices
+/// a lost watch within 45 s, and then reads the caBundles again.
+///
+/// A replica waits this long in two cases: no CA signs certificates yet, or the certificate of the replica was issued
+/// outside Portcullis. It never waits longer than `Timing::overlap`, the overlap of old and new CA in a rotation. No
+/// time is added for clock differences, because each replica uses its own clock.
 const RECOVERY: Duration = Duration::seconds(50);
 
 /// The message of a replica that is not ready because it must report in the Secret which CA it uses. The replica writes
@@ -183,9 +184,9 @@ pub enum Step {
     Keep(Vec<Certificate>),
     /// Write this state, because the Secret was lost. The state contains the signing CA that this process remembers.
     Restore(Box<State>),
-    /// Delete the start of a waiting time from the Secret of the CA. The waiting time begins when every caBundle
-    /// contains the next CA, and ends when this CA may sign certificates. This step is needed if a caBundle no longer
-    /// contains the next CA. After the caBundle is corrected, the waiting time begins again.
+    /// Delete the record that every caBundle contains the next CA, because a caBundle no longer contains it. The record
+    /// is a time in the Secret. When every caBundle contains the next CA again, a new time is recorded. The wait before
+    /// this CA signs certificates then begins again.
     Withdraw,
     /// Write these CA certificates into every caBundle that differs.
     Publish(Vec<Certificate>),
@@ -265,8 +266,7 @@ pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     }
 }
 
-/// Returns the step that reports that this replica uses the signing CA. `None` if the Secret has a recent report, or if
-/// no report is needed. [`is_use_unreported`] describes when reports are needed.
+/// Returns [`Step::Use`] if this replica must now write into the Secret that it uses the signing CA.
 fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     let current = &seen.state.current.as_ref()?.certificate;
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
@@ -368,10 +368,8 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
     unknown
 }
 
-/// Returns the next step after the very first CA was created, if the caBundles contain no other CA. `unchanged` is the
-/// time since this replica first read the current state of the Secret. If it is zero, the step is a short wait, after
-/// which the replica reads the Secret and the caBundles again. Otherwise, the step is [`Step::Switch`], with which the
-/// CA begins to sign certificates.
+/// Returns the next step after the very first CA was created. If `unchanged` is zero, the step is a short wait, to
+/// notice changes by other replicas. Otherwise, the CA begins to sign certificates.
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }

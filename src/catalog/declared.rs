@@ -33,7 +33,8 @@ pub struct Declaration {
     pub name: &'static str,
     /// The kind of the objects that define further kinds, such as CompositeResourceDefinition.
     pub by: &'static Kind,
-    /// Returns the kind that an object declares; `None` if it declares none.
+    /// A function that returns the kind that an object defines. For example, it returns the kind `XDatabase` for a
+    /// CompositeResourceDefinition that defines it. `None` if the object defines no kind.
     pub declares: fn(&Value) -> Option<Declared>,
     /// The indexes through which the catalog finds objects of the declared kinds, such as Crossplane composites.
     pub indexes: &'static [&'static Index],
@@ -93,7 +94,8 @@ impl Declared {
     }
 }
 
-/// A kind that an object in the catalog declares, and the store of the objects of this kind.
+/// A kind that an object in the cluster defines, with the store for objects of this kind. For example, a
+/// CompositeResourceDefinition defines the kind `XDatabase`.
 #[derive(Clone)]
 struct Held {
     declaration: &'static Declaration,
@@ -109,8 +111,8 @@ struct Declaring {
     is_labelled: bool,
 }
 
-/// A map from each object that declares a kind to the declared kind. The key consists of the index of the
-/// [`Declaration`] and the name of the declaring object.
+/// The kinds that objects such as CompositeResourceDefinitions define. A key consists of the position of a
+/// [`Declaration`] in `DeclaredKinds::declarations`, and the name of the defining object.
 type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 
 /// The kinds that objects in a catalog declare at run time, for example the kinds that CompositeResourceDefinitions

@@ -92,8 +92,7 @@ impl Place {
     }
 }
 
-/// A serde visitor that writes the parts of a value that the catalog stores, as JSON text, while the value is
-/// deserialized.
+/// A serde visitor that copies selected fields of a JSON value to `out`, as JSON text. `part` selects the fields.
 struct Write<'p, 'o> {
     part: &'p Part,
     place: Place,

@@ -104,8 +104,8 @@ impl Hasher for Hashed {
     }
 }
 
-/// The entries of one index. They contain the ids of the objects under each key. The key of the map is the hash of a
-/// namespace and an index key.
+/// One index of stored objects. It maps the hash of a namespace and a search key to the ids of the objects that have
+/// this key. For example, a search key is a label of an object.
 #[derive(Debug, Default)]
 pub(super) struct Postings {
     postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,

@@ -136,7 +136,8 @@ impl Catalog {
         self.declared.choose(names);
     }
 
-    /// Returns the watched kinds that objects in the catalog declare, such as kinds of composites.
+    /// Returns the kinds that objects such as CompositeResourceDefinitions define. Contains only kinds whose objects
+    /// the catalog watches.
     pub fn declared(&self) -> Vec<&'static Kind> {
         self.declared.kinds()
     }

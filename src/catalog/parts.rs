@@ -50,9 +50,9 @@ impl Part {
         named.or_else(|| members.iter().find(|(name, _)| *name == EVERY)).map(|(_, part)| part)
     }
 
-    /// Returns which fields of each list item are selected. For example, the path `["imports", "*", "name"]` selects
-    /// only `name` in each item of `imports`. If the paths have no `*` for the items, they expect an object instead of
-    /// a list. The items are then selected as a whole, so that rules can report that the list has the wrong type.
+    /// Returns which fields are selected in each item of a list. For example, the path `["imports", "*", "name"]`
+    /// selects `name` in each item of `imports`. If no path has a `*` at this place, a list is not expected. Its items
+    /// are then selected as a whole, so that rules can report the list.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::Whole => &ALL,

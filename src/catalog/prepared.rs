@@ -57,7 +57,7 @@ pub(super) struct Batch {
     entries: Vec<Entry>,
     /// The namespaces and names of all objects, concatenated.
     names: String,
-    /// The compressed parts of all objects, concatenated.
+    /// The compressed JSON texts of all objects, concatenated. The text of an object contains only the fields to store.
     parts: Vec<u8>,
     keys: Vec<IndexKey>,
 }

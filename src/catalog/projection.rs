@@ -67,8 +67,6 @@ fn check(decoded: &Decoded) -> Result<(), String> {
     Ok(())
 }
 
-/// Adds `api_version` to the JSON text of an object. Callers use it if the object has another API version than the
-/// kind, for example in a manifest file.
 fn add_api_version(text: &mut String, api_version: &str) {
     let comma = if text == "{}" { "" } else { "," };
     let member = format!("{{\"apiVersion\":{}{comma}", Value::from(api_version));

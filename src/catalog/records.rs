@@ -85,8 +85,8 @@ impl Records {
         Some((record, bytes.get(..record.length)?))
     }
 
-    /// Returns the namespace and the name of the stored object with this id. The namespace is returned as its number.
-    /// `None` if the id is unused.
+    /// Returns the namespace and the name of the stored object with this id; `None` if the id is unused. The namespace
+    /// is an integer id. The name is UTF-8 text.
     pub(super) fn namespace_and_name(&self, id: Id) -> Option<(NamespaceId, &[u8])> {
         Record::read_name(self.bytes_from(id)?)
     }

@@ -1,6 +1,5 @@
-//! The sections of the configuration file that each belong to one supported system. For example, the section
-//! `environmentConfigs` belongs to Crossplane. Rules read such a section in the same way as an object of the catalog,
-//! the cache of objects that rules look up.
+//! Stores the sections of the configuration file that Portcullis looks up by name, such as `environmentConfigs`. Most
+//! of these sections contain settings for the rules about one system, such as Crossplane.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

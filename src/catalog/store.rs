@@ -171,9 +171,9 @@ impl Store {
         self.records.unsee_all();
     }
 
-    /// Ends a listing of all objects of the kind. Removes the stored objects that the listing did not contain, and
-    /// returns these removals. Also sets the coverage of the kind, which says how completely the catalog knows the
-    /// objects of the kind.
+    /// Ends a listing of the Kubernetes objects of one kind. Removes the stored objects that were not in the listing,
+    /// and returns a change for each of them. Stores `coverage`, which says whether all objects of the kind in the
+    /// cluster are now known.
     pub(super) fn finish_listing(&mut self, coverage: Coverage) -> Vec<Changed> {
         let gone: Vec<_> = self.records.ids().filter(|id| !self.records.is_seen(*id)).collect();
         let gone = gone.into_iter().filter_map(|id| self.remove_id(id)).collect();

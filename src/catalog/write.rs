@@ -112,9 +112,9 @@ impl Catalog {
         self.replace_kinds(self.declared(), rest);
     }
 
-    /// Replaces all stored objects of `kinds`. Returns the elements of `objects` that are of other kinds. Several
-    /// elements of `kinds` can be the same Kubernetes kind, but with different fields to store. An object of this kind
-    /// is then stored once for each of them.
+    /// Replaces all stored objects of `kinds` by those in `objects`, and returns the elements of `objects` that have
+    /// other kinds. `kinds` can contain the same Kubernetes kind several times, for example with different API
+    /// versions. An object of this kind is then stored several times.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
         let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
         let mut rest = Vec::new();

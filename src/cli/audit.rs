@@ -36,7 +36,7 @@ pub(super) struct Args {
     /// Run only these rules or families, such as OW or KZ001; may be repeated, or separated by commas
     #[arg(long, value_name = "RULE", value_delimiter = ',', conflicts_with = "report")]
     rules: Vec<String>,
-    /// The configuration file, with levels and exemptions
+    /// The configuration file, with levels of rules and exemptions from rules
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     /// Has no effect: the kustomize trees of objects such as Flux Kustomizations are always fetched if possible

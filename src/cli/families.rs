@@ -45,7 +45,7 @@ fn all() -> Vec<&'static str> {
     ALL.clone()
 }
 
-/// Returns the names of the families that are enabled by default.
+/// Returns the names of the rule families, such as `KZ`, that are enabled by default.
 fn by_default() -> Vec<&'static str> {
     static DEFAULT: LazyLock<Vec<&'static str>> = LazyLock::new(|| Registry::standard().default_families());
     DEFAULT.clone()

@@ -17,7 +17,7 @@ use crate::kustomize::tree::TreePath;
 /// configuration.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The repository
+    /// The folder of the repository
     #[arg(default_value = ".", value_name = "DIR")]
     folder: PathBuf,
     /// Print what would be written, and write nothing
@@ -63,7 +63,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(OK)
 }
 
-/// Returns the configuration file to write, with the folders of `sources` relative to the repository `top`.
+/// Returns the configuration file to write. It lists the folders of Flux sources, with paths relative to `top`, the top
+/// folder of the repository.
 fn configuration(sources: &checkout::Sources, top: &TreePath) -> File {
     let line = |((namespace, name), folder): (&(String, String), &TreePath)| {
         format!("    {namespace}/{name}: {}\n", relative(folder, top))

@@ -31,7 +31,7 @@ pub(super) struct Args {
     /// Also write a Deployment of the server with this image. The output is in numbered folders; apply them in order
     #[arg(long, value_name = "REGISTRY/NAME:TAG", conflicts_with_all = ["chart", "url", "ca_bundle"])]
     image: Option<String>,
-    /// The URL of the server, if the API server does not use its Service
+    /// The URL at which the API server calls the webhooks, instead of the Service of the server
     #[arg(long, value_name = "https://HOST:PORT", conflicts_with = "service")]
     url: Option<String>,
     /// The CA of the serving certificate (PEM). If omitted, the server or another tool must write the caBundles
@@ -152,8 +152,8 @@ impl Args {
     }
 }
 
-/// Returns a predicate that says whether a manifest file is optional. A file is optional if its controller needs a
-/// flag, or if it is a CRD that only some clusters need.
+/// Returns a function that takes the path of a manifest file and says whether the file is optional. Optional files are
+/// the permissions of controllers that are off by default, and CRDs that only some clusters need.
 fn is_optional(controllers: &[Box<dyn Controller>]) -> impl Fn(&str) -> bool {
     move |file| {
         let mut optional = controllers.iter().filter(|one| one.is_optional());

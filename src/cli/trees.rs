@@ -105,7 +105,8 @@ pub(super) fn with_display_paths_of_root(text: &str, root: &TreePath) -> String 
     seen + text.get(copied..).unwrap_or_default()
 }
 
-/// Replaces the path at the start of a message, such as `apps/a/x.yaml:3: …`, with a path for display.
+/// Rewrites a message that starts with a path, such as `home/ann/repo/app.yaml:3: …`. The path becomes relative if it
+/// is below the current folder. Otherwise, it becomes absolute.
 pub(super) fn reason_with_display_path(reason: &str) -> String {
     match reason.split_once(':') {
         Some((file, rest)) => format!("{}:{}", shown(&TreePath::from(file)), with_display_paths(rest.to_owned())),

@@ -56,9 +56,9 @@ struct Probe {
 }
 
 const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
-/// The minimal objects that `portcullis verify` creates in a dry run. Each object is of a kind that the rules of the
-/// families in `families` check. The family `KZ`, for example, checks kustomize files in ConfigMaps. The family `GD`
-/// has no object here, because its rules do not check creations.
+/// The minimal objects that `portcullis verify` creates in a dry run, to test whether the API server calls Portcullis.
+/// Each rule family that checks new objects, such as `KZ` for kustomize files, checks one of them. The family `GD` has
+/// no object here, because it checks deletions and new revisions of Flux sources.
 static PROBES: [Probe; 5] = [
     Probe {
         families: &["KZ"],

@@ -1,7 +1,8 @@
-//! Simulates Landscaper: creates DeployItems, requests jobs, and deletes DeployItems.
+//! Simulates Landscaper in tests of a deployer. It creates DeployItems, asks the deployer to process them, and deletes
+//! them.
 //!
-//! Source: `deployOrTrigger` and the deletion in Landscaper's `pkg/landscaper/execution`, and `GenerateDeployItem` for
-//! the annotations.
+//! Source: the function `deployOrTrigger` and the code that deletes DeployItems in Landscaper's
+//! `pkg/landscaper/execution`. The annotations come from `GenerateDeployItem`.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -105,15 +105,8 @@ impl Subjects<'_> {
         }
     }
 
-    /// Adds the known composites that use `text` to `self.found`. `text` is a Composition or a CompositionRevision. If
-    /// there are none, adds a placeholder: a composite with an empty `spec`. It represents composites that are not
-    /// known.
-    ///
-    /// For a CompositionRevision, the placeholder is not added in these cases:
-    ///
-    /// - Other composites of the same Composition are known.
-    /// - The catalog, which caches objects of the cluster, contains all composites of this type.
-    /// - `self.found` already has a composite or a placeholder for the same Composition.
+    /// Adds each composite that uses the Composition or CompositionRevision in `text` to the list `self.found`. If no
+    /// composite is known, may add an empty composite instead. It represents composites that Portcullis does not know.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
@@ -135,8 +128,8 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Returns whether Crossplane uses the Composition or CompositionRevision `text` for `composite`. If it does, adds
-    /// the composite to `self.found`.
+    /// Adds `composite` to the list `self.found` if it uses the Composition or CompositionRevision in `text`. Returns
+    /// whether it does.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };
@@ -156,9 +149,8 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns whether a CompositionRevision can be ignored, because the list `self.found` already contains a composite
-    /// of the same Composition. Crossplane keeps old revisions that no composite uses. `text` is the
-    /// CompositionRevision. If it is a Composition instead, returns false.
+    /// Returns whether `text` is a revision of a Composition for which the list `self.found` already has a composite.
+    /// If so, the revision can be ignored, because it is probably old and no composite uses it.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }
@@ -177,7 +169,8 @@ fn bare(composition: &Value) -> Value {
     json!({"apiVersion": of("apiVersion"), "kind": of("kind"), "metadata": {}, "spec": {}})
 }
 
-/// The parts of a computed environment that are compared before and after the request.
+/// The problems in computing an environment, and the EnvironmentConfigs that were merged into it. Portcullis computes
+/// these results without the request and with it, and compares them.
 struct Evaluation {
     /// Whether the environment cannot be computed.
     fails: bool,
@@ -209,13 +202,9 @@ impl Subject {
         (!effect.problems.is_empty() || effect.loses_data).then_some(effect)
     }
 
-    /// Returns the effect of the request on a composite whose environment cannot be computed even without the request.
-    /// For a real composite, returns `None`, because the request cannot break it further.
-    ///
-    /// If no composite of a Composition is known, `self` is a placeholder with an empty `spec`. Its computation can
-    /// fail although real composites work. So for a placeholder, only a deletion of the EnvironmentConfig `name` has an
-    /// effect. Composites then lose the data of the EnvironmentConfig. If the Composition requires it, their
-    /// computation also fails.
+    /// Completes `effect` for a composite whose environment could not be computed even before the request. Returns
+    /// `None` for a real composite, because the request cannot break it further. An empty composite represents unknown
+    /// composites, which may still work. They are affected only if the request deletes the EnvironmentConfig `name`.
     fn effect_on_failing(
         &self,
         mut effect: Effect,

@@ -12,8 +12,8 @@ use super::environment::{
 use super::field_path::Path;
 use crate::admission::FieldPath;
 
-/// Maximum number of patches of one Composition that are computed. The number is limited because each patch needs a
-/// separate computation.
+/// Maximum number of patches of one Composition that Portcullis tests for failures. Portcullis computes an environment
+/// for each of these patches, so testing more would take too long.
 const MAX_PATCHES: usize = 500;
 
 /// A patch that fails for every composite.

@@ -91,9 +91,9 @@ impl DeliveryContext<'_> {
         (consequences.findings)(self.request, self.view, (root, judged), &known.collect::<Vec<_>>())
     }
 
-    /// Returns the maximum level, such as `warn`, for findings in kustomization files that the object in the request
-    /// contains or refers to. Higher levels of findings are reduced to it. It is the configured maximum of the check
-    /// `delivery`. For an update that does not change the files, such as an update of labels, it is at most `warn`.
+    /// Returns the maximum level, such as `warn`, for findings about kustomization files. The maximum is configured
+    /// separately for each check of such files, and `delivery` is one of these checks. For an update that does not
+    /// affect the files, such as an update of labels, the maximum is at most `warn`, so that the update is not denied.
     fn max_level(&self, delivery: &Delivery) -> Level {
         let max_level = self.policy.max_level(delivery, &self.request.namespace);
         if is_unchanged(self.request) { max_level.min(Level::Warn) } else { max_level }

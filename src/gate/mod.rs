@@ -258,9 +258,8 @@ impl Decide for Gate {
     }
 }
 
-/// The rules, the mutators and the checks of kustomization files that apply to a request. The field `deliveries`
-/// contains the checks of kustomization files. For example, one of them checks the files to which Flux Kustomizations
-/// refer.
+/// Everything that Portcullis runs for one admission request: rules, mutators, and checks of kustomization files. These
+/// checks are in the field `deliveries`, because the configuration file has a key of this name for them.
 struct Matching {
     declared_as: Option<&'static Declaration>,
     rules: Vec<&'static Rule>,

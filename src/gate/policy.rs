@@ -1,4 +1,5 @@
-//! The policy: levels, exemptions and modes from the configuration.
+//! The settings of rules and mutators in the configuration file. For example, a setting reduces the findings of a rule
+//! to warnings, exempts a namespace from a rule, or turns off a mutator.
 
 use std::collections::{HashMap, HashSet};
 
@@ -33,9 +34,9 @@ pub struct Policy {
     /// Names of CompositeResourceDefinitions whose composites are watched and checked. `*` selects all. Definitions
     /// with the label [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL) are selected in addition.
     pub composites: HashSet<String>,
-    /// The maximum levels of findings in kustomization files. A key is the name of a delivery, which is a check of such
-    /// files. For example, the delivery `flux-trees` checks the files of Flux Kustomizations. Findings with a higher
-    /// level are reduced to the maximum level.
+    /// The maximum levels of findings about kustomization files, from the key `deliveries` of the configuration file. A
+    /// key is the name of a check of such files. For example, `flux-trees` is the check of the files to which Flux
+    /// Kustomizations refer.
     pub deliveries: HashMap<String, Level>,
     /// Hosts from which artifacts may be fetched, in the form `name` or `name:port`. Flux's own hosts are always
     /// permitted.

@@ -30,7 +30,8 @@ pub struct Registry {
     looking: HashMap<&'static str, Looking>,
 }
 
-/// The rules, mutators and sources of kustomize trees that match one resource.
+/// The rules, mutators and checks of kustomization files for requests about one resource, such as `installations`. The
+/// checks of kustomization files are in `deliveries`.
 #[derive(Default)]
 struct Looking {
     rules: Vec<&'static Rule>,
@@ -101,8 +102,8 @@ impl Registry {
         &self.mutators
     }
 
-    /// Returns the checks of kustomization files, in the order in which they run. Each check is for certain objects,
-    /// such as Flux Kustomizations. It checks the files that these objects contain or refer to.
+    /// Returns all checks that the key `deliveries` of the configuration file configures, in the order in which they
+    /// run. They check kustomization files, for example those to which Flux Kustomizations refer.
     pub fn deliveries(&self) -> &[&'static Delivery] {
         &self.deliveries
     }
@@ -116,7 +117,8 @@ impl Registry {
         infos
     }
 
-    /// Returns the definition of the rule with this id, whether it checks requests or kustomize trees.
+    /// Returns the definition of the rule with this id. Finds both kinds of rules: rules that check requests, and rules
+    /// that check kustomization files.
     pub fn info(&self, id: &str) -> Option<&'static RuleInfo> {
         let of_trees = || self.tree_rules.iter().find(|info| info.id == id).copied();
         self.rule(id).map(|rule| &rule.info).or_else(of_trees)
@@ -201,8 +203,9 @@ impl Registry {
         by_kind(self.looks().filter(|(_, _, is_read_live)| *is_read_live).map(|(family, kind, _)| (family, kind)))
     }
 
-    /// Returns all look-ups that rules, mutators and sources of kustomize trees make. Each look-up has three parts: the
-    /// rule family, the kind, and whether the objects of this kind are also read live from the API server.
+    /// Returns the kinds of cluster objects that Portcullis needs to handle requests. Each item has the id prefix of
+    /// the rules that need the kind, such as `KZ`, and then the kind. The third part says whether its objects are also
+    /// read directly from the API server, not only from the cache.
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.live_reads.is_some()));
         let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.live_reads.is_some()));
@@ -222,9 +225,8 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// Returns the rule families, such as `EN`, that have rules or mutators for a group of kinds. `declaration`
-    /// describes this group, such as the kinds of composites, which CompositeResourceDefinitions in the cluster define.
-    /// The result may contain duplicates.
+    /// Returns the id prefixes, such as `EN`, of all rules and mutators for the kinds that `declaration` describes.
+    /// Such kinds are, for example, all kinds of Crossplane composites. The result may contain duplicates.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.matchers));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.matchers));

@@ -19,8 +19,8 @@ const UNITS: [(&str, u64); 8] = [
     ("h", 3600 * SECOND),
 ];
 
-/// Parses a duration such as `1h30m` or `-1.5s`. Returns `None` if the text is invalid, or if the duration exceeds the
-/// 292 years of Go's `int64`.
+/// Parses a duration in Go's format, such as `1h30m` or `-1.5s`, and returns it in nanoseconds. Returns `None` if the
+/// text is invalid, or if the number of nanoseconds does not fit into an `i64` (about 292 years).
 pub fn parse(text: &str) -> Option<i64> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let magnitude = if unsigned == "0" { 0 } else { sum(unsigned)? };

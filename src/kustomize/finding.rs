@@ -63,7 +63,8 @@ pub enum Fix {
         from: String,
         /// The zero-based index of the entry in the list that contains it.
         index: usize,
-        /// The list to which the entry is moved, such as `components`.
+        /// The list that receives the entry, such as `components`. The fix moves the entry with the index `index` out
+        /// of the list `from`.
         to: String,
     },
     /// Adds an entry to a list of the file.

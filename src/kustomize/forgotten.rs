@@ -221,8 +221,8 @@ fn site(file: &KustomizationFile) -> Site {
     Site::new(file.path.clone(), file.key_place(&field), field)
 }
 
-/// Returns whether a file may be a manifest to apply. Decides by the name of the file and the names of its nearest
-/// folders.
+/// Returns whether a file may be a manifest to apply. Checks only the name of the file and the names of its closest
+/// parent folders. For example, files in a folder `examples` are usually not applied.
 fn may_be_applied(file: &TreePath) -> bool {
     let name = file.name();
     let mut folders = file.as_str().rsplit('/').skip(1).take(NEAREST_FOLDERS);
@@ -283,7 +283,8 @@ mod tests {
 
     const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: extra\n";
 
-    /// Returns the position and the headline of each finding about a tree that contains these files.
+    /// Checks these files for manifests that no kustomization lists. Each element of `files` is a path and a text.
+    /// Returns each finding as one line with position, rule id and message.
     fn forgotten(files: &[(&str, &str)]) -> Vec<String> {
         let memory = files.iter().fold(Memory::new(), |memory, (path, text)| memory.file(path, *text));
         let tree = Arc::new(Tree::new(memory, "/"));

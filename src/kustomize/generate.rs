@@ -1,7 +1,9 @@
-//! Writes the built-in tables of kustomize as Rust source. `build.rs` runs this module.
+//! Converts two data files about kustomize into Rust source. One contains the OpenAPI schemas that are built into
+//! kustomize. The other contains the fields that built-in transformers such as `namePrefix` change. `build.rs` runs
+//! this module.
 //!
-//! The tables become static data of the program, because parsing them at run time took a third of the time of a small
-//! build.
+//! The data becomes static data of the program, because parsing the files at run time took a third of the time of a
+//! small build.
 
 use std::fmt::Write as _;
 

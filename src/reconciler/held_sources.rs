@@ -93,9 +93,8 @@ fn is_requested(kind: &Kind) -> bool {
     deployed::is_source(kind) && deployed::ON_REQUEST.iter().any(|one| std::ptr::eq(*one, kind))
 }
 
-/// Returns whether the Flux source `object` waits for an approval that a user has given by now. The admission webhook
-/// has rejected a revision of the source because of its deletions, and the status of the source says which approval is
-/// needed. The approval is an annotation on a Kustomization.
+/// Returns whether a user has approved the deletions that made the admission webhook reject a revision of the Flux
+/// source `object`. The approval is an annotation on a Kustomization that uses the source.
 fn is_approved(object: &Reference, source: &Stored, catalog: &Catalog) -> bool {
     let Some(message) = deployed::withheld(source.value()) else { return false };
     let users = deployed::users(catalog, object.kind, source);
@@ -103,8 +102,8 @@ fn is_approved(object: &Reference, source: &Stored, catalog: &Catalog) -> bool {
     stored.any(|user| deployed::is_awaited_approval(message, user.value()))
 }
 
-/// Requests a reconciliation of the Flux source `object`, as `flux reconcile source` does. First reads the source
-/// again. Does nothing if the source no longer has a rejected revision whose deletions a user has approved.
+/// Sets the annotation that makes source-controller reconcile the Flux source `object` at once. First reads the source
+/// again, and does nothing if the reconciliation is no longer needed.
 async fn request(object: &Reference, tools: &Tools) -> Result<Next, Failure> {
     let found = cluster::read(&tools.client, object).await.map_err(Failure::api("reading it"))?;
     let source = found.map(Stored::new).filter(|source| is_approved(object, source, &tools.catalog));

@@ -22,7 +22,8 @@ const RECONCILE_TIMEOUT: Duration = Duration::from_secs(60);
 /// Maximum time to wait for reconciliations in progress when leadership ends. It is shorter than a pod's termination
 /// grace period.
 const GRACE: Duration = Duration::from_secs(5);
-/// Interval for checking whether all lists are complete.
+/// Interval for checking whether the initial list requests of a controller's watches are complete. The controller
+/// starts its work only when they are.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A controller manager. It runs controllers, and each controller has a queue.

@@ -1,4 +1,5 @@
-//! Metrics of the controller manager. The labels are the names of controllers, known at start.
+//! Prometheus metrics of the controller manager. The label `controller` of a metric contains the name of a controller.
+//! All controllers are registered when the process starts, so the number of time series is limited.
 
 use std::time::Duration;
 

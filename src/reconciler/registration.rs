@@ -65,8 +65,8 @@ impl Registration {
         files
     }
 
-    /// Returns the path and the text of the file with the ClusterRole of a controller. The first comment in the file
-    /// contains `wanted`, which says when the controller runs, such as `Always`.
+    /// Returns the path and the text of the manifest file with the ClusterRole of a controller. `wanted` says when the
+    /// controller runs, such as `Always`, and is written into a comment of the file.
     fn role_of(&self, controller: &dyn Controller, wanted: &str) -> (String, String) {
         let name = controller.name();
         let asked = match controller.family() {

@@ -1,5 +1,4 @@
-//! The format in which recordings contain the results of admission decisions. `portcullis serve --record` writes
-//! recordings.
+//! The format of admission decisions in recordings, which are the files that `portcullis serve --record` writes.
 
 #![allow(missing_docs, reason = "most fields of the format explain themselves")]
 

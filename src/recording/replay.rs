@@ -1,4 +1,5 @@
-//! Replays a recording. Decides its reviews again, and compares the new decisions with the recorded ones.
+//! Replays a recording of admission decisions. Evaluates the recorded admission requests again, and compares the new
+//! decisions with the recorded ones.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};

@@ -131,9 +131,9 @@ impl Writer {
         self.write(&line)
     }
 
-    /// Writes a line that says how many changes and decisions were dropped since the last call. Writes nothing if none
-    /// were dropped. `change` becomes the sequence number of this line, which determines its place in a replay. It is
-    /// the number of the line that follows, or `u64::MAX` at the end of the recording.
+    /// Writes a line with the number of dropped changes and the number of dropped decisions since the last call, unless
+    /// both are 0. `change` is the sequence number of this line. It is also the sequence number of the next line, or
+    /// `u64::MAX` at the end of the recording.
     fn write_lost(&mut self, change: u64) -> Result<(), End> {
         let changes = self.shared.lost_changes.swap(0, Ordering::Relaxed);
         let decisions = self.shared.lost_decisions.swap(0, Ordering::Relaxed);

@@ -105,7 +105,8 @@ impl Authorities {
 #[derive(Debug)]
 pub(super) struct Verifier {
     clients: Arc<Clients>,
-    /// The server's own certificate, which its readiness probe presents.
+    /// The serving certificate. It is also accepted as a client certificate, because the readiness probe of this server
+    /// uses it to connect to the server.
     own: Arc<Certificates>,
     metrics: Arc<Metrics>,
     began: Instant,

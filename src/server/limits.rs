@@ -122,7 +122,7 @@ pub struct Limits {
     /// Timeout from the first byte of a request to the end of its head. Enforced with a precision of a quarter of the
     /// timeout.
     pub head: Duration,
-    /// Timeout from the end of the head to the end of the body.
+    /// Maximum time for receiving the body of a request, after its request line and headers have been received.
     pub body_arrival: Duration,
     /// Timeout for the client to read a response.
     pub answer: Duration,

@@ -17,7 +17,7 @@ use crate::process::Changes;
 enum Seen {
     /// The files could be read. The number is a fingerprint of their contents.
     Contents(u64),
-    /// The files could not be read.
+    /// At least one of the watched files could not be read.
     Nothing,
 }
 
@@ -114,7 +114,7 @@ impl Watched for Serving {
     }
 }
 
-/// The file of the clients' CA, watched for changes.
+/// The client CA file, watched for changes. It contains the CAs of client certificates.
 struct ClientCa {
     folder: PathBuf,
     clients: Arc<Clients>,

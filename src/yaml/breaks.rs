@@ -123,7 +123,8 @@ struct Quotes {
     /// Whether the next character follows a backslash in double quotes.
     is_escaped: bool,
     last: char,
-    /// The last character other than spaces and tabs.
+    /// The last character of the scanned text that is not a space or tab. It determines whether a following quote
+    /// character begins quoted text.
     word: char,
 }
 
@@ -267,7 +268,8 @@ mod tests {
         assert_eq!(second.at_path(&["a", "b"]).and_then(crate::kustomize::node::Node::text), Some("c"));
     }
 
-    /// Compares the values with the recorded output of `kustomize build`.
+    /// Checks that the lines of quoted scalars are joined as in kustomize. The expected values come from the output of
+    /// `kustomize build`.
     #[test]
     fn quoted_lines_are_folded_where_go_yaml_folds_them() {
         for (quoted, expected) in [

@@ -72,7 +72,7 @@ pub struct Node {
 /// The content of a YAML node.
 #[derive(Debug, Clone)]
 pub enum Kind {
-    /// A scalar and its text.
+    /// A scalar, such as a string or a number, represented by its text.
     Scalar(Arc<str>),
     /// A mapping, in the order of the text. It may contain duplicate keys.
     Map(Arc<Vec<Entry>>),

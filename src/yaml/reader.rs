@@ -18,8 +18,9 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Length of text, in bytes, for which the limit on YAML aliases counts one additional value. This limit restricts how
-/// many values the aliases of a document may copy. Long texts count more, because their copies need more memory.
+/// Number of bytes of a text that count as one additional value when a YAML alias copies the text. The parser limits
+/// how many values the aliases of a document may copy. A long text counts as several values, because its copies need
+/// more memory.
 const TEXT_OF_A_VALUE: usize = 128;
 
 /// Parses the first document of a text like `yaml.Unmarshal` of go-yaml v2, so text after the document is ignored.
@@ -125,11 +126,10 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Checks the text that follows the value of a document, and returns an error if this text is invalid.
+    /// Returns an error if the text after the value of a document is invalid. `place` is the position of the value.
     ///
-    /// `is_read` is true if kustomize may have finished reading the document after the value. It then does not see
-    /// syntax errors in the text that follows. Such an error is returned as [`Problem::Dialect`], which means that
-    /// kustomize may accept the document.
+    /// `is_read` is true if kustomize may stop reading after the value, and thus miss a syntax error after it. A syntax
+    /// error is then returned as [`Problem::Dialect`], which means that kustomize may accept the document.
     pub(super) fn behind(&mut self, place: Place, is_read: bool) -> Result<(), YamlError> {
         let [begin, end] = [place.start, place.end].map(|at| at - self.chunk.byte);
         if self.what != As::Object && dialect::has_more(self.chunk.text, begin, end) {

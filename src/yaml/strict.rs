@@ -137,7 +137,7 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Checks for tabs in the lines of a plain scalar of several lines.
+    /// Returns an error if a continuation line of a multi-line plain scalar is indented with a tab.
     fn continuation(&self, span: &Span, at: usize) -> Result<(), Fault> {
         let lines = span.slice(self.text).unwrap_or_default().split_inclusive('\n');
         let mut from = at;
@@ -169,8 +169,8 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Returns whether the first line of a block scalar is indented with a tab and determines the indentation of the
-    /// scalar. This is the case if the header of the scalar has no number. `at` is the start of the line's text.
+    /// Returns whether the first line of a block scalar is indented with a tab, and the scalar has no indentation
+    /// indicator, such as `2` in `|2`. go-yaml rejects such a scalar. `at` is the byte offset of the scalar's content.
     fn indents_with_tab(&self, at: usize) -> bool {
         if !self.text.get(at..).unwrap_or_default().starts_with('\t') {
             return false;

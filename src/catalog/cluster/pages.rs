@@ -44,7 +44,7 @@ struct Page {
     frames: Frames,
 }
 
-/// An item of a listing.
+/// A result of reading a list of objects from the API server, page by page: the start of the list, or an object.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'p> {
     /// The listing begins, or begins again. The caller must drop earlier items.

@@ -35,7 +35,8 @@ pub enum FrameError {
     Encoding(usize),
 }
 
-/// The state of the parser. It says to which part of the list the next byte belongs.
+/// The position of the parser in the JSON text of a Kubernetes list, such as a PodList: before the opening brace, among
+/// the fields of the list, inside `items`, or after the end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Opening,

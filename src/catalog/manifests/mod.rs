@@ -1,4 +1,5 @@
-//! Reads manifests from files. Manifests are the input of offline commands, or fill the catalog in place of a cluster.
+//! Reads Kubernetes manifests from files. Commands can check these manifests without a cluster. The webhook server can
+//! use a folder of manifests instead of reading the objects of a cluster.
 
 use std::collections::hash_map::DefaultHasher;
 use std::fmt;

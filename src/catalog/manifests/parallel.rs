@@ -12,8 +12,8 @@ use super::read::{Found, Object, files_in, objects};
 /// stored. The batches take about 1 MiB.
 const BATCHES: usize = 64;
 
-/// Total size of files, in bytes, below which the calling thread reads them. Starting threads would take more time and
-/// memory.
+/// Total size of files, in bytes, below which a single thread reads them. Starting more threads would take longer than
+/// reading these files.
 const SMALL: u64 = 256 * 1024;
 
 /// Returns whether the files are so small that several threads would not read them faster. Returns false if the size of

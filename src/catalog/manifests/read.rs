@@ -281,7 +281,8 @@ fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
 /// Returns the `kind` of a list in a JSON file, if `kind` is written after the last JSON array. Reads only the end of
 /// the file. `None` if no `kind` is found there.
 fn kind_at_end(file: &Path) -> Option<String> {
-    /// Number of bytes that are read at the end of the file. They usually include `kind` and `metadata`.
+    /// Number of bytes that are read at the end of a JSON file with a Kubernetes List. The `kind` of the List is
+    /// usually there, because kubectl writes it after `items`.
     const END_BYTES: u64 = 4096;
     let (mut file, mut end) = (File::open(file).ok()?, Vec::new());
     file.seek(io::SeekFrom::End(0)).ok()?;

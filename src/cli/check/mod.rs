@@ -31,7 +31,7 @@ pub(super) struct Args {
     /// Files or folders with the objects that are already in the cluster
     #[arg(long, value_name = "PATH")]
     manifests: Vec<PathBuf>,
-    /// The namespace of objects without one
+    /// The namespace of objects that do not set one
     #[arg(long, short, default_value = "default")]
     namespace: String,
     /// A folder to check as a kustomize root; may be repeated. Only files that it refers to are read

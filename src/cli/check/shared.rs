@@ -51,7 +51,7 @@ impl SharedFindings {
     }
 }
 
-/// Returns the number of roots that use each folder.
+/// Returns the number of kustomize builds that use each folder.
 fn users(scan: &Scan, builds: &[Build]) -> HashMap<TreePath, usize> {
     let mut users = HashMap::new();
     for build in builds {

@@ -84,8 +84,8 @@ impl Trees {
         Ok(Self { scan, builds, survey, used, git, options, reads_scripts, scripts: OnceLock::new() })
     }
 
-    /// Returns whether `manifest` is a Flux Kustomization that a root renders. Such a Kustomization is checked only in
-    /// its rendered form.
+    /// Returns whether `manifest` is a Flux Kustomization that is also in the output of a kustomize build. Then, only
+    /// the object in this output is checked.
     pub(super) fn has_rendered(&self, manifest: &Manifest) -> bool {
         let is_kustomization = || is_flux_kustomization(&manifest.object);
         let path = || tree_path(Path::new(&manifest.source.name)).ok();
@@ -165,9 +165,9 @@ impl Trees {
         self.reads_scripts.then(|| self.scripts.get_or_init(read))
     }
 
-    /// Checks a root again with the kustomize options that the scripts of the checkout use, if errors in `judged`
-    /// depend on these options. Otherwise, returns `judged` unchanged. Roots that Flux builds are not checked again,
-    /// because Flux has no such options.
+    /// Repeats the check of `build` with the kustomize options that scripts in the repository use, such as
+    /// `--enable-helm`. Does this only if the first result, `judged`, has errors that such an option can prevent.
+    /// Builds by Flux are not repeated, because Flux has no such options.
     fn as_scripts_build(
         &self,
         build: &Build,
@@ -281,9 +281,8 @@ fn forgotten_file(finding: &TreeFinding) -> Option<TreePath> {
 }
 
 impl Args {
-    /// Returns the kustomize options that follow from the command line arguments. They are the options of the system in
-    /// `--profile`, or of kubectl if `--profile` is `auto`. Flux Kustomizations and similar objects can set other
-    /// options for the folders that they name.
+    /// Returns the kustomize options of the tool that `--profile` names, such as `flux`. If `--profile` is `auto`,
+    /// returns those of kubectl. Other arguments can override the version of kustomize and the load restrictor.
     fn options(&self) -> Options {
         let profile = match self.profile {
             Choice::Auto => Profile::Kubectl,

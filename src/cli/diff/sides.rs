@@ -1,4 +1,5 @@
-//! Opens the files before and after a change, so that `portcullis diff` can compare them.
+//! Reads the two versions of the files that `portcullis diff` compares: before and after a change. Each version is a
+//! folder, a tar archive or a git revision.
 
 use std::collections::BTreeSet;
 use std::fs::File;

@@ -39,8 +39,8 @@ fn part(out: &mut String, root: &RootChange) {
     }
 }
 
-/// Maximum number of owners that are shown for a root. Owners are the objects that build the root, such as Flux
-/// Kustomizations. Further owners are only counted.
+/// Maximum number of Flux Kustomizations and similar objects that the output lists for one folder that they build. For
+/// the rest, the output shows only their number, such as `2 more`.
 const MAX_OWNERS: usize = 3;
 
 /// Returns a text with the names of the objects, such as Flux Kustomizations, that build the kustomization in `root`.

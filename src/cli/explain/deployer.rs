@@ -13,7 +13,7 @@ enum Output {
     Markdown,
     /// A graph for Mermaid
     Mermaid,
-    /// A drawing
+    /// An SVG image
     Svg,
 }
 

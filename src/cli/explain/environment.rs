@@ -33,7 +33,7 @@ enum Output {
 pub(in crate::cli) struct Args {
     /// Show only the composite with this name
     composite: Option<String>,
-    /// Show only composites in this namespace. In files, this is also the namespace of objects without one
+    /// Show only composites in this namespace. In files, objects that do not set a namespace belong to it too
     #[arg(long, short)]
     namespace: Option<String>,
     /// The Composition to use, instead of the one that the composites name
@@ -142,7 +142,8 @@ impl Args {
     }
 }
 
-/// Creates an empty catalog for the kinds of Crossplane and for all kinds of composites.
+/// Creates an empty cache for Crossplane objects such as Compositions, and for the composites of every
+/// CompositeResourceDefinition.
 fn catalog() -> Catalog {
     let kinds = [&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS];
     let catalog = Catalog::new(kinds).declaring(declarations());

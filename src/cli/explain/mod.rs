@@ -40,7 +40,7 @@ pub(super) enum Topic {
     Environment(Lazy<environment::Args>),
     /// The contract of deployers: the life cycle of a DeployItem, and who may write what
     Deployer(Lazy<deployer::Args>),
-    /// The parts of a kustomize root, in the order of evaluation
+    /// The resources, Components, patches and other parts of a kustomization, in the order of the build
     Kustomize(Lazy<kustomize::Args>),
     /// Which objects build the kustomizations of a repository, in which order, and which files are in no build
     Repository(Lazy<repository::Args>),

@@ -58,8 +58,8 @@ async fn through_proxy(
     artifacts::receive(artifact, PROXY, body, limits).await.map_err(|error| error.to_string())
 }
 
-/// Returns the message of an error response from the API server. `None` if the body is not a `Status` object, because
-/// the response then comes from the Service behind the proxy.
+/// Returns the error message in `body` if `body` is a Kubernetes `Status` object. Any other body comes from the Service
+/// to which the API server forwarded the request.
 async fn message(body: Body) -> Option<String> {
     let body = Limited::new(body, MAX_ERROR).collect().await.ok()?.to_bytes();
     let status: Value = serde_json::from_slice(&body).ok()?;

@@ -84,8 +84,8 @@ impl Row {
         Self { note: Some(note.into()), ..self }
     }
 
-    /// Converts the row of a created object to the row of an object that replaces `old`. `deletion` says whether Flux
-    /// deletes `old`.
+    /// Changes this row of the report from `create` to `replace`: the new object replaces `old`. This happens if the
+    /// hash in the name of a generated object changes. `deletion` predicts whether Flux deletes `old`.
     fn replacing(self, old: &ObjectId, deletion: Deletion) -> Self {
         Self { action: "replace", deletion, replaces: Some(old.name.clone()), ..self }
     }
@@ -97,11 +97,11 @@ impl Row {
         Self { deletion: deletion(fate), note, ..Self::new(fate.as_str(), id) }
     }
 
-    /// Returns the row of the plan for an object that moves from one Kustomization to another. `to` is the name of the
-    /// other Kustomization. `on_the_way` predicts whether Flux deletes the object before `to` applies it.
+    /// Creates the report row for an object that moves to another Flux Kustomization, named `to`. `on_the_way` predicts
+    /// whether Flux deletes the object before `to` applies it.
     ///
-    /// `fate` predicts whether Flux deletes the object at all. For example, an annotation of the object can prevent its
-    /// deletion. Then the move cannot lead to a deletion, so the row says only that Flux keeps the object, and why.
+    /// `fate` predicts what Flux would do with the object if `to` did not apply it. If Flux would not delete it, the
+    /// row shows only `fate`.
     fn of_move(id: &ObjectId, (to, on_the_way): (&str, Deletion), fate: &Fate) -> Self {
         let deletion = match (deletion(fate), on_the_way) {
             (Deletion::Never, _) => return Self::of_fate(id, fate),
@@ -168,8 +168,8 @@ fn created_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Row {
     }
 }
 
-/// Returns the row of an object that is in the inventory but does not exist in the cluster. For example, somebody
-/// deleted it, or an annotation excluded it from the previous revision. `None` for other objects.
+/// Returns the report row for an object that Flux creates, although the inventory of the Kustomization already lists
+/// it. The object is missing in the cluster, for example because somebody deleted it. Returns `None` for other objects.
 fn missing_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Option<Row> {
     live.presence.get(id).filter(|presence| matches!(presence, Presence::Absent))?;
     let row = created_row(id, excluded, live);

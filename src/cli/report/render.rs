@@ -123,9 +123,8 @@ const FORGOTTEN: &str = "KZ026";
 /// The id of the rule that reports deprecated fields. The summary counts its findings.
 const DEPRECATED: &str = "KZ024";
 
-/// Returns the last part of the summary line, such as `; 2 Kustomizations build from 1 other repository`. It counts the
-/// Flux Kustomizations whose files come from other repositories or from ExternalArtifacts. It also counts the findings
-/// in unused files, which no object, such as a Flux Kustomization, builds.
+/// Returns the end of the summary line. It counts the Flux Kustomizations that use another repository or an
+/// ExternalArtifact. It also counts the findings in unused files.
 fn elsewhere(report: &Report) -> String {
     let part = |list: &[(String, String)], word: &str| {
         let sources: HashSet<_> = list.iter().map(|(_, source)| source).collect();

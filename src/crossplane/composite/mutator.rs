@@ -168,7 +168,8 @@ fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     }
 }
 
-/// Metadata fields that change with every request. The environment must not be computed from them.
+/// Metadata fields that the API server sets, and that it may change after it has called the webhook. A composite's
+/// environment is computed without them, so that the result does not change with each request.
 const VOLATILE: [&str; 6] = ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 
 /// Returns a composite without fields that change with every request, and without the annotations of this mutator.

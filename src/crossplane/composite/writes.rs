@@ -35,7 +35,7 @@ pub struct Writes {
     /// The values that a mutating webhook can write into the composite, each with its field path. A value is omitted if
     /// the API server would reject it or drop it.
     pub fields: Vec<(Path, Value)>,
-    /// The patches whose values the API server would not store.
+    /// The patches whose values the API server would reject or drop.
     pub refused: Vec<Refused>,
 }
 

@@ -151,8 +151,9 @@ fn to_current_spelling(sources: &Value) -> Value {
     Value::Array(today)
 }
 
-/// Canonical names of all fields in the inputs of the functions. They are needed because the functions accept field
-/// names in any case.
+/// The names of fields in the inputs of Composition functions, with the usual uppercase and lowercase letters. The
+/// functions ignore the case of field names. Therefore, Portcullis first changes each name in an input to its spelling
+/// in this list.
 const FIELDS: &[&str] = &[
     "appendSlice",
     "base",

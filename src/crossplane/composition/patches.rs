@@ -60,10 +60,9 @@ fn writes_environment(reader: &Reader, patch: &Node<'_>, place: Place) -> bool {
     }
 }
 
-/// Returns whether a patch of type `kind` may read an integer. If not, every number that the patch reads is a float64.
-/// Crossplane up to 1.17 reads whole numbers of a composite as integers, and Composition functions read them as
-/// float64. The environment is the merged data of EnvironmentConfigs. Its whole numbers are integers only after a patch
-/// has written into it.
+/// Returns whether a patch of type `kind` can read whole numbers as integers. If not, it reads all numbers as float64.
+/// Only Crossplane up to 1.17 reads integers from a composite. The environment contains integers only after a patch has
+/// written to it.
 fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
     match place {
         _ if !types::reads(kind, place) => reader.is_native(),

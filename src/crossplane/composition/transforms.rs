@@ -78,9 +78,9 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> S
     }
 }
 
-/// Returns the string in the field `key`, which must be one of `words`. If the field is missing, returns its default,
-/// which is the first word. If it has no default, reports the missing field and returns `None`. Defaults come from the
-/// schema of Compositions, so fields in the inputs of functions have none.
+/// Returns the string in the field `key`, or the first of `words` if the field is missing and optional. Reports a
+/// missing required field, or a string that is not in `words`, and returns `None`. In the inputs of Composition
+/// functions, all these fields are required.
 fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], detail: &str) -> Option<&'v str> {
     let is_missing = reader.member(node, key).is_none_or(|found| found.value == "");
     if is_missing && (!reader.is_native() || key == "type" && words == TYPES) {

@@ -113,8 +113,8 @@ fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
     }
 }
 
-/// Returns the problems of a patch's transforms if their input has the type `shape`. Omits the problems that also occur
-/// if the type of the input is unknown.
+/// Returns the problems that a patch's transforms have only because their input has the type `shape`. Problems that do
+/// not depend on this type are omitted.
 fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     let found = |shape: Option<Shape>| {
         let mut reader = Reader { has_integers: reader.has_integers, ..Reader::new(reader.profile) };
@@ -125,7 +125,8 @@ fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     found(Some(shape)).into_iter().filter(|problem| !problem.is_warning && !always.contains(problem)).collect()
 }
 
-/// Returns the [`Shape`] of values of a JSON type, such as `string`; `None` for `null`.
+/// Returns the type that Go uses for values of a JSON type, such as `string`. Numbers are float64. If `has_integers` is
+/// true, they can also be integers. Returns `None` for `null`.
 fn shape(name: &str, has_integers: bool) -> Option<Shape> {
     Some(match name {
         "boolean" => Shape::Bool,

@@ -144,12 +144,9 @@ impl Computing<'_> {
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
 
-    /// Returns the names in the composite's `spec.environmentConfigRefs` if Crossplane uses these EnvironmentConfigs
-    /// and selects no others. Returns `None` if EnvironmentConfigs are selected. Composition functions always select.
-    /// Crossplane up to 1.17 uses the existing names in two cases:
-    ///
-    /// - The Composition has no entries in `environmentConfigs`.
-    /// - There is at least one name, and the Composition's `policy.resolve` is not `Always`.
+    /// Returns the names in the composite's `spec.environmentConfigRefs` if Crossplane uses exactly these
+    /// EnvironmentConfigs. Returns `None` if Crossplane selects EnvironmentConfigs again, as Composition functions
+    /// always do.
     fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
         if self.profile == Profile::Function {
             return None;
@@ -160,7 +157,8 @@ impl Computing<'_> {
         is_kept.then_some(names)
     }
 
-    /// Returns one layer for each EnvironmentConfig that the composite references, after a layer with the default data.
+    /// Returns the data to merge into the environment. First comes the default data of the Composition, and then the
+    /// data of each EnvironmentConfig in `names`.
     fn fetched(
         &self,
         names: &[String],

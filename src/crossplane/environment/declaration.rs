@@ -20,7 +20,8 @@ pub enum Profile {
 /// The environment that a Composition declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
-    /// The software that computes the environment: Crossplane up to 1.17 itself, or Composition functions.
+    /// The software that computes the environment. This is either Crossplane itself, in versions up to 1.17, or
+    /// Composition functions.
     pub profile: Profile,
     /// The steps of the computation, in order. For [`Profile::Native117`], the first step selects EnvironmentConfigs. A
     /// second step applies the patches in the Composition's `spec`, unless the Composition has mode `Pipeline`. For

@@ -7,8 +7,9 @@ use super::{Presence, Profile, Transform};
 use crate::crossplane::field_path::MergeOptions;
 
 names! {
-    /// The type of a patch, which determines the patch's source and target. In the descriptions below, "composed
-    /// resource" is the resource that has the patch. For patches in `environment.patches`, it is the environment.
+    /// The type of a patch, which determines what the patch reads and what it writes. The variants below describe
+    /// patches of a composed resource. Patches in `environment.patches` copy between the composite and the environment
+    /// instead.
     PatchType {
         /// Copies a field of the composite to the composed resource; the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",

@@ -6,8 +6,8 @@ use super::label;
 use crate::catalog::Stored;
 use crate::crossplane::environment::{EnvironmentSource, Mode, Profile, SourceOutcome, SourceType};
 
-/// Maximum number of EnvironmentConfigs that an explanation lists as not selected. Those with the fewest wrong labels
-/// are listed first.
+/// Maximum number of EnvironmentConfigs that an explanation lists as not selected. If there are more, those with the
+/// most labels that match the selector are listed.
 const MAX_OTHERS: usize = 20;
 
 /// Returns a description of a source, such as `Reference example` or `Selector stage=prod (Single)`.

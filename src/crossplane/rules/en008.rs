@@ -70,7 +70,8 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     computed.patch_problems(schema.as_deref()).iter().chain(&failing).map(finding).collect()
 }
 
-/// Returns findings about patches that fail with the declared schema or the current data.
+/// Returns findings about the patches of a Composition. They report patches that do not fit the schema of the
+/// environment. They also report patches that fail with the current data of EnvironmentConfigs.
 fn of_composition(composition: &Value, view: &View<'_>) -> Vec<Finding> {
     let mut findings = of_schema(composition, view);
     let configs = Configs::of(view);

@@ -198,7 +198,7 @@ fn changed(request: &Request<'_>, impact: &Impact, view: &View<'_>) -> Vec<Findi
     findings
 }
 
-/// Returns whether `who` refers to a Composition or a CompositionRevision. Otherwise, it refers to a composite.
+/// Returns whether `who` refers to a Composition or a CompositionRevision, and not to a composite resource.
 fn is_text(who: &Reference) -> bool {
     [&COMPOSITIONS, &REVISIONS].iter().any(|kind| std::ptr::eq(*kind, who.kind))
 }

@@ -42,8 +42,8 @@ pub fn declared(composition: &Value, view: &View<'_>) -> Option<(&'static str, R
     Some((FROM_ANNOTATION, from_config_map(reference, view)))
 }
 
-/// Returns a reference to the ConfigMap with the schema of a Composition, for a read from the API server. `None` if the
-/// Composition names no ConfigMap.
+/// Returns a reference to the ConfigMap that contains the schema of a Composition's environment. The caller must read
+/// this ConfigMap from the API server, because ConfigMaps are not cached. `None` if the Composition names no ConfigMap.
 pub fn live_reads(composition: &Value) -> Option<Reference> {
     if annotation(composition, ANNOTATION).is_some() {
         return None;

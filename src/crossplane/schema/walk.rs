@@ -55,7 +55,8 @@ enum Step<'s> {
 }
 
 impl<'s> Walk<'s> {
-    /// Returns `schemas` and all their subschemas for the same value, such as those in `allOf`.
+    /// Returns `schemas` and the subschemas that validate the same value as these schemas, such as those in `allOf`.
+    /// Subschemas for parts of the value, such as those in `properties`, are not included.
     fn parts(&mut self, schemas: &[&'s Value]) -> Vec<&'s Value> {
         let (mut found, mut left): (Vec<&'s Value>, _) = (Vec::new(), schemas.to_vec());
         while let Some(part) = left.pop() {
@@ -132,8 +133,9 @@ impl<'s> Walk<'s> {
     }
 }
 
-/// Maximum nesting of combined schemas that are searched for types. Schemas that are nested more deeply do not restrict
-/// types. The limit is needed because the search is recursive.
+/// Maximum depth to which nested schemas are searched for types. An example of nested schemas is an `allOf` inside an
+/// `anyOf`. A schema at a greater depth is treated as if it allowed all types. The limit is needed because the search
+/// is recursive.
 const MAX_NESTED: usize = 64;
 
 /// The result of looking up a path segment in a single schema. The search does not include its subschemas for the same

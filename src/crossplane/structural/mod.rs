@@ -48,7 +48,7 @@ pub enum Field<'s> {
     Unknown,
     /// The API server prunes the field.
     Pruned {
-        /// The deepest part of the path that the schema declares.
+        /// The longest prefix of the path that the schema declares, such as `spec.parameters`.
         at: String,
         /// The fields that the schema declares for the object at the path `at`. The field that is most similar to the
         /// missing field is first.

@@ -31,8 +31,8 @@ pub(super) fn violations(spec: &Value, schema: &Value) -> Vec<Violation> {
     found
 }
 
-/// Checks a value against a schema and appends violations to `found`. The recursion depth is the depth of the value,
-/// plus the nesting depth of combined schemas.
+/// Checks a value, and all values inside it, against a schema. Appends the violations to `found`. Each recursive call
+/// uses a smaller part of the schema, so the recursion is at most as deep as the schema.
 fn check(value: &Value, schema: &Value, at: &FieldPath, found: &mut Vec<Violation>) {
     let mut refuse = |why: String| found.push(Violation { field: at.clone(), why });
     if value.is_null() && is_set(schema, "nullable") {

@@ -128,9 +128,10 @@ impl Webhook {
         words.fold(first, |key, word| key + &word[..1].to_uppercase() + &word[1..])
     }
 
-    /// Returns the field `rules` of this webhook in the webhook configuration. It matches the requests for which rules
-    /// or mutators of Portcullis require the failure policy of this webhook. A webhook with `failurePolicy: Ignore`
-    /// omits the requests that the webhook with `failurePolicy: Fail` always receives.
+    /// Returns the field `rules` of this webhook in the webhook configuration, which selects the requests that the
+    /// webhook receives. They are the requests for the checks and mutators of Portcullis that have the same
+    /// `failurePolicy` as the webhook. A webhook with `Ignore` does not receive requests that a webhook with `Fail`
+    /// always receives.
     pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {
         let match_condition = self.match_condition(registry);
         let mut rules: Vec<Rules> = Vec::new();
@@ -149,14 +150,11 @@ impl Webhook {
         rules
     }
 
-    /// Returns the operations on one resource, such as updates, for which the API server calls this webhook. Each item
-    /// of the result has operations and a condition, for example that the rule family `KZ` is enabled. The webhook is
-    /// called for the operations only if the condition holds. `wanted` lists the rule families that check each
-    /// operation.
+    /// Returns the operations on one resource, such as updates, for which the API server calls this webhook. Each list
+    /// of operations comes with a condition: which groups of Portcullis rules must be enabled.
     ///
-    /// There may be two webhooks for the same operation, with `failurePolicy` `Fail` and `Ignore`. If `is_shared` is
-    /// true, match conditions divide the requests between them. If it is false, the webhook with `Fail` receives all
-    /// requests, and the webhook with `Ignore` receives none.
+    /// If `is_shared` is true, the webhooks with `failurePolicy` `Fail` and `Ignore` divide the requests between them.
+    /// Otherwise the webhook with `Ignore` is called only if the webhook with `Fail` is not.
     fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
         let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
         for (operation, Wanted { refusing, admitting }) in wanted {

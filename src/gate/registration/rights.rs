@@ -132,8 +132,8 @@ impl Registration {
     }
 }
 
-/// RBAC rules for reading resources. Each rule has an API group, a condition on the enabled rule families, and the
-/// plural names of its resources. The rule is needed if the condition holds.
+/// Permissions to read resources, as parts of RBAC rules. Each item has an API group, a condition, and the plural names
+/// of resources. The condition holds if a Portcullis rule that needs the permission is enabled.
 type Lines = Vec<(&'static str, When, Vec<&'static str>)>;
 
 fn lines(mut kinds: Vec<(&'static Kind, Vec<&'static str>)>) -> Lines {

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 /// A set of rule families. A family contains all rules with the same prefix in their ids, such as `OW`.
 pub(super) type Families = BTreeSet<&'static str>;
 
-/// The rule families for which manifests are written: a fixed list, or the families that the values of the Helm chart
-/// enable.
+/// The selection of Portcullis rules in the manifests that install Portcullis. Rules are selected in families. A family
+/// has all rules with the same prefix in their ids, such as `OW`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// A fixed list of enabled rule families, such as `OW`. The values of the Helm chart cannot change the list.

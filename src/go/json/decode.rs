@@ -258,8 +258,8 @@ impl Scanner<'_> {
         Ok(byte)
     }
 
-    /// Returns the next byte, which may be a space. At the end of the text, returns the error that Go reports for an
-    /// invalid space, because Go treats the end as a space.
+    /// Returns the next byte. At the end of the text, returns the same error as Go: `invalid character ' '` and then
+    /// `context`, such as `in numeric literal`. Go reports a space, because it treats the end of the text as a space.
     fn next_of(&mut self, context: &str) -> Result<u8, String> {
         self.next().map_err(|_| format!("invalid character ' ' {context}"))
     }

@@ -6,7 +6,8 @@ use super::escape::{character, perl_class, unicode_class};
 
 /// Maximum repetition count. The product of nested repetition counts has the same limit.
 const MAX_REPEAT: usize = 1000;
-/// A regular expression class that matches no character. It replaces surrogates, which no text contains.
+/// A character class that matches no character. In a translated pattern, it replaces surrogate code points such as
+/// `\x{D800}`, because UTF-8 text cannot contain them.
 const NOTHING: &str = r"[^\x{0}-\x{10FFFF}]";
 
 struct Translator<'p> {

@@ -24,8 +24,9 @@ pub(in crate::kustomize) struct Own {
     /// The number of entries in `patches` of the original kustomization file. Later entries come from the kustomize
     /// options of the Argo CD Application.
     patches: usize,
-    /// The number of components in the original file, and one index for each added component. The index is the position
-    /// of the component in the option `components`.
+    /// The origin of the entries of `components` in the merged kustomization file. The first part is the number of
+    /// entries from the original file. The entries after them come from the option `components` of the Argo CD
+    /// Application, and the second part has their indexes in this option.
     components: (usize, Vec<usize>),
     /// The fields of the kustomization file, other than `patches` and `components`, that the kustomize options set.
     /// Each pair has the name of the field, and the name of the option that sets it.
@@ -215,8 +216,9 @@ fn set_replicas(kustomization: &mut Kustomization, replicas: &[Replica]) {
     kustomization.replicas = all.into_values().collect();
 }
 
-/// Adds the option `commonLabels` as `kustomize edit add label` does. Returns the keys that exist already and must not
-/// be overwritten.
+/// Adds labels to a kustomization file, as `kustomize edit add label` does. The labels are from the option
+/// `commonLabels` of an Argo CD Application. Returns the keys of labels that are not added, because the file already
+/// has them.
 fn add_labels(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<String> {
     if !spec.label_without_selector {
         return add(&mut kustomization.common_labels, &spec.common_labels, spec.force_common_labels);

@@ -12,8 +12,8 @@ use crate::kustomize::node::{Kind, Node};
 const MAX_BYTES: u64 = 256 << 20;
 /// Approximate memory overhead of a value in bytes. The size of a value is this overhead and the length of its text.
 const VALUE: u64 = 160;
-/// The cost of a transformer's visit to one object, in bytes. The costs of all visits and the memory of the build
-/// together must not exceed `MAX_BYTES`. So this limit also bounds the running time of a build.
+/// Number of bytes that count toward `MAX_BYTES` when a transformer processes one object. This is a measure of running
+/// time, not of memory. So `MAX_BYTES` also limits the running time of a build.
 const STEP: u64 = 16;
 
 /// A counter of the memory that one build uses, in bytes. It also limits the work: each visit of an object by a

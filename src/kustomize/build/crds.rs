@@ -13,7 +13,8 @@ use super::stop::Failed;
 use crate::kustomize::file;
 use crate::yaml::{self, Limits, Place};
 
-/// Maximum depth of references between type definitions in a file of the field `crds`.
+/// Maximum depth of references between type definitions in a file that the field `crds` of a kustomization file lists.
+/// If the references are deeper, the type is assumed to refer to itself.
 const MAX_DEPTH: usize = 64;
 
 /// Derives field specs from a file that is listed in the field `crds`.

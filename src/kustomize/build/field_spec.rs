@@ -131,11 +131,8 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether this field spec can have an effect below `node`: change an existing value, or fail. If the
-    /// result is false, the caller need not copy data that several objects share.
-    ///
-    /// `steps` are the remaining segments of the field path. The field spec changes a value if the path leads to one.
-    /// It fails if the path continues below a string or number. Missing fields that it may create are not considered.
+    /// Returns whether applying this field spec to `node` can change an existing value or fail. `steps` is the rest of
+    /// the field path. If the result is false and no field may be created, the caller need not copy the node.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {

@@ -47,17 +47,16 @@ impl Run<'_> {
         }
     }
 
-    /// Records that the last file of the current build step is in the wrong list of the kustomization file. For
-    /// example, a file is an entry of `components`, which may list only folders. Does nothing if steps are not
-    /// recorded.
+    /// Marks the file that was recorded last as misplaced, because it is listed in `components`, which may list only
+    /// folders.
     fn misplace(&self) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.misplaced = true;
         }
     }
 
-    /// Builds the folder of an entry. If the folder is a base, adds its objects to `acc`. If it is a component, applies
-    /// it to `acc`.
+    /// Builds a folder that a kustomization file lists, for example in `resources` or `components`. Adds the objects of
+    /// a base to `acc`. If the folder is a component, applies it to the objects in `acc` instead.
     pub(super) fn folder(
         &mut self,
         target: &Target<'_>,

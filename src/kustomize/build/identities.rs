@@ -51,9 +51,9 @@ impl Identities {
         self.names.is_empty() || (agrees(&self.namespaces) && agrees(&self.kinds))
     }
 
-    /// Returns the previous identities of the object, oldest first. The identities are correct only if
-    /// [`Identities::agree`] returns true. Otherwise a name can be combined with the namespace or kind of another
-    /// identity.
+    /// Returns the previous names of the object, oldest first, each with a namespace and a kind. The names, namespaces
+    /// and kinds are in three lists, and elements at the same position are combined. This is correct only if
+    /// [`Identities::agree`] returns true: then the lists have the same length.
     pub(super) fn iter(&self) -> impl Iterator<Item = PreviousId<'_>> {
         self.names.iter().enumerate().map(|(index, name)| PreviousId {
             name,

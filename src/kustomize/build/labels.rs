@@ -54,9 +54,8 @@ struct Setter<'p> {
 }
 
 impl Setter<'_> {
-    /// Sets the label or annotation in the mapping `node`. Returns true if this overwrites a value that kustomize has
-    /// put into several fields as the same YAML node. The caller must then change the other fields too; see
-    /// [`super::shared`].
+    /// Sets the label or annotation in the mapping `node`. Returns true if it replaces a value that several fields of
+    /// the object share. The caller must then change these other fields too; see [`super::shared`].
     fn set(&mut self, node: &mut Node, spec: &FieldSpec) -> Result<bool, FieldError> {
         if node.is_null() {
             return Ok(false);

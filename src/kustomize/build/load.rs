@@ -134,7 +134,8 @@ fn not_read(path: &TreePath, error: NotRead) -> Stop {
     }
 }
 
-/// Returns the error for a kustomization file, or a file of `configurations`, that cannot be parsed.
+/// Returns the error for a YAML file that cannot be parsed. The file is a kustomization file, or is listed in the field
+/// `configurations` of one.
 pub(super) fn bad_file(site: Site, bad: &BadFile) -> Stop {
     match bad {
         BadFile::Limit(error) => {

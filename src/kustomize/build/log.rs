@@ -80,8 +80,8 @@ impl Log {
         folder
     }
 
-    /// Adds the findings and other records about a base or component to the log of the folder that is being built. This
-    /// folder refers to the base or component. The parameter `folder` contains the records to add.
+    /// Adds the log of a base or component to the current log. The parameter `folder` is the log to add. The current
+    /// log is about the folder that refers to the base or component.
     pub(super) fn add(&mut self, folder: &Folder) {
         let own = self.own();
         folder.findings.iter().for_each(|finding| own.report(finding.clone()));

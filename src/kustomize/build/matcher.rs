@@ -141,11 +141,8 @@ fn field(
     Ok(())
 }
 
-/// Imitates kustomize for a field path that continues below a null value. kustomize creates the rest of the path in a
-/// new node, but does not add this node to the object. So a value that is written there has no effect.
-///
-/// `node` is the new node, an empty mapping or list. `visit` creates the rest of the path in it, and finds the matches.
-/// For each match, `None` is added to `found`, because the match is not part of the object. Does nothing if `create` is
+/// Handles a field path that continues below a null value. Like kustomize, creates the missing fields in `node`, a new
+/// node that does not become part of the object. So each match that `visit` finds in `node` is added to `found` as
 /// `None`.
 fn detached(
     mut node: Node,

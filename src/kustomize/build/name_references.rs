@@ -297,12 +297,9 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether `target` is in `namespace`, the namespace in a reference. Returns true if the reference has no
-    /// namespace.
-    ///
-    /// The build may have changed the namespaces of objects, and the reference may contain an old or a new namespace.
-    /// If any object to which it may refer was in `namespace` before the change, the old namespace of `target` must be
-    /// equal to `namespace`. Otherwise, its current namespace must be equal.
+    /// Returns whether a reference with this `namespace` can refer to `target`. The namespace in a reference is either
+    /// an old one, from before the build, or a new one. It counts as old if an object to which the reference may refer
+    /// was in this namespace before the build.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)

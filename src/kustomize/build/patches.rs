@@ -397,9 +397,8 @@ impl Operations<'_, '_> {
         Err(Failed::Unknown(reason.to_owned()))
     }
 
-    /// Handles an object in which an annotation has an empty or invalid key after a JSON patch. kustomize then fails,
-    /// after it has removed all annotations of the object. It ignores this error if the patch is in the field
-    /// `patches`. So this function removes all annotations for such a patch, and returns an error for other patches.
+    /// Handles an empty or invalid annotation key after a JSON patch, as kustomize does. If the patch is in the field
+    /// `patches`, removes all annotations of the object. If it is in `patchesJson6902`, returns an error.
     fn without_annotations(&self, resource: &mut Resource) -> Result<(), Failed> {
         if !self.stores_id {
             return Err("an annotation has no name".into());

@@ -48,8 +48,8 @@ fn comment(node: &Node, run: &Run<'_>, shown: &dyn Fn(&TreePath) -> String) -> O
     Some(format!("{}:{}", shown(&file).replace(char::is_control, "?"), node.origin.line))
 }
 
-/// Appends the node of each scalar, empty list and empty mapping in `value` to `into`. The order of the nodes is the
-/// order in which the values are printed.
+/// Appends to `into` the node of each scalar, empty list and empty mapping in `value`, in the order in which they are
+/// printed. `value` is the printable form of `node`. All appended items are `Some`.
 fn flatten<'n>(value: &Value<'_>, node: &'n Node, into: &mut Vec<Option<&'n Node>>) {
     match value {
         Value::List(values) if !values.is_empty() && values.len() == node.items().len() => {

@@ -43,12 +43,9 @@ impl Copied {
         }
     }
 
-    /// Stops updating the copied value if its source field is about to be replaced. Usually, the value is read again
-    /// from this field before each write, because an earlier write may have changed the field. But if a write replaces
-    /// a mapping or list that contains the field, kustomize continues to use the old value.
-    ///
-    /// `at` is the index of the object to which the replacement writes. `replaced` is the path of the replaced node in
-    /// this object.
+    /// Keeps the copied value unchanged from now on, if a write replaces a mapping or list that contains its source
+    /// field. Otherwise the value is read again from this field before each write, as in kustomize. `at` is the index
+    /// of the object that is written, and `replaced` is the path of the replaced node.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
         self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));
@@ -196,8 +193,8 @@ impl Sited {
     }
 }
 
-/// Describes the source of a replacement for messages, such as `Service web`. The description contains only the parts
-/// that are set.
+/// Returns the kind, name and namespace of a replacement's source, for use in error messages. For example, returns
+/// `Service web` if the source has no namespace.
 fn source_words(source: &Source) -> String {
     let parts = [&source.kind, &source.name, &source.namespace];
     let written: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();

@@ -318,12 +318,11 @@ impl Resource {
         }
     }
 
-    /// Adds placeholder annotations to the object before a patch is merged into it. They represent data that kustomize
-    /// stores in annotations during a build, such as previous names. If the patch removes a placeholder,
-    /// [`Resource::take_state`] deletes the data after the merge.
+    /// Adds placeholder annotations to the object before a patch is merged into it. If the patch removes them,
+    /// [`Resource::take_state`] deletes data such as previous names of the object. kustomize stores this data in
+    /// annotations during a build, so it loses the data in the same case.
     ///
-    /// Returns true if there is data other than the origin of the object and the transformers that changed it. The
-    /// caller passes the result to [`Resource::take_state`].
+    /// Returns true if the object has previous names or similar data. Pass this result to [`Resource::take_state`].
     pub(super) fn write_state(&mut self) -> bool {
         self.write_notes();
         if !self.has_internal_annotations() {

@@ -150,11 +150,8 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records each finding as an error of the build, and continues the build.
-    ///
-    /// `lost` says what is missing from the build because of earlier errors: nothing, whole objects, or changes of
-    /// objects. `more` says what is missing because of these findings. If there are findings, `lost` becomes the
-    /// greater of the two values.
+    /// Records each finding as an error of the build. If there are any, data is missing from the build. So `lost`, the
+    /// kind of missing data, is then raised to at least `more`.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;

@@ -129,7 +129,8 @@ impl MetadataSelector {
         Self { field, text: text.to_owned(), parsed: Labels::parse(text) }
     }
 
-    /// Returns whether an object satisfies the selector. Values that are lists or mappings count as empty.
+    /// Returns whether the labels or annotations of an object satisfy the selector. If the value of a label or
+    /// annotation is a list or mapping, it counts as an empty string.
     fn selects(&self, resource: &Resource) -> Result<bool, BadSelector> {
         let labels = self.parsed.as_ref().ok_or_else(|| BadSelector::Labels(self.text.clone()))?;
         let values = resource.node.at_path(&["metadata", self.field]);

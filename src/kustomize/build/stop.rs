@@ -23,9 +23,9 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The most severe loss of data after which this error is still reported. If an earlier step of the build fails,
-    /// objects may be missing, or the remaining objects may lack changes. This loss can be the true cause of a later
-    /// error. For example, `Lost::Nothing` means that this error is reported only if no data is missing.
+    /// Decides whether this error is reported after an earlier error in the same build. The earlier error can leave
+    /// data out of the build, and so cause this one. This error is reported only if no more data is missing than this
+    /// value allows. For example, `Lost::Nothing` allows no missing data.
     pub(super) holds: Lost,
 }
 
@@ -46,7 +46,7 @@ pub struct Reason {
 pub enum Cause {
     /// The build needs a remote file or repository that was not fetched.
     Network,
-    /// The result needs Helm charts, which are not rendered here.
+    /// The build needs the output of a Helm chart. Portcullis does not render Helm charts in a kustomize build.
     Helm,
     /// The result needs an external program, such as a plugin or a function in a container.
     Program,

@@ -92,7 +92,8 @@ impl Run<'_> {
         self.vars(target, acc)
     }
 
-    /// Adds to `acc` the objects of all files and folders that a list such as `resources` names.
+    /// Reads the files and builds the folders in a list of a kustomization, and adds their objects to `acc`. `list` is
+    /// the name of the list, such as `resources`, and `entries` are its items.
     pub(super) fn resources(
         &mut self,
         target: &Target<'_>,
@@ -286,15 +287,14 @@ impl Run<'_> {
     }
 }
 
-/// The result of checking whether a validator has changed an object. The check compares the previous names of the
-/// object, and the files and lines of its YAML nodes. kustomize compares lines too, and does not allow a validator to
-/// change them.
+/// The result of checking whether a validator has changed an object. A validator is a kustomize plugin that must not
+/// change objects. It must not even replace a value by an equal one, because kustomize also compares line numbers.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Compared {
     Equal,
-    /// It is unknown whether kustomize regards the object as changed by the validator. kustomize also compares the line
-    /// numbers of the values in the object, but Portcullis does not compute these numbers after a JSON patch. So it
-    /// cannot compare them if the validator is a JSON patch, and another JSON patch was applied before it.
+    /// It is unknown whether kustomize sees a change. kustomize compares line numbers, but Portcullis does not know
+    /// them after a JSON patch. This result is used if a JSON patch changed the object before, and the validator is a
+    /// JSON patch too.
     Unknown,
     Changed,
 }

@@ -138,7 +138,7 @@ impl Transformer {
         }
     }
 
-    /// Calls `change` on every object. Adds the identity of the object to an error.
+    /// Calls `change` on every object. An error of `change` is reported with the identity of the object.
     fn each(
         &self,
         run: &Run<'_>,

@@ -75,8 +75,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If a limit is exceeded. Other errors are returned only if the build stops at its first error. Examples are a var
-    /// whose object does not exist, and a selected list with an item that is not a string.
+    /// If a limit is exceeded. A build that stops at its first error also returns other errors, such as a var whose
+    /// object does not exist. A build that reports all errors records them, and continues.
     pub(super) fn resolve_vars(&self, vars: &Vars, map: &mut ResMap, specs: &[FieldSpec]) -> Step<()> {
         let mut values = BTreeMap::new();
         for (var, site) in vars.vars.values() {

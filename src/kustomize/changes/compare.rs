@@ -152,7 +152,7 @@ fn is_regenerated(old: &Object, new: &Object) -> bool {
     is_same_kind && old.original_name == new.original_name && stem.is_some() && stem == without_hash(new)
 }
 
-/// Returns the change of an object that exists before and after a change of files; `None` if its text stays the same.
+/// Compares the old and the new version of an object, and returns the differences; `None` if their texts are equal.
 fn changed(
     old: &Object,
     new: &Object,

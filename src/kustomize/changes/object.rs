@@ -1,4 +1,5 @@
-//! The objects that a root renders. Their versions before and after a change are compared.
+//! The objects in the output of a kustomize build. The output before a change of files is compared with the output
+//! after it.
 
 use crate::kustomize::build::{Built, Resource, Step};
 use crate::kustomize::node::{Kind, Node, printed};

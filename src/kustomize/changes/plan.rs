@@ -50,7 +50,8 @@ pub struct Owner {
     pub object: String,
 }
 
-/// The reason why the objects of a root are unknown.
+/// The reason why the output of a kustomize build is unknown, with its position in the files. Either the build fails,
+/// or it needs something that Portcullis does not do, such as rendering a Helm chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// The position of the problem: a list entry in a kustomization file, or an object. The problem is an error in the
@@ -311,8 +312,8 @@ pub fn root_change(pair: &Pair, old: &Side, new: &Side) -> RootChange {
 }
 
 impl Plan {
-    /// Finds objects that one root does not render any more, but that another root of the same clusters now creates.
-    /// Records each such pair as a move.
+    /// Marks an object as moved if it disappears from the output of one folder, and is new in the output of another
+    /// folder. Both folders must be applied to the same clusters.
     fn find_moves(&mut self) {
         let clusters: Vec<_> = self.roots.iter().map(RootChange::clusters).collect();
         // Several roots may create the same object, such as those of two environments.

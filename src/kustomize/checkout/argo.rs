@@ -1,6 +1,6 @@
 //! Finds the folders that Argo CD builds in a checkout, which is a local copy of a git repository. Applications and
-//! ApplicationSets refer to these folders. They are read from the files of the checkout, and from the output of its
-//! kustomizations.
+//! ApplicationSets refer to these folders. This module searches for such objects in the files of the checkout, and in
+//! the output of kustomize for its folders.
 //!
 //! Source: `GetAppSourceType` and `mergeSourceParameters` in argo-cd's `reposerver/repository/repository.go`, and
 //! `filterApps` in its `applicationset/generators/git.go`.
@@ -181,8 +181,8 @@ fn sources(checkout: &Checkout<'_>, application: &Object) -> Vec<Source> {
     found
 }
 
-/// Returns the root of a source. `None` if the repository of the source is not the checkout, or if its path is unknown.
-/// Also `None` if Argo CD does not build the source with kustomize.
+/// Returns the folder of the checkout that Argo CD builds with kustomize for `source`, one of the sources of an
+/// Application. `None` if there is no such folder, or if its path is unknown.
 fn of_source(
     checkout: &Checkout<'_>,
     spec: &Value,

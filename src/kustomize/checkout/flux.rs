@@ -1,5 +1,6 @@
-//! Follows Flux Kustomizations: renders the roots that Flux builds from the checkout, until no new Kustomization
-//! appears.
+//! Finds the folders that Flux builds in a checkout, which is a local copy of a git repository. Builds these folders,
+//! and searches the output for more Flux Kustomizations, which refer to more folders. Repeats this until there is no
+//! new Flux Kustomization.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
@@ -72,9 +73,8 @@ fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
     found
 }
 
-/// Returns the strings for which files are searched: the API group of Flux Kustomizations, and the names of ConfigMaps
-/// and Secrets with Flux variables. If none of the files of a folder contains such a string, its build cannot render
-/// Kustomizations or variables. The search for Flux Kustomizations then does not build this folder.
+/// Returns the API group of Flux Kustomizations, and the names of ConfigMaps and Secrets with Flux variables. The
+/// search for Flux Kustomizations builds a folder only if one of its files contains one of these strings.
 fn words(standing: &Standing) -> Vec<String> {
     let mut words = standing.variables.clone();
     words.push(KUSTOMIZE.to_owned());
@@ -120,9 +120,8 @@ impl Seed {
 }
 
 impl Surveyor<'_> {
-    /// Returns the Kustomizations and folders at which the search for Kustomizations starts. A folder is included if it
-    /// contains Kustomizations, and no Kustomization builds it. A Kustomization is included if it is in none of these
-    /// folders, and no other Kustomization builds its file. For a cycle of Kustomizations, one of them is included.
+    /// Returns where the search for Flux Kustomizations starts: at Kustomizations and folders that no other Flux
+    /// Kustomization applies. For Kustomizations that apply each other in a cycle, it starts at one of them.
     fn seeds(&mut self, standing: &Standing) -> Vec<Seed> {
         let of_instances = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
         let mut all: Vec<Object> = of_instances.collect();
@@ -250,9 +249,9 @@ impl Surveyor<'_> {
         pass
     }
 
-    /// Adds the Flux Kustomizations in `first` to the results in `pass`, and builds their folders. If the output
-    /// contains more Flux Kustomizations, processes them in the same way. `cluster` is the index of the cluster to
-    /// which all of them belong.
+    /// Adds the Flux Kustomizations in `first` to `pass`, the results of the search. Then builds their folders, and
+    /// adds the Kustomizations in the output in the same way. All of them belong to the cluster with the index
+    /// `cluster`, and can use its Flux variables, `known`. `is_applied` says whether they are applied to this cluster.
     fn chain(&mut self, first: Vec<Object>, is_applied: bool, cluster: usize, known: &Variables, pass: &mut Pass) {
         let mut open: Vec<_> = first.into_iter().map(|object| (object, None, 0)).collect();
         while let Some((object, parent, depth)) = open.pop() {
@@ -270,11 +269,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Builds a folder with kustomize, and returns the Flux Kustomizations in the output. Users apply this folder by
-    /// hand. The build is added to the results in `pass`. `is_used` says whether the folder is applied to a cluster.
-    ///
-    /// If a Kustomization in the output builds this same folder, returns only this Kustomization, and adds no build.
-    /// The caller then builds the folder for this Kustomization, and so finds the other Kustomizations too.
+    /// Builds a folder with kustomize, and returns the Flux Kustomizations in the output. If one of them builds this
+    /// same folder, returns only this one. The later build for it finds the others. `is_used` says whether users
+    /// probably apply the folder to a cluster.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -333,8 +330,9 @@ impl Surveyor<'_> {
         take(&objects, post_build.as_ref(), cluster, pass)
     }
 
-    /// Records in `pass` a Flux Kustomization whose folder is not built. If it is suspended, the files and folders that
-    /// it would read count as used. Otherwise, records that its source or path contains variables with unknown values.
+    /// Records in `pass`, the results of the search, a Flux Kustomization whose folder is not built. If it is
+    /// suspended, records its files, so that they are not reported as unused. Otherwise, records the reason: its source
+    /// or path contains unknown variables.
     fn not_read(&mut self, object: &Object, pass: &mut Pass) {
         let mut resumed = object.clone();
         let suspend = resumed.value.pointer_mut("/spec/suspend").filter(|suspend| **suspend == true);
@@ -350,8 +348,8 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Returns the Kustomizations, ConfigMaps and Secrets that a root renders. Returns none if the root cannot be
-    /// built.
+    /// Builds the folder `root` with kustomize, and returns the Flux objects, ConfigMaps and Secrets in the output.
+    /// Returns none if the build fails.
     fn rendered(&mut self, key: &TreeKey, root: &TreePath, options: &Options, pass: &mut Pass) -> Rc<Vec<Object>> {
         let reach = self.reaches.of(root, &options.flux.components);
         let matters = reach.files.iter().any(|file| self.mentions(file));

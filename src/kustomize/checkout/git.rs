@@ -15,7 +15,8 @@ use crate::kustomize::tree::{Entry, Located, Tree, TreePath};
 pub struct Git {
     /// The folder that contains `.git`.
     pub top: TreePath,
-    /// The repositories of the remotes.
+    /// The remote repositories in the git configuration of the checkout, such as `github.com/org/apps` for the remote
+    /// `origin`.
     pub remotes: BTreeSet<Repository>,
     /// The names of the branches that the files of this checkout may belong to: the current branch, and the default
     /// branches of the remotes. Empty if HEAD is detached and no default branch is known.
@@ -144,8 +145,9 @@ impl Config {
         text.parse().map(Self).map_err(|error| error.to_string())
     }
 
-    /// Returns the sections of a kind that have a name, such as `[remote "origin"]` for the kind `remote`. Each section
-    /// contains the values of `keys`.
+    /// Returns the sections of a git configuration file that have the kind `kind` and a name. For example, the section
+    /// `[remote "origin"]` has the kind `remote` and the name `origin`. The result contains the name and the values of
+    /// `keys` for each section.
     fn sections(&self, kind: &str, keys: &[&str]) -> Vec<Section> {
         let sections = self.0.sections_by_name(kind).into_iter().flatten();
         let of = |section: file::SectionRef<'_>| {

@@ -11,7 +11,8 @@ use ignore::gitignore::{Gitignore, GitignoreBuilder};
 
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// The patterns that Flux always applies.
+/// The ignore patterns that Flux applies to every source. They exclude the files of git from the artifact of the
+/// source.
 const VERSION_CONTROL: [&str; 4] = [".git/", ".gitignore", ".gitmodules", ".gitattributes"];
 /// The ignore patterns that Flux applies if neither the source nor its `.sourceignore` files contain patterns.
 const DEFAULTS: [&str; 20] = [

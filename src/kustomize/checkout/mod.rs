@@ -77,7 +77,7 @@ pub struct Build {
     pub root: TreePath,
     /// The options of the system that builds the root, such as the version of kustomize.
     pub options: Options,
-    /// The objects that name the root, such as Flux Kustomizations. Empty if no object names the root.
+    /// The objects that refer to the built folder, such as Flux Kustomizations. Empty if no object refers to it.
     pub owners: Vec<Object>,
     /// Whether the root is applied to a cluster, as far as the files show.
     pub is_used: bool,

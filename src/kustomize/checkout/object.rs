@@ -251,8 +251,8 @@ impl Variables {
     }
 }
 
-/// Returns the variables in a ConfigMap or Secret, by name. The value is `None` if it is encrypted or contains an
-/// unknown variable.
+/// Returns the values in a ConfigMap or Secret by key. A value is `None` if it is unknown, for example because it is
+/// encrypted, or because it contains a reference such as `${NAME}`.
 fn data(object: &Value, is_secret: bool) -> Data {
     let is_encrypted = object.get("sops").is_some();
     let members = |field: &str| object.get(field).and_then(Value::as_object).into_iter().flatten();

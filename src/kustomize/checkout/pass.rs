@@ -14,8 +14,8 @@ use crate::kustomize::tree::TreePath;
 /// patterns in `spec.ignore` that exclude some of them.
 pub(super) type TreeKey = (TreePath, Option<String>);
 
-/// The state of one pass over the Flux Kustomizations of a checkout. It contains the roots found so far, and the
-/// variables of each cluster.
+/// The results of one pass of the search for Flux Kustomizations in a checkout. They include the folders that Flux
+/// builds, and the Flux variables of each cluster. The search is repeated as long as it finds new variables.
 #[derive(Default)]
 pub(super) struct Pass {
     pub(super) survey: Survey,

@@ -1,5 +1,6 @@
-//! Builds a folder with kustomize, and returns selected objects of the output. Examples are Flux Kustomizations and
-//! Argo CD Applications, which refer to more folders that are built. Also substitutes Flux variables in these objects.
+//! Builds a folder with kustomize, and returns selected objects of the output, such as Flux Kustomizations and Argo CD
+//! Applications. Portcullis then builds the folders to which these objects refer. Also substitutes Flux variables in
+//! the objects.
 
 use serde_json::Value;
 

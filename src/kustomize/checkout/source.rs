@@ -21,8 +21,8 @@ pub(super) enum Place {
         /// The patterns in `spec.ignore` of the source. The artifact does not contain files that match them.
         ignore: Option<String>,
     },
-    /// The files are outside of the checkout. The text names their repository, such as `github.com/org/apps`. If the
-    /// repository is unknown, it names the Flux source.
+    /// The files are not in the checkout. The string is the name of their repository, such as `github.com/org/apps`, or
+    /// the name of the Flux source if the repository is unknown.
     Elsewhere(String),
 }
 
@@ -225,15 +225,15 @@ impl<'a> Sources<'a> {
         if branches.is_empty() { self.most(users, true) } else { None }
     }
 
-    /// Finds the top folder of a Flux source with the help of a Kustomization that `flux bootstrap` created. `users`
-    /// are the Kustomizations that use the source. The result is one of the folders in `tops`, or `None`.
+    /// Returns the top folder of a Flux source, to which `spec.path` of Kustomizations is relative. `users` are the
+    /// Kustomizations that use the source. The result is one of the folders in `tops`, or `None`.
     ///
-    /// A Kustomization that `flux bootstrap` creates is in a file below its own `spec.path`, which is relative to the
-    /// top folder. For example, if the file `infra/clusters/a/flux-system/gotk-sync.yaml` contains the path
-    /// `clusters/a`, then the top folder is `infra`.
+    /// `flux bootstrap` writes a Kustomization into the folder that this Kustomization builds. For example, if
+    /// `infra/clusters/a/flux-system/gotk-sync.yaml` contains the path `clusters/a`, the top folder is `infra`.
     ///
-    /// If `defined_in` is set, only Kustomizations in this file are considered. If their path is the top folder itself,
-    /// every file is below it. So the file must then have the name that `flux bootstrap` uses, `gotk-sync.yaml`.
+    /// If `defined_in` is set, only Kustomizations in this file are considered. A Kustomization that builds the whole
+    /// top folder then proves nothing, because every file is in this folder. It counts only if the file has the name
+    /// that `flux bootstrap` uses, `gotk-sync.yaml`.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));

@@ -82,8 +82,9 @@ fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
     found.map(|(field, finding)| of_object(finding, field)).collect()
 }
 
-/// Returns whether the findings of a rule can mean that a component is missing. If `ignoreMissingComponents` is set,
-/// Argo CD leaves missing components out of the build. These findings are then only warnings.
+/// Returns whether Argo CD may skip a component that a rule reports, instead of failing. `rule` is the id of the rule,
+/// such as `KZ004`. Argo CD skips missing components if `ignoreMissingComponents` is set, so the finding is then only a
+/// warning.
 fn is_left_out(rule: &str) -> bool {
     ["KZ004", "KZ009", "KZ010"].contains(&rule)
 }

@@ -71,14 +71,14 @@ impl Deletion {
 struct Move<'p> {
     to: &'p Sibling,
     objects: Vec<&'p ObjectId>,
-    /// The order in which Flux applies the old and the new Kustomization of the objects. `None` if the old one depends
-    /// on the new one, and is therefore applied later. Flux then deletes no objects, because the new Kustomization has
-    /// already taken them over.
+    /// The order in which Flux applies two Kustomizations: the one that rendered the objects before, and the one that
+    /// renders them now. `None` if the second one is always applied first. It then takes over the objects before Flux
+    /// can delete them.
     order: Option<Order<'p>>,
 }
 
-/// Returns findings about the objects that a request causes Flux to delete, or another Kustomization to take over.
-/// Returns none if the artifact may be outdated, or if the rendered objects are unknown.
+/// Returns findings about the effects of a request on objects in the cluster. For example, Flux deletes an object, or
+/// an object moves from one Kustomization to another.
 fn of_request(
     request: &Request<'_>,
     view: &View<'_>,
@@ -216,8 +216,9 @@ impl Plan<'_> {
         moves
     }
 
-    /// Returns the order in which Flux applies this Kustomization and `sibling`. `None` if this Kustomization depends
-    /// on `sibling`. Objects that move to `sibling` are then never deleted, because `sibling` takes them over first.
+    /// Returns the order in which Flux applies this Kustomization and `sibling`, another Kustomization of the same
+    /// cluster. Returns `None` if Flux always applies `sibling` first, because this Kustomization depends on it. An
+    /// object that `sibling` takes over is then never deleted.
     fn order<'s>(&self, sibling: &'s Sibling) -> Option<Order<'s>> {
         if let Some(source) = &sibling.elsewhere {
             return Some(Order::Elsewhere(source));

@@ -118,7 +118,8 @@ impl Kustomization {
         Some(Self { source, path: text(spec.get("path")).to_owned(), spec: flux_spec(spec) })
     }
 
-    /// Returns the root that Flux builds for this Kustomization from an artifact.
+    /// Returns the folder that Flux builds for this Kustomization, with the options of the build. The folder is in
+    /// `artifact`.
     pub(super) fn root(self, artifact: source::Artifact) -> Root {
         Root {
             field: FieldPath::of(["spec", "path"]),

@@ -1,9 +1,9 @@
-//! Detects artifacts that may be older than the artifact that Flux builds next. Errors in such an artifact only cause
-//! warnings, because the next artifact may fix them.
+//! Detects whether Flux may build a Kustomization from a newer artifact than the one that Portcullis checks. Errors in
+//! the checked artifact then only cause warnings, because the newer artifact may fix them.
 //!
-//! A denial could prevent the fix. kustomize-controller dry-runs all objects of a Kustomization before it applies any
-//! of them. If Portcullis denies one object, kustomize-controller applies none. If one of these objects is the source,
-//! its change is then not applied either. The source would keep the artifact with the error.
+//! A denial could prevent the fix. For example, one commit changes a Kustomization, and also points its Flux source to
+//! a fixed revision. kustomize-controller dry-runs all objects before it applies any of them. If Portcullis denies the
+//! Kustomization, neither change is applied, and the source keeps the artifact with the error.
 
 use serde_json::Value;
 

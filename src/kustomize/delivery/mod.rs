@@ -1,14 +1,17 @@
-//! Checks kustomization files in admission requests. The object in a request either contains such files, as a ConfigMap
-//! can, or refers to them, as a Flux Kustomization does. A submodule for each tool, such as Flux or Argo CD, finds the
-//! files.
+//! Checks kustomization files in admission requests. The object in a request contains such files, as a ConfigMap can,
+//! or refers to them, as a Flux Kustomization does. Tools such as Flux and Argo CD have a submodule each, which finds
+//! the files.
 //!
-//! A [`Delivery`] is the definition of one of these checks. The name comes from the key `deliveries` of the
-//! configuration file, which contains the settings of the checks. A check has two steps:
+//! Each check has two steps:
 //!
-//! 1. The function `look` of the [`Delivery`] examines the object in the request. It returns the errors in this object,
-//!    and the folders to build, each as a [`Root`]. It fetches no files.
-//! 2. A [`Judge`], the service for the second step, fetches the files and builds the folders. It checks them with the
-//!    same rules that `portcullis check` applies to local files.
+//! 1. The check examines the object in the request, and fetches no files. The results are the errors in this object,
+//!    and the folders to build.
+//! 2. The check fetches the files, builds the folders, and applies the same rules to them that `portcullis check`
+//!    applies to local files.
+//!
+//! The type [`Delivery`] defines a check. Its name comes from the key `deliveries` of the configuration file, which
+//! contains the settings of the checks. Its function `look` is the first step, and returns each folder as a [`Root`].
+//! The trait [`Judge`] is the interface of the second step.
 
 mod argo;
 mod carried;
@@ -116,8 +119,8 @@ pub struct Consequences {
     /// folder that was built, and the result of the build. It also receives the other Kustomizations of the same
     /// cluster, each with its result.
     pub findings: ConsequencesOf,
-    /// Whether the findings about effects on the cluster replace the findings about the tree. If so, the findings about
-    /// the tree are not reported.
+    /// Whether the check reports only the effects on the cluster. If so, the findings about the kustomization files are
+    /// left out.
     pub replaces_tree_findings: bool,
 }
 
@@ -136,7 +139,8 @@ pub struct Narrowed {
     /// A comment about the webhook with the name `webhook`. It is written into the generated webhook configuration, and
     /// explains why the webhook receives only some requests, or why its failure policy is `Fail` or `Ignore`.
     pub reason: &'static str,
-    /// The conditions in CEL, over `request`, `object` and `oldObject`. The conditions are joined by `||`.
+    /// CEL expressions that select the requests for the webhook. A request is selected if at least one of them is true.
+    /// They can use the variables `request`, `object` and `oldObject`.
     pub when: &'static [&'static str],
 }
 
@@ -160,7 +164,7 @@ pub struct Root {
     /// The Flux Kustomization that builds this root, a folder with kustomization files. `None` if this Kustomization is
     /// the object in the request, or if Flux does not build the folder.
     pub of: Option<RootOwner>,
-    /// The files of this root, a folder with kustomization files. They are in an archive that must be fetched, or in a
+    /// The files for the build, such as `kustomization.yaml`. They come from an archive that must be fetched, or from a
     /// Kubernetes object.
     pub content: Content,
     /// The folders of the tree that are built.
@@ -170,12 +174,12 @@ pub struct Root {
     /// The reason why Flux may build another revision than this one, if any. If there is a reason, findings only warn
     /// and never deny, because the other revision may fix them.
     pub late: Option<&'static str>,
-    /// Whether a new revision may also change the Flux Kustomization that builds the folder, because Flux applies this
-    /// Kustomization too. If so, errors in the fields of the Kustomization only cause warnings.
+    /// Whether the Flux Kustomization that builds the folder is itself an object that Flux applies. A new revision can
+    /// then change this Kustomization too, so errors in its fields only cause warnings.
     pub follows_revision: bool,
 }
 
-/// Namespace and name of the Flux Kustomization that builds a root.
+/// Namespace and name of the Flux Kustomization that builds a folder with kustomization files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RootOwner {
     /// The namespace of the Kustomization.

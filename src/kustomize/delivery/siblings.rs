@@ -186,11 +186,12 @@ mod tests {
                "status": {"artifact": {"url": format!("http://x/{name}"), "digest": name, "revision": "main@sha1:1"}}})
     }
 
-    /// Calls `of_stored` for the Kustomization `z0` of a test cluster, to find the other Kustomizations of the cluster.
-    /// Returns how many of them have the same source as `z0`, and how many have another source.
+    /// Returns how many other Kustomizations the function `of_stored` finds for the Kustomization `z0`. The first
+    /// number is of those with the same source as `z0`, the second of those with another source. Tests use it to check
+    /// the limits of `of_stored`.
     ///
-    /// `of_source` is the number of Kustomizations in the test cluster with the same source as `z0`, including `z0`.
-    /// `of_others` is the number of Kustomizations with another source. `sources` is the number of these other sources.
+    /// The test cluster contains `of_source` Kustomizations with the source of `z0`, including `z0`. It also contains
+    /// `of_others` Kustomizations, which use `sources` other sources.
     fn numbers(of_source: usize, of_others: usize, sources: usize) -> [usize; 2] {
         let same = (0..of_source).map(|at| kustomization(&format!("z{at}"), "own"));
         let others = (0..of_others).map(|at| kustomization(&format!("a{at}"), &format!("s{}", at % sources)));

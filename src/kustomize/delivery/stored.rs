@@ -103,10 +103,9 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },
 };
 
-/// Maximum number of results of one lookup of kustomize objects that are stored in the cluster. For example, Portcullis
-/// looks up the Kustomizations that refer to a folder in their list `resources`.
-///
-/// Also the maximum number of objects that Portcullis reads from the API server for one request.
+/// Maximum number of objects in the result of one search in the cache of cluster objects. Also the maximum number of
+/// objects that Portcullis reads from the API server for one request. The objects have the kind `Kustomization` or
+/// `Component` of the API group `kustomize.config.k8s.io`.
 const MAX_USERS: usize = 200;
 
 /// An entry of a list such as `resources`. The entry may refer to a folder.
@@ -154,8 +153,8 @@ fn leads_to(from: &TreePath, entry: &str) -> Option<TreePath> {
     Some(here)
 }
 
-/// A request that creates, updates or deletes a Kustomization or Component of kustomize in the cluster. `view` gives
-/// access to the other objects in the cluster.
+/// An admission request for a `Kustomization` or `Component` of the API group `kustomize.config.k8s.io`. `view`
+/// provides the other objects in the cluster.
 struct Stage<'a> {
     request: &'a Request<'a>,
     view: &'a View<'a>,
@@ -191,12 +190,9 @@ impl<'a> Stage<'a> {
         self.request.user.is_collector() || namespace.is_some_and(is_deleting)
     }
 
-    /// Reports invalid entries in lists of the object in the request, such as `resources`. `own` is the folder of this
-    /// object. An entry is invalid in these cases:
-    ///
-    /// - It is the path of the folder `own`, or of a parent folder of `own`.
-    /// - It is the path of a folder with a Component, and the list is not `components`.
-    /// - It is the path of a folder with a Kustomization, and the list is `components`.
+    /// Reports invalid references to folders in the object of the request, a Kustomization or Component of kustomize.
+    /// `own` is the folder in the annotation `portcullis.dev/path` of this object. A reference is invalid if it leads
+    /// to `own` or to a parent folder. It is also invalid in the wrong list, such as a Component in `resources`.
     fn entries(&self, own: &TreePath) -> Vec<Finding> {
         let judge = |entry: &Entry<'_>| {
             let field = FieldPath::of([entry.list]).index(entry.index);
@@ -213,9 +209,9 @@ impl<'a> Stage<'a> {
         entries(self.request.object()).iter().filter_map(judge).collect()
     }
 
-    /// Returns an error for each other Kustomization or Component of kustomize in the cluster that has the same folder,
-    /// `own`, as the object in the request. The annotation `portcullis.dev/path` of an object contains its folder. Each
-    /// folder may contain only one object.
+    /// Reports other objects in the cluster that have the same folder in the annotation `portcullis.dev/path` as the
+    /// object in the request. `own` is this folder. Only one Kustomization or Component of kustomize may belong to a
+    /// folder.
     fn beside(&self, own: &TreePath) -> Vec<Finding> {
         let others = self.at(own).into_iter();
         let findings = others.map(|(kind, stored)| {
@@ -226,11 +222,9 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Reports each entry of `user` that refers to the object in the request, but is in the wrong list. For example,
-    /// the request creates a Component for the folder `own`, but `user` has this folder in `resources`. A Component may
-    /// be only in the list `components`, and a Kustomization only in the other lists.
-    ///
-    /// `user` is another Kustomization or Component of kustomize that is stored in the cluster.
+    /// Reports references that the request makes invalid. They are in `user`, another Kustomization or Component in the
+    /// cluster. For example, the list `resources` of `user` contains the folder `own`, but the request creates a
+    /// Component for this folder. A Component may only be in the list `components`.
     fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;
@@ -247,10 +241,8 @@ impl<'a> Stage<'a> {
         entries(user.value()).into_iter().filter(wrong).map(tell).collect()
     }
 
-    /// Reports each object in the cluster that refers to the folder `old`, if no object is left in this folder after
-    /// the request. The objects are Kustomizations and Components of kustomize, and their annotation
-    /// `portcullis.dev/path` contains their folder. The request deletes the last object in the folder `old`, or changes
-    /// the annotation of this object.
+    /// Reports each object in the cluster that refers to the folder `old`, if the request leaves this folder empty. A
+    /// folder is empty if no object in the cluster has it in the annotation `portcullis.dev/path`.
     fn left(&self, old: &TreePath) -> Vec<Finding> {
         if !self.at(old).is_empty() {
             return Vec::new();
@@ -264,7 +256,8 @@ impl<'a> Stage<'a> {
         self.users(old).into_iter().filter_map(tell).collect()
     }
 
-    /// Returns the stored Kustomizations and Components in a folder, without the object under admission.
+    /// Returns the Kustomizations and Components in the cluster whose annotation `portcullis.dev/path` contains this
+    /// folder. Omits the object in the request.
     fn at(&self, folder_of: &TreePath) -> Vec<Object> {
         let stands = |object: &Value| folder(object).as_ref() == Some(folder_of);
         self.others(&BY_PATH, folder_of).into_iter().filter(|(_, stored)| stands(stored.value())).collect()

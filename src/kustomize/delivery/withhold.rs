@@ -76,11 +76,11 @@ fn paragraphs(denials: &[Finding]) -> String {
     lines.join("\n")
 }
 
-/// Replaces the condition `Ready: True` of a Flux source with `Ready: Unknown`, because its new artifact is not in the
-/// status yet. `stored` is the condition `ArtifactInStorage`, and its message becomes part of the new message.
+/// Sets the condition `Ready` of a Flux source to `Unknown`, because its new artifact is not in the status yet.
+/// `stored` is the condition `ArtifactInStorage`, which describes this artifact.
 ///
-/// `old` is the source before the request. If the condition `Ready` of `old` has the reason `RevisionWithheld`, this
-/// condition is restored instead.
+/// `old` is the source before the request. If its condition `Ready` has the reason `RevisionWithheld`, restores that
+/// condition, because its message says why the source is not ready.
 fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
     match before {

@@ -131,8 +131,8 @@ fn zero(ty: &Type) -> Value {
     }
 }
 
-/// Returns whether null sets a Go field of this type to nil. If several keys name the same field, such a null removes
-/// the value of an earlier key.
+/// Returns whether null sets a Go field of this type to nil, such as a slice or a map. Null does not change fields of
+/// other types, such as strings.
 fn is_nil(ty: &Type) -> bool {
     match ty {
         Type::Text | Type::Flag | Type::Integer => false,

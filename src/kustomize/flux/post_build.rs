@@ -240,8 +240,8 @@ fn gather<'n>(node: &'n Node, texts: &mut Vec<(&'n str, bool)>) {
     }
 }
 
-/// Returns whether a node contains an empty mapping. kustomize prints an empty mapping as `{}`, and its brace closes an
-/// open `${` before it.
+/// Returns whether a node contains an empty mapping, which kustomize prints as `{}`. Flux substitutes variables in the
+/// printed text, so this `}` can close a `${` before it.
 fn has_braces(node: &Node) -> bool {
     match &node.kind {
         Kind::Scalar(_) => false,

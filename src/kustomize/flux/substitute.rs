@@ -281,9 +281,9 @@ impl Reader<'_> {
         self.closed(Call { operator, arguments, ..call })
     }
 
-    /// Parses an argument of an operator. The argument is either `${…}` or a text. The text ends before the next `${`,
-    /// or before the first character for which `is_part` returns false. If `escapes` is set, reads each of `$$`, `\/`
-    /// and `\\` as its second character.
+    /// Parses an argument of an operator, such as `x` in `${name:-x}`. The argument is a nested `${…}`, or text in
+    /// which `is_part` returns true for each character. If `escapes` is true, replaces `$$`, `\/` and `\\` in the text
+    /// with `$`, `/` and `\`.
     fn argument(&mut self, is_part: impl Fn(char) -> bool, escapes: bool) -> Result<Node, Failure> {
         if self.takes("${") {
             return self.call();

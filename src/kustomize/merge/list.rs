@@ -25,8 +25,7 @@ struct Lists {
     /// Whether kustomize has only one list in memory, which belongs to both the object and the patch. `dest` and
     /// `patch` are then equal, and each change is made to both.
     same: bool,
-    /// The merged elements, in the order of the resulting list. The elements of `dest` that were not merged are
-    /// appended last.
+    /// The resulting list. It gets the merged elements first, and then the elements of `dest` that were not merged.
     first: Vec<Node>,
 }
 
@@ -213,8 +212,8 @@ impl Lists {
         self.follow();
     }
 
-    /// Makes the patch's list equal to the object's list, if kustomize has one list in memory for both. In kustomize,
-    /// each change of the object's list is then also a change of the patch's list.
+    /// Copies the object's list to the patch's list, if kustomize has the same list in memory for both. In kustomize, a
+    /// change of the object's list then also changes the patch's list.
     fn follow(&mut self) {
         if self.same {
             self.patch.clone_from(&self.dest);

@@ -19,8 +19,8 @@ use crate::kustomize::schema::{FieldSchema, Schema};
 pub(super) enum Mode {
     /// The patch has no value for this part of the object.
     Untouched,
-    /// This part of the object comes from the patch, because kustomize moved it into the object. The object and the
-    /// patch then share one node in memory, so kustomize merges the node with itself.
+    /// A part that kustomize moved from the patch into the object before the merge. The merge then gets the same node
+    /// twice, as the object's node and as the patch's node.
     Moved,
 }
 

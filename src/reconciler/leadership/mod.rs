@@ -192,9 +192,8 @@ impl Elector {
         true
     }
 
-    /// Replaces the stored Lease with a newer version that this process also holds, and returns `true`. Keeps the time
-    /// of the last renewal, because it is unknown when the newer version was written. So the renew deadline stays the
-    /// same until the next renewal.
+    /// Stores the latest version of the Lease, but keeps the recorded time of the last renewal, because the time of the
+    /// latest write is unknown. Always returns `true`, which means that this process holds the Lease.
     fn keep_as_it_was(&mut self, lease: Lease) -> bool {
         if let Some(held) = &mut self.held {
             held.lease = lease;

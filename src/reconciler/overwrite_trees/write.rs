@@ -54,8 +54,9 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Deletes the ConfigMaps that the annotation of the Installation lists, except those in `wanted`. If this deletes
-    /// the first ConfigMap of the Installation, returns the summary that this ConfigMap contained.
+    /// Deletes the ConfigMaps of the Installation that are not in `wanted`. The annotation
+    /// `portcullis.dev/overwrite-tree` lists the existing ConfigMaps. If a deleted ConfigMap contains the key
+    /// `summary`, a text for users, returns this text.
     async fn delete_stale(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
         let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
         // Everybody who may write the Installation may write the note, so only names that this controller uses are
@@ -75,8 +76,8 @@ impl Write<'_> {
         name == part_name(&self.object.name, 0)
     }
 
-    /// Writes a ConfigMap if it differs from the stored one. Returns the summary that the ConfigMap contained before,
-    /// which is empty for a new ConfigMap. Returns `None` if the ConfigMap is unchanged.
+    /// Creates the ConfigMap `part`, or updates it if its data has changed. Returns the previous value of its key
+    /// `summary`, a text for users, or an empty text if there was none. Returns `None` if nothing was written.
     async fn part(&self, part: &Part) -> Result<Option<String>, Failure> {
         let reference = self.config_map(&part.name);
         let stored = self.stored(&reference).await?;
@@ -154,9 +155,10 @@ impl Write<'_> {
         serde_json::from_value(config_map_manifest).map_err(|error| Failure::Unknown(format!("its ConfigMap: {error}")))
     }
 
-    /// Writes the annotations of the Installation that have changed. They contain the summary of the component tree
-    /// (`note`), and the effect of overwrites on the Installation itself (`effect`). If admission patches the spec,
-    /// only admission writes the annotations about the effect, because it needs them to revert the patch.
+    /// Updates the annotations of the Installation about component version overwrites, and removes those for which the
+    /// parameter is `None`. `note` is written into `portcullis.dev/overwrite-tree`. `effect` is written into
+    /// `portcullis.dev/overwrite-patch` and `portcullis.dev/overwrite-source`, unless the admission webhook writes
+    /// these two.
     async fn annotate(&self, effect: Option<&Effect>, note: Option<&Note>) -> Result<(), Failure> {
         // A note consists of JSON values, so it serializes.
         let note = note.map(|note| serde_json::to_string(note).unwrap_or_default());
@@ -220,8 +222,9 @@ impl Write<'_> {
         self.publish(Severity::Normal, "ComponentsOverwritten", &note).await;
     }
 
-    /// Publishes an Event for each problem in the component tree that the annotation of the Installation does not list
-    /// yet.
+    /// Publishes a Warning Event for each new problem in `note`, such as a component version that does not exist. A
+    /// problem is new if the current annotation `portcullis.dev/overwrite-tree` of the Installation does not contain
+    /// it.
     async fn report_problems(&self, note: &Note) {
         let before = Note::read(self.installation).unwrap_or_default();
         for missing in note.missing.iter().filter(|missing| !before.missing.contains(missing)) {

@@ -53,7 +53,7 @@ pub(super) struct ConcurrencyLimiter {
     /// started and waits for a permit to continue does not count.
     capacity: usize,
     policy: QueuePolicy,
-    /// Computing time after which a thread yields to the runtime.
+    /// Elapsed time that a thread may spend on computing decisions before it yields to the async runtime.
     yield_after: Duration,
 }
 

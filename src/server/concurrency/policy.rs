@@ -1,4 +1,4 @@
-//! The deadlines of the queue, and the conditions under which a queue counts as overload.
+//! The policy of the request queue: how long requests may wait, and when the server counts as overloaded.
 
 use std::time::Duration;
 

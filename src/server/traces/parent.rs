@@ -1,7 +1,9 @@
-//! Parses the API server's span from the headers `traceparent` and `tracestate` of W3C Trace Context.
+//! Parses the HTTP headers `traceparent` and `tracestate` (W3C Trace Context), with which the API server identifies its
+//! span.
 //!
-//! The propagator of the crate opentelemetry_sdk accepts short ids and signs in numbers. This parser ignores every
-//! header that does not follow the specification.
+//! The crate opentelemetry_sdk has a parser for these headers, but it accepts some invalid ones. For example, it
+//! accepts ids that are too short, and ids that begin with a plus sign. This parser ignores every header that does not
+//! follow the specification.
 
 use std::str::FromStr as _;
 

@@ -20,17 +20,16 @@ const PAIR: &str = "a `?` without a key stands in a list within brackets";
 
 /// A key of a YAML mapping. `text` is empty if the key is a list or mapping, as in kyaml.
 ///
-/// `size` counts toward the limit on the data that YAML aliases copy. It is 0 for most keys, because a key and its
-/// value count as one. It is larger if the key is a list, a mapping or a long text.
+/// `size` is the number of values that the limit on YAML aliases counts for the key. It is 0 for a scalar of less than
+/// 128 bytes, because only the value of the entry is counted then.
 struct Key {
     text: Arc<str>,
     tag: Tag,
     size: usize,
 }
 
-/// Converts the error of an invalid merge key (`<<`) to [`Problem::WithinMerged`], which means that kustomize may
-/// accept the text. Returns other errors unchanged. This function is used for the top level of a text that may be a
-/// Kubernetes `List`. kyaml replaces a `List` by its items, so it may ignore the `<<`.
+/// Converts the error of an invalid merge key (`<<`) to [`Problem::WithinMerged`], because kustomize may not report
+/// this error. The merge key may be at the top level of a Kubernetes `List`, of which kustomize keeps only the items.
 fn open(error: YamlError) -> YamlError {
     match error.problem {
         Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },

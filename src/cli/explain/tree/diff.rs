@@ -47,7 +47,8 @@ pub(super) fn run(args: &Args, catalog: &Catalog, source: &Source, other: &Path)
     Ok(if differences.is_empty() { OK } else { DENIED })
 }
 
-/// Returns the catalog with the overwrites and Contexts in `other`. They replace objects of the same name.
+/// Returns a copy of `catalog` that also contains the ComponentVersionOverwrites and Contexts from the files at
+/// `other`. They replace objects of the same name. A catalog is a cache of Kubernetes objects.
 fn changed(args: &Args, catalog: &Catalog, other: &Path) -> Result<Catalog, Unusable> {
     let kinds: Vec<&'static Kind> = catalog.kinds().collect();
     let mut all: Vec<Value> =

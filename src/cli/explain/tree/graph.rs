@@ -9,7 +9,7 @@ use super::text::line;
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};
 use crate::landscaper::components::closure::{Step, Target};
 
-/// A component reference as a node of the drawing.
+/// A node of the component graph. It represents one reference to a component.
 struct Node<'t> {
     step: &'t Step,
     /// Index of the parent node. `None` for the component reference of an Installation, because it is the top of a

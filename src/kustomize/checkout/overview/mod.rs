@@ -141,8 +141,8 @@ impl ClusterOverview {
     }
 }
 
-/// A lookup table of what each Flux Kustomization builds: a folder of the checkout, or the name of another repository
-/// or artifact. If the path or source of a Kustomization is unknown, the table contains the reason.
+/// A lookup table with the folder that each Flux Kustomization builds. If it builds no folder of the checkout, the
+/// table contains the reason: the files are in another repository or artifact, or the path or source is unknown.
 struct Reasons<'s> {
     builds: &'s [Build],
     elsewhere: HashMap<String, &'s str>,
@@ -176,8 +176,9 @@ impl<'s> Reasons<'s> {
     }
 }
 
-/// Returns the folders that the tools in `profiles` build, such as Argo CD. The key is kind, namespace and name of the
-/// object that refers to the folders, such as an Application.
+/// Returns the folders that tools such as Argo CD build, grouped by the object that refers to them, such as an
+/// Application. Only folders of the tools in `profiles` are included. The keys are kind, namespace and name of the
+/// objects.
 fn roots(survey: &Survey, profiles: &[Profile], show: &dyn Fn(&TreePath) -> String) -> BTreeMap<String, Vec<String>> {
     let mut roots: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for build in survey.builds.iter().filter(|build| profiles.contains(&build.options.profile)) {

@@ -49,7 +49,8 @@ impl Overview {
     }
 }
 
-/// Formats a list of objects, each with its roots. `None` if there are no objects.
+/// Formats a list of objects, such as Argo CD Applications, with the folders that are built for each object. `None` if
+/// there are no objects.
 fn list(title: &str, objects: &BTreeMap<String, Vec<String>>) -> Option<String> {
     let width = objects.keys().map(|name| name.chars().count()).max()?;
     let line = |(name, roots): (&String, &Vec<String>)| format!("  {name:<width$}  {}\n", roots.join(", "));

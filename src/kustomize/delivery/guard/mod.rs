@@ -92,7 +92,8 @@ pub struct Guard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Hold {
-    /// The revision is stopped at its Flux source: the source keeps its old artifact for all Kustomizations.
+    /// Portcullis keeps the previous artifact in the status of the Flux source. So no Kustomization that uses this
+    /// source applies the new revision.
     Source,
 }
 

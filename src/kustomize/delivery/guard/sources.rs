@@ -105,8 +105,9 @@ fn look(request: &Request<'_>, view: &View<'_>) -> Look {
     look
 }
 
-/// Returns the finding about the deletions of one Kustomization, if they are unknown or beyond the limits. An object
-/// that moves to another Kustomization counts as deleted, as in the rule GD001.
+/// Returns a finding if a new revision makes Flux delete too many objects of one Kustomization, or objects of a
+/// protected kind. Also returns a finding if Portcullis cannot predict the deletions. An object that moves to another
+/// Kustomization counts as deleted, as in the rule GD001.
 fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let (owner, artifact) = (root.of.as_ref()?, root.artifact()?);
     let stored = view.find(&APPLIED, &owner.namespace, &owner.name)?;
