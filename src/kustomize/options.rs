@@ -215,7 +215,8 @@ pub struct PostBuild {
 }
 
 impl PostBuild {
-    /// Returns whether a variable certainly has no value.
+    /// Returns whether the variable `name` is unset: neither `substitute` nor an object in `substituteFrom` defines it.
+    /// Returns `false` if Portcullis does not know the content of such an object, because it may define the variable.
     pub(super) fn is_unset(&self, name: &str) -> bool {
         self.from.is_empty() && !self.unknown.contains(name) && !self.substitute.contains_key(name)
     }

@@ -78,7 +78,7 @@ pub enum Unreadable {
 /// The target of a path after resolving all links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Located {
-    /// The path leads to a file; contains the file's path without links.
+    /// The path leads to a file. Contains the path of this file after all symbolic links are resolved.
     File(TreePath),
     /// The path leads to a folder; contains the folder's path without links.
     Folder(TreePath),
@@ -228,8 +228,8 @@ impl Tree {
     }
 }
 
-/// The number of bytes that `cost` adds to the size of a file with YAML aliases. Aliases copy values, so a document can
-/// have many more values than its text shows. The number estimates the size of a text with all these values.
+/// Number of bytes that are added to the size of a file with YAML aliases, to estimate the memory that it needs after
+/// parsing. An alias copies a value, so the parsed file can be much larger than its text.
 const ALIASES: u64 = 512 << 10;
 
 /// Returns the cost of parsing a file. The cost is the file size in bytes. If the file contains aliases, a constant is

@@ -18,7 +18,7 @@ use crate::admission::{FieldPath, json as wire};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Attribute {
-    /// The repository context.
+    /// The location of the component version, such as an OCI registry.
     RepositoryContext,
     /// The name of the component.
     ComponentName,

@@ -21,8 +21,8 @@ use crate::landscaper::decode::{Problem, problem, within};
 /// the attributes that the entry sets in matching references.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// The condition of the entry. The entry matches a component reference if the reference has every attribute value
-    /// specified here.
+    /// The attribute values that a component reference must have, so that the entry applies to it. An attribute that is
+    /// unspecified here can have any value.
     pub source: ComponentReference,
     /// The attributes that the entry sets in each component reference that matches its `source`.
     pub substitution: ComponentReference,
@@ -162,9 +162,8 @@ pub enum Outcome {
         /// The attributes in which the component reference differs from the `source` of the `overwrites` entry.
         differs: Vec<Attribute>,
     },
-    /// The entry of the list `overwrites` was applied: its `source` matches the component reference, and no earlier
-    /// entry had set an attribute of its `substitution`. The attributes of the `substitution` were set in the
-    /// reference.
+    /// Landscaper applied the entry of the list `overwrites`. It set the attributes in the entry's `substitution` in
+    /// the component reference, because the `source` matched and no earlier entry had set any of them.
     Applied {
         /// The attributes of the reference that this `overwrites` entry has set. The list is empty if the
         /// `substitution` of the entry specifies no attribute.

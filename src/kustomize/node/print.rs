@@ -75,11 +75,12 @@ pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: true })
 }
 
-/// Returns the value that kustomize prints for a node that is inside another node. Keys in the node must be strings.
+/// Converts a nested YAML node, such as the value of a field, to the value that kustomize prints for it. The result has
+/// no tags, styles or comments.
 ///
 /// # Errors
 ///
-/// If kustomize fails to print the node.
+/// If kustomize fails to print the node, for example because a mapping key is not a string.
 pub fn printed_inner(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: false })
 }

@@ -38,7 +38,8 @@ pub(in crate::kustomize) fn exists(site: Site, id: &Id<'_>, other: Option<&Site>
         .help("say behavior: merge or behavior: replace, or give it another name")
 }
 
-/// Returns a finding about a generator with the behavior `merge` or `replace` whose object does not exist.
+/// Returns a finding about a generator with the behavior `merge` or `replace`, which needs an existing object to
+/// change. `id` identifies the object that is missing.
 pub(in crate::kustomize) fn no_object_to_merge(site: Site, id: &Id<'_>) -> TreeFinding {
     RULE.at(site, format!("{} is not there to be merged with or replaced", id.words()))
         .found(id.to_string())

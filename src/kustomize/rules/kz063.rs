@@ -22,9 +22,9 @@ pub(in crate::kustomize) enum Order<'a> {
     LoserFirst,
     /// Neither Kustomization depends on the other.
     Any,
-    /// The object moves between two Flux Kustomizations that have different sources. Flux cannot make one of them wait
-    /// for a revision of the other. Contains a text that describes the source of the new Kustomization: its revision,
-    /// kind, namespace and name.
+    /// The two Kustomizations use different sources, so `dependsOn` cannot ensure an order: it does not wait for a
+    /// revision of another source. The text describes the source of the new Kustomization, with its revision, kind,
+    /// namespace and name.
     Elsewhere(&'a str),
 }
 

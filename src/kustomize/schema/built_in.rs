@@ -17,8 +17,8 @@ const EMPTY: Shape = Shape {
     keys: Cow::Borrowed(&[]),
 };
 
-/// The built-in definitions. The first schema is a placeholder for omitted fields. Fields are omitted if merging does
-/// not need their schemas.
+/// The OpenAPI schemas of Kubernetes objects that are built into kustomize. Fields that do not matter for merging lists
+/// are left out. The schema at index 0 is empty, and is used for these fields.
 pub(super) static DEFINITIONS: Definitions = Definitions {
     shapes: Cow::Borrowed(&SHAPES),
     names: Cow::Borrowed(&NAMES),

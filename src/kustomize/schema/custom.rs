@@ -163,8 +163,9 @@ fn shape(schema: &Value, definitions: &mut Definitions) -> Shape {
     }
 }
 
-/// Returns the merge keys of a list. `x-kubernetes-list-map-keys` can contain several keys. Otherwise
-/// `x-kubernetes-patch-merge-key` contains one key.
+/// Returns the names of the fields that identify the elements of a list when a patch is merged. They are in the
+/// extension `x-kubernetes-list-map-keys` of the schema. If this extension is missing, `x-kubernetes-patch-merge-key`
+/// contains one name.
 fn keys(schema: &Value) -> Vec<Name> {
     let owned = |key: &Value| key.as_str().map(|key| Name::Owned(key.to_owned()));
     match &schema["x-kubernetes-list-map-keys"] {

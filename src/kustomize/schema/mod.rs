@@ -1,8 +1,9 @@
-//! The OpenAPI definitions with which kustomize merges lists and recognizes cluster-scoped kinds.
+//! The OpenAPI schemas that kustomize uses to merge lists and to recognize cluster-scoped kinds.
 //!
-//! A strategic merge patch replaces a list, unless the schema of the object has merge keys for its elements.
-//! kustomize's built-in schema is the schema of Kubernetes 1.21.2. `openapi.path` of a kustomization replaces it. If a
-//! kind has no schema, patches replace all its lists.
+//! When kustomize applies a strategic merge patch, it merges a list only if the schema of the object allows this.
+//! Otherwise, or if the kind has no schema, the list in the patch replaces the list in the object. By default,
+//! kustomize uses its built-in schemas, those of Kubernetes 1.21.2. The field `openapi.path` of a kustomization names a
+//! file with other schemas.
 //!
 //! ```
 //! use portcullis::kustomize::schema::Schema;
@@ -17,11 +18,12 @@
 //! assert!(schema.of_kind("example.com/v1", "Deployment").is_none());
 //! ```
 //!
-//! # Differences
+//! # Differences from kustomize
 //!
-//! The built-in schema contains only the fields that lead to merged lists. `make schema` writes these fields to
-//! `built_in.txt`. Patches replace all lists in the other fields. If such a field contains an object with its own
-//! `apiVersion` and `kind`, the schema of this kind is not used.
+//! Portcullis stores only a part of the built-in schemas: the lists that patches merge, and the fields that contain
+//! such lists. `make schema` writes this part to `built_in.txt`. If any other field contains an object with its own
+//! `apiVersion` and `kind`, Portcullis does not use the schema of this kind. Patches then replace all lists in this
+//! object.
 //!
 //! Source: `kyaml/openapi/openapi.go` of kustomize.
 

@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use super::{Entry, MAX_FILE_BYTES, Source, TreePath, Unreadable};
 
-/// A kustomize tree whose files are in memory: from an archive, an object or a test.
+/// A set of files, folders and symbolic links in memory, for a kustomize build. They come from an archive, from a
+/// Kubernetes object such as a ConfigMap, or from a test.
 #[derive(Debug, Clone, Default)]
 pub struct Memory {
     nodes: HashMap<TreePath, Node>,

@@ -34,7 +34,8 @@ const MAX_BYTES: u64 = 128 << 20;
 /// Estimated size of a cache entry without its descriptor, in bytes.
 const ENTRY_BYTES: usize = 512;
 
-/// The time to live of cache entries, by result.
+/// The time to live of entries in a cache of component descriptors. It depends on the result of fetching the
+/// descriptor: success, a version that does not exist, or a failure.
 #[derive(Debug, Clone, Copy)]
 pub struct Freshness {
     /// Time to live of descriptors. A version is normally not published again with other content.

@@ -1,9 +1,10 @@
-//! Writes the substitutions of a component descriptor as an RFC 6902 patch.
+//! Creates JSON Patches (RFC 6902) for component descriptors. A patch applies the entries of a
+//! ComponentVersionOverwrites object to the component references in a descriptor.
 //!
-//! The patch tests every value before it replaces or removes the value. So the patch applies only to its own
-//! descriptor. An overwritten repository context is written as a label, because a reference has no field for a
-//! repository context. The digest of a changed reference is removed, because the digest belongs to the original
-//! component.
+//! A patch tests each value before it replaces or removes it. So the patch fails if the descriptor has other values
+//! than expected. A component reference has no field for its repository context, the location of the component. The
+//! patch writes a new repository context into a label of the reference instead. It also removes the digest of a changed
+//! reference, because the digest belongs to the original component.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};
@@ -49,8 +50,8 @@ pub fn operations_of(pointer: &str, reference: &Reference, substitution: &Substi
     operations
 }
 
-/// Returns the JSON Patch operations that write a repository context into the label [`REPOSITORY_LABEL`] of a
-/// reference.
+/// Returns the JSON Patch operations that write `context`, the location of a component, into the label
+/// [`REPOSITORY_LABEL`] of a component reference.
 fn label(pointer: &str, reference: &Reference, context: Value) -> Vec<PatchOperation> {
     let label = json!({"name": REPOSITORY_LABEL, "value": context});
     match (&reference.repository_context, reference.labels) {

@@ -21,7 +21,7 @@ pub enum State {
     Triggered,
     /// A deployer works on the requested job.
     Working,
-    /// A deployer uninstalls the deployed objects. The requested job is an uninstallation.
+    /// A deployer is uninstalling the DeployItem: it deletes the objects that it deployed before.
     Uninstalling,
     /// The job is finished: `jobIDFinished` equals `jobID`, and the phase is final.
     Finished,

@@ -20,7 +20,7 @@ pub enum Phase {
     Completing,
     /// The work has succeeded.
     Succeeded,
-    /// The work has failed.
+    /// Processing the DeployItem has failed, for example because no deployer picked it up in time.
     Failed,
     /// A deployer has picked up the DeployItem to uninstall it.
     InitDelete,

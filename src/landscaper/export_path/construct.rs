@@ -36,7 +36,8 @@ fn field(node: &Node) -> Result<String, PathError> {
     }
 }
 
-/// Builds an object with `value` at the key `text` of an export: for the key `.a.b`, this is `{"a": {"b": value}}`.
+/// Builds a JSON object that contains `value` at the path `text`, which is the key of an export. For the key `.a.b`,
+/// the result is `{"a": {"b": value}}`.
 ///
 /// # Errors
 /// Fails like [`key`].

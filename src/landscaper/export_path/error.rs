@@ -20,7 +20,8 @@ pub enum Class {
     Random,
     /// The key of the export contains a JSONPath element that is not a field name, such as an index.
     Unsupported,
-    /// The path exceeds a limit of Portcullis for the length or for the evaluation of paths.
+    /// The path or key is too long, is nested too deeply, or needs too many steps to evaluate. These are limits of
+    /// Portcullis, not of Landscaper.
     Bound,
 }
 
@@ -84,7 +85,8 @@ impl PathError {
         self
     }
 
-    /// Returns the class of the error.
+    /// Returns the category of this error, such as `Class::Parse` for a path with invalid syntax. Tests compare it with
+    /// the error of Landscaper for the same path.
     pub fn class(&self) -> Class {
         match self.problem {
             Problem::Syntax(_) => Class::Parse,

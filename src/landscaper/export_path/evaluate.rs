@@ -55,7 +55,8 @@ struct Evaluation<'a> {
     begun: usize,
     /// The number of `range` loops that are running.
     inside: usize,
-    /// The number of `end` keywords that were read, but whose loop has not ended yet.
+    /// The number of `end` keywords that were read and still have to take effect. Each `end` takes effect after the
+    /// closing brace of an expression such as `{end}`: it completes one pass through a `range` loop.
     ending: usize,
     last_end: Option<usize>,
 }

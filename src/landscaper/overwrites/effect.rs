@@ -118,8 +118,8 @@ pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Evaluation 
     }))
 }
 
-/// Returns the component references in the inline component descriptors of an Installation that the overwrites change.
-/// The result is empty if the Installation has no inline descriptor, or if one cannot be read.
+/// Applies the overwrites in `entries` to each component reference in an Installation's inline component descriptors,
+/// and returns the references that change.
 fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentReference) -> Vec<InlineReference> {
     let Some(Ok(inline)) = Inline::of(installation) else { return Vec::new() };
     let mut found = Vec::new();

@@ -37,7 +37,8 @@ const MAX_NAME_LENGTH: usize = 253;
 /// JSON Patches of the changed component descriptors. An annotation of the Installation contains a summary of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
-    /// The ConfigMaps with the patches; empty if the overwrites change no component reference.
+    /// The ConfigMaps to store. They contain a JSON Patch for each component descriptor that the overwrites change.
+    /// Empty if the overwrites change nothing.
     pub parts: Vec<Part>,
     /// The content of the tree annotation: a summary of the Installation's component tree.
     pub note: Note,
@@ -126,9 +127,8 @@ fn patched(closure: &Closure) -> Vec<Patched> {
     closure.components.iter().zip(&steps).filter_map(|(component, steps)| Patched::of(component, steps)).collect()
 }
 
-/// Divides the JSON Patches into groups, so that each group fits into one ConfigMap. Returns one empty group if there
-/// are no patches. This group is needed because the first ConfigMap also contains a list of all changes, and the only
-/// change may be in the Installation itself.
+/// Divides the JSON Patches into groups that fit into one ConfigMap each. Always returns at least one group, because
+/// the first ConfigMap also contains a list of all changes.
 fn grouped(patched: Vec<Patched>) -> Vec<Vec<Patched>> {
     let mut groups = vec![Vec::new()];
     let mut size = MAX_SUMMARY_BYTES;

@@ -29,8 +29,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of objects that are read from the API server before the deletion of a DryRunConfiguration is denied.
-/// Each read checks whether an object still uses it.
+/// Maximum number of DeployItems and Installations that are read from the API server when a user deletes a
+/// DryRunConfiguration. If one of them still uses the DryRunConfiguration, the deletion is denied.
 const MAX_LIVE_READS: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {

@@ -42,7 +42,8 @@ pub(super) static RULE: Rule = Rule {
 /// The prediction of how a DeployItem in dry run is processed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Fate {
-    /// The DeployItem is processed as a dry run, or its deployer is not in the configuration.
+    /// No problem is known. Either the DeployItem is processed as a dry run, or the configuration of Portcullis lists
+    /// no deployer for it.
     Fine,
     /// The deployer with this name would deploy the DeployItem to its target, although the DeployItem is in dry run.
     Deployed(String),
@@ -107,8 +108,8 @@ const HELP: &str = "route items to the dry-run deployer (section dryRun, mutator
 const HELP_FOR_TYPE: &str = "leave such items out of dry runs, or name the type in dryRun.types and in --dry-run-type, or set \
                              honoursDryRun: true for a deployer that honours the annotation";
 
-/// Checks the DeployItem in a request, or the DeployItem templates if the object is an Execution. Returns at most one
-/// finding for each pair of a DeployItem type and a Target.
+/// Returns findings about DeployItems in dry run that a deployer would really deploy, or that no deployer would
+/// process. The request contains a DeployItem, or an Execution with templates of DeployItems.
 fn below(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let mut items = items(request);
     let mut seen = std::collections::BTreeSet::new();

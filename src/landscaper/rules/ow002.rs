@@ -43,9 +43,9 @@ fn finding(at: usize, by: &[usize]) -> Finding {
         .help("move it before them if it is more specific, or remove it")
 }
 
-/// Maximum number of component references that are tried to find out whether several earlier entries together prevent
-/// an `overwrites` entry from taking effect. If more would be needed, only the effect of each single earlier entry is
-/// checked.
+/// Maximum number of sample component references with which one entry of the list `overwrites` is tested. The test
+/// shows whether the entry ever takes effect. If more samples are needed, the entry is only compared with each earlier
+/// entry separately.
 const MAX_TRIED: usize = 4096;
 /// Maximum number of comparisons between `overwrites` entries and component references in one check of an object. The
 /// limit keeps the time for a long list at a few milliseconds.
@@ -137,12 +137,9 @@ impl Forms {
         Some(by)
     }
 
-    /// Returns sample values of one attribute of a component reference, such as the version. With these samples, the
-    /// caller tests whether the `overwrites` entry at index `at` ever takes effect. `part` is the index of the
-    /// attribute. Each number in the result stands for a value.
-    ///
-    /// If the `source` of the entry specifies the attribute, the only sample is this value. Otherwise, the samples are
-    /// the values that earlier entries specify, and 0 for any other value.
+    /// Returns the values of one attribute with which the `overwrites` entry at index `at` is tested. `part` selects
+    /// the attribute: 0 is the repository context, 1 the component name, and 2 the version. The values are numbers from
+    /// the table `Numbers`; 0 represents all values that no earlier entry specifies.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];
@@ -174,9 +171,8 @@ impl Forms {
     }
 }
 
-/// A table of numbers that represent attribute values, so that `overwrites` entries can be compared fast. It contains
-/// the values in the `source` of each entry, such as component names. Equal values of an attribute have the same
-/// number, and a missing value has the number 0.
+/// A table that assigns a number to each attribute value in the `source` of `overwrites` entries (interning). Comparing
+/// these numbers is faster than comparing the values, such as component names. The number 0 represents a missing value.
 #[derive(Default)]
 struct Numbers {
     texts: HashMap<(usize, String), u32>,

@@ -94,9 +94,8 @@ impl Users {
         self.names.iter().map(|name| Reference::new(self.kind, &request.namespace, name))
     }
 
-    /// Returns whether the Context or Installation `reference` still uses the object to be deleted. This is checked on
-    /// the current object from the API server. If the API server was not asked, or did not answer, returns `true`,
-    /// because the cached object uses it.
+    /// Returns whether the Context or Installation `reference` still uses the object that a user wants to delete.
+    /// Returns `true` if `reference` was not read from the API server, because its cached version uses the object.
     fn is_still_used_by(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
         let (_, index) = user_kind(request);
         match view.live_read(reference) {

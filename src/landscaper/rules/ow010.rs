@@ -1,5 +1,5 @@
-//! OW010: reports a component tree that contains two versions of a component. The cause is an entry of overwrites that
-//! matches only some references to the component.
+//! OW010: reports Installations that use two versions of the same component, because of an entry in a
+//! ComponentVersionOverwrites object. The entry replaces only some of the references to this component.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

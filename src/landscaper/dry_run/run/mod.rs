@@ -93,7 +93,7 @@ pub enum Step {
     Secret(Value),
 }
 
-/// The progress of a job of a DeployItem in dry run.
+/// The progress of the dry run of a DeployItem, according to its `status.phase`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// No deployer has picked up the job yet.

@@ -21,7 +21,8 @@ pub enum OtherDeployer {
     /// A deployer has picked up the job, but `status.deployer` is empty. The string is the phase of the DeployItem.
     #[error("status.phase is {0:?} and status.deployer is empty: another deployer has picked up this job")]
     Phase(String),
-    /// `status.providerStatus` of the DeployItem describes a deployment.
+    /// `status.providerStatus` of the DeployItem is set. The dry-run deployer never sets this field, so another
+    /// deployer did.
     #[error("status.providerStatus is set, which a dry run never sets: another deployer processes this item")]
     ProviderStatus,
     /// A field of the DeployItem's status is owned by a field manager other than the dry-run deployer. A deployer
