@@ -175,7 +175,8 @@ impl Run<'_> {
             (true, false) => {
                 let (path, bytes) = self.load(&target.loader, &entry.path, &at.path)?;
                 let text = file::text(&bytes).map_err(|_| Stop::refused(kz014::unreadable(site(), NO_TEXT)))?;
-                Patch::read(text, self.sources.add(&path))
+                let source = self.sources.add(&path);
+                self.patches.map_or_else(|| Patch::read(text, source), |cache| cache.read(&path, text, source))
             }
         };
         let patch = patch.map_err(|bad| match &bad {

@@ -43,17 +43,23 @@ pub(super) fn of_value(value: &Value<'_>) -> Json {
 }
 
 /// Rounds all numbers to `float64`, as Go does when it decodes JSON without a type.
-pub(super) fn with_floats(value: Json) -> Json {
-    let is_negative_zero =
-        |number: &Number| number.as_f64().is_some_and(|float| float == 0.0 && float.is_sign_negative());
+pub(super) fn with_floats(mut value: Json) -> Json {
+    round(&mut value);
+    value
+}
+
+fn round(value: &mut Json) {
     match value {
-        Json::Number(number) if is_negative_zero(&number) => (-0.0).into(),
-        Json::Array(items) => Json::Array(items.into_iter().map(with_floats).collect()),
-        Json::Object(members) => {
-            Json::Object(members.into_iter().map(|(key, value)| (key, with_floats(value))).collect())
-        }
-        scalar => integers(floats(scalar)),
+        Json::Number(number) if is_negative_zero(number) => *value = (-0.0).into(),
+        Json::Number(_) => *value = integers(floats(value.take())),
+        Json::Array(items) => items.iter_mut().for_each(round),
+        Json::Object(members) => members.values_mut().for_each(round),
+        Json::Null | Json::Bool(_) | Json::String(_) => {}
     }
+}
+
+fn is_negative_zero(number: &Number) -> bool {
+    number.as_f64().is_some_and(|float| float == 0.0 && float.is_sign_negative())
 }
 
 /// Converts JSON to a node. Strings get the style in which go-yaml writes them, because kustomize writes the values as
@@ -68,13 +74,13 @@ pub(super) fn parsed(value: &Json, origin: Origin) -> Node {
 }
 
 fn with_style(value: &Json, origin: Origin, style: fn(&str) -> Style) -> Node {
-    let scalar = |text: String, tag| Node::new(Kind::Scalar(text.into()), tag);
+    let scalar = |text: &str, tag| Node::new(Kind::Scalar(text.into()), tag);
     let entry = |(key, value): (&String, &Json)| Entry::quoted(key.as_str(), with_style(value, origin, style));
     let node = match value {
         Json::Null => Node::null(),
-        Json::Bool(flag) => scalar(flag.to_string(), Tag::Bool),
+        Json::Bool(flag) => scalar(if *flag { "true" } else { "false" }, Tag::Bool),
         Json::Number(number) => Node::resolved(text_of(number)),
-        Json::String(text) => Node { style: style(text), ..scalar(text.clone(), Tag::Str) },
+        Json::String(text) => Node { style: style(text), ..scalar(text, Tag::Str) },
         Json::Array(items) => Node::seq(items.iter().map(|item| with_style(item, origin, style)).collect()),
         Json::Object(members) => Node::map(members.iter().map(entry).collect()),
     };

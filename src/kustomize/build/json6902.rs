@@ -101,11 +101,11 @@ impl Patch {
     /// If an operation fails, or the object cannot be converted to JSON.
     pub(super) fn apply(&self, node: &mut Node, origin: Origin, budget: &Budget) -> Result<(), Failed> {
         let value = json::of_node(node).map_err(|error| fault_words(&error))?;
-        let mut document = Tree::of_value(&value);
+        let mut document = Tree::Unread(value);
         for operation in &self.operations {
             operation.apply(&mut document, budget).map_err(|failed| failed.within(&operation.words()))?;
         }
-        let value = json::with_floats(document.value()?);
+        let value = json::with_floats(document.into_value()?);
         if !value.is_object() {
             return Err("what remains is no object".into());
         }
@@ -144,7 +144,7 @@ impl Operation {
             }
             "copy" => {
                 let (container, last) = container(document, from()?)?;
-                let copied = member(container, &last)?.unwrap_or(&Tree::Null);
+                let copied = member(container, &last)?.map_or(&Tree::Null, |copied| &*copied);
                 copied.charge(budget)?;
                 let copied = copied.copied();
                 add(document, path()?, copied)
@@ -156,10 +156,11 @@ impl Operation {
 
     fn test(&self, document: &mut Tree, path: &str) -> Applied<()> {
         if path.is_empty() {
+            document.read_all();
             return if document.equals(&self.value) { Ok(()) } else { Err("the object is another one".into()) };
         }
         let (container, last) = container(document, path)?;
-        let found = member(container, &last)?.unwrap_or(&Tree::Null);
+        let found = member(container, &last)?.map_or(&Tree::Null, |found| &*found);
         let is_equal = match found {
             Tree::Null => self.value.is_null(),
             _ => found.equals(&self.value),
@@ -167,7 +168,8 @@ impl Operation {
         if is_equal {
             return Ok(());
         }
-        let [shown, wanted] = [found, &self.value].map(|tree| json::with_floats(tree.value().unwrap_or_default()));
+        let [shown, wanted] =
+            [found, &self.value].map(|tree| json::with_floats(tree.clone().into_value().unwrap_or_default()));
         Err(match shown == wanted {
             true => format!("`{path}` is {}, and kustomize compares texts", found.text()).into(),
             false => format!("`{path}` is {}", admission_json::brief(&shown)).into(),
@@ -185,8 +187,10 @@ fn container<'v>(document: &'v mut Tree, path: &str) -> Applied<(&'v mut Tree, S
     let mut steps = steps(path);
     let last = steps.pop().ok_or_else(|| format!("`{path}` does not begin with a slash"))?;
     let mut at = document;
+    at.read();
     for step in steps {
         at = child_mut(at, &step).ok_or_else(|| format!("`{path}` leads nowhere: there is no `{step}`"))?;
+        at.read();
     }
     if matches!(at, Tree::Object(_) | Tree::Array(_)) {
         Ok((at, last))
@@ -206,14 +210,21 @@ fn child_mut<'v>(value: &'v mut Tree, step: &str) -> Option<&'v mut Tree> {
     }
 }
 
-/// Returns the value to which a path step leads. In an object, this is the member `step`, if it exists. In an array,
-/// this is the element with the index `step`.
-fn member<'v>(container: &'v Tree, step: &str) -> Applied<Option<&'v Tree>> {
-    match container {
-        Tree::Object(members) => Ok(members.get(step)),
-        Tree::Array(items) => Ok(items.get(index(step, items.len())?)),
-        _ => Ok(None),
+/// Reads the value to which a path step leads. In an object, this is the member `step`, if it exists. In an array, this
+/// is the element with the index `step`.
+fn member<'v>(container: &'v mut Tree, step: &str) -> Applied<Option<&'v mut Tree>> {
+    let mut found = match container {
+        Tree::Object(members) => members.get_mut(step),
+        Tree::Array(items) => {
+            let at = index(step, items.len())?;
+            items.get_mut(at)
+        }
+        _ => None,
+    };
+    if let Some(found) = &mut found {
+        found.read_all();
     }
+    Ok(found)
 }
 
 /// Parses the index of an existing element of an array with `len` elements. A negative index is relative to the end.
@@ -275,9 +286,9 @@ mod tests {
 
     fn patched(document: Value, operations: Value) -> Result<Value, Failed> {
         let patch = Patch::read(&operations.to_string()).unwrap();
-        let mut document = Tree::of_value(&document);
+        let mut document = Tree::Unread(document);
         patch.operations.iter().try_for_each(|operation| operation.apply(&mut document, &Budget::default()))?;
-        Ok(document.value()?)
+        Ok(document.into_value()?)
     }
 
     #[test]
@@ -292,6 +303,16 @@ mod tests {
         assert_eq!(add("/a/-1"), Ok(json!({"a": [1, 2, 3]})));
         assert_eq!(add("/a/2"), Ok(json!({"a": [1, 2, 3]})));
         assert!(add("/a/3").is_err());
+    }
+
+    #[test]
+    fn reading_a_value_does_not_change_it() {
+        let odd =
+            json!({"n": [-0.0, 0, 1e21, 1e-7, u64::MAX, i64::MIN, 1.5, null], "s": ["<&>\u{2028}\u{85}", "", "1"]});
+        let mut document = Tree::Unread(odd.clone());
+        document.read_all();
+        let read = json::with_floats(document.into_value().unwrap());
+        assert_eq!(format!("{read:?}"), format!("{:?}", json::with_floats(odd)));
     }
 
     #[test]

@@ -52,6 +52,7 @@ mod name_references;
 mod namespace;
 mod odd_annotations;
 mod origin;
+mod patch_cache;
 mod patched_json;
 mod patches;
 mod path;
@@ -219,7 +220,7 @@ pub fn build_shared<'a>(
     (files, shared): (&'a Files, &'a Shared),
 ) -> Step<Built<'a>> {
     let mut run = Run::new(tree, options, files, Arc::clone(&shared.sources));
-    run.bases = Some(&shared.bases);
+    (run.bases, run.patches) = (Some(&shared.bases), Some(&shared.patches));
     build_by(run, root, settings)
 }
 
@@ -283,7 +284,7 @@ pub(super) fn report(
     let sources = shared.map_or_else(Default::default, |shared| Arc::clone(&shared.sources));
     let mut run = Run::new(tree, options, files, sources);
     run.is_strict = false;
-    run.bases = shared.map(|shared| &shared.bases);
+    (run.bases, run.patches) = shared.map(|shared| (&shared.bases, &shared.patches)).unzip();
     let (mut rendered, mut excluded) = (None, Vec::new());
     let checked = run.root(root, &Settings::default()).and_then(|mut map| {
         run.check(&mut map)?;

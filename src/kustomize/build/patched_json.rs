@@ -34,20 +34,39 @@ pub(super) enum Tree {
     Scalar(Box<str>),
     Object(BTreeMap<String, Tree>),
     Array(Vec<Tree>),
+    /// A part of the document that no operation has read so far. [`Tree::read`] replaces it by one of the others.
+    Unread(Value),
 }
 
 impl Tree {
-    /// Creates a document from a JSON value. Each string, number and boolean is stored as the text that Go's JSON
-    /// encoder writes for it.
-    pub(super) fn of_value(value: &Value) -> Self {
-        match value {
+    /// Reads this value, but not the values nested in it, if it is [`Tree::Unread`]. Strings, numbers and booleans
+    /// become the texts that Go's JSON encoder writes for them.
+    pub(super) fn read(&mut self) {
+        let Self::Unread(value) = self else { return };
+        *self = match value.take() {
             Value::Null => Self::Null,
-            Value::Array(items) => Self::Array(items.iter().map(Self::of_value).collect()),
+            Value::Array(items) => Self::Array(items.into_iter().map(Self::Unread).collect()),
             Value::Object(members) => {
-                Self::Object(members.iter().map(|(key, value)| (key.clone(), Self::of_value(value))).collect())
+                Self::Object(members.into_iter().map(|(key, value)| (key, Self::Unread(value))).collect())
             }
-            scalar => Self::Scalar(go::json::marshal(scalar).into()),
+            scalar => Self::Scalar(go::json::marshal(&scalar).into()),
+        };
+    }
+
+    /// Reads this value and all values nested in it.
+    pub(super) fn read_all(&mut self) {
+        self.read();
+        match self {
+            Self::Object(members) => members.values_mut().for_each(Self::read_all),
+            Self::Array(items) => items.iter_mut().for_each(Self::read_all),
+            _ => {}
         }
+    }
+
+    fn as_read(&self) -> Self {
+        let mut read = self.clone();
+        read.read_all();
+        read
     }
 
     /// Creates the member `value` of a JSON patch operation from its JSON text. `text` is `None` if the value is
@@ -77,7 +96,8 @@ impl Tree {
         match self {
             Self::Object(members) => members.contains_key(key) || members.values().any(|value| value.has_key(key)),
             Self::Array(items) => items.iter().any(|item| item.has_key(key)),
-            _ => false,
+            Self::Unread(_) => self.as_read().has_key(key),
+            Self::Null | Self::WrittenNull | Self::Scalar(_) => false,
         }
     }
 
@@ -95,6 +115,7 @@ impl Tree {
                 Self::Object(members.iter().map(|(key, value)| (key.clone(), value.copied_inside())).collect())
             }
             Self::Array(items) => Self::Array(items.iter().map(Self::copied_inside).collect()),
+            Self::Unread(_) => self.as_read().copied(),
         }
     }
 
@@ -109,6 +130,8 @@ impl Tree {
     /// [`Tree::Null`].
     pub(super) fn equals(&self, other: &Self) -> bool {
         match (self, other) {
+            (Self::Unread(_), other) => self.as_read().equals(other),
+            (_, Self::Unread(_)) => self.equals(&other.as_read()),
             (Self::WrittenNull, other) => *other == Self::WrittenNull,
             (Self::Scalar(text), Self::Object(members)) if &**text == NULL => members.is_empty(),
             (Self::Object(members), Self::Scalar(text)) if &**text == NULL => members.is_empty(),
@@ -137,15 +160,16 @@ impl Tree {
     /// # Errors
     ///
     /// If Go cannot parse a text as JSON, for example because a number is too large.
-    pub(super) fn value(&self) -> Result<Value, String> {
+    pub(super) fn into_value(self) -> Result<Value, String> {
         Ok(match self {
             Self::Null | Self::WrittenNull => Value::Null,
-            Self::Scalar(text) => go::json::parse(text).map_err(|error| error.to_string())?,
+            Self::Scalar(text) => go::json::parse(&text).map_err(|error| error.to_string())?,
             Self::Object(members) => {
-                let member = |(key, value): (&String, &Self)| Ok((key.clone(), value.value()?));
-                Value::Object(members.iter().map(member).collect::<Result<_, String>>()?)
+                let member = |(key, value): (String, Self)| Ok((key, value.into_value()?));
+                Value::Object(members.into_iter().map(member).collect::<Result<_, String>>()?)
             }
-            Self::Array(items) => Value::Array(items.iter().map(Self::value).collect::<Result<_, _>>()?),
+            Self::Array(items) => Value::Array(items.into_iter().map(Self::into_value).collect::<Result<_, _>>()?),
+            Self::Unread(value) => value,
         })
     }
 
@@ -159,6 +183,7 @@ impl Tree {
                 format!("{{{}}}", members.iter().map(member).collect::<Vec<_>>().join(","))
             }
             Self::Array(items) => format!("[{}]", items.iter().map(Self::text).collect::<Vec<_>>().join(",")),
+            Self::Unread(_) => self.as_read().text(),
         }
     }
 
@@ -179,6 +204,7 @@ impl Tree {
                 budget.text("")?;
                 items.iter().try_for_each(|item| item.charge(budget))
             }
+            Self::Unread(_) => self.as_read().charge(budget),
         }
     }
 }

@@ -252,16 +252,17 @@ fn merge_with_state(resource: &mut Resource, patch: &Node, schema: &Schema) -> R
         resource.forget();
     }
     let has_state = resource.write_state();
-    let merged = merge::merge(&resource.node, patch, schema);
-    if let Ok(merged) = &merged {
-        let mut node = merged.clone().unwrap_or_else(|| Node::map(Vec::new()));
+    let is_left = merge::merge(&resource.node, patch, schema).map(|merged| {
+        let is_left = merged.is_some();
+        let mut node = merged.unwrap_or_else(|| Node::map(Vec::new()));
         if !resource.shared.is_empty() {
             shared::keep(&mut node, &resource.node);
         }
         resource.node = node;
-    }
+        is_left
+    });
     resource.take_state(has_state);
-    Ok(merged?.is_some())
+    is_left
 }
 
 /// Converts the values in the fields `fields` of a patch's metadata to strings, as kustomize does when it writes these

@@ -11,6 +11,7 @@ use super::history::History;
 use super::id::Scope;
 use super::log::Log;
 use super::origin::OriginNote;
+use super::patch_cache::PatchCache;
 use super::resource::Resource;
 use super::stop::{Step, Stop};
 use super::target::Entry;
@@ -74,6 +75,7 @@ impl Sources {
 pub struct Shared {
     pub(super) sources: Arc<Sources>,
     pub(super) bases: Bases,
+    pub(super) patches: PatchCache,
 }
 
 impl Shared {
@@ -112,6 +114,8 @@ pub(super) struct Run<'a> {
     pub(super) history: Option<History>,
     /// The cache of bases that several builds share; `None` if this build shares none.
     pub(super) bases: Option<&'a Bases>,
+    /// The cache of patch files that several builds share; `None` if this build shares none.
+    pub(super) patches: Option<&'a PatchCache>,
     /// The folders that the build has visited.
     pub(super) folders: Vec<TreePath>,
     /// The warnings that kustomize writes to standard error.
@@ -209,6 +213,7 @@ impl<'a> Run<'a> {
             budget: Budget::default(),
             history: None,
             bases: None,
+            patches: None,
             folders: Vec::new(),
             warnings: Vec::new(),
             log: RefCell::default(),

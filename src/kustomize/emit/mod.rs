@@ -34,11 +34,13 @@ mod keys;
 mod number;
 mod quoted;
 mod read_back;
+mod size;
 mod style;
 pub mod value;
 mod writer;
 
 pub use error::{EmitError, Problem};
+pub use size::max_size;
 pub use style::Style as TextStyle;
 pub use value::Value;
 
