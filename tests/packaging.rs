@@ -252,7 +252,8 @@ fn workflows_use_existing_targets() {
 
 #[test]
 fn scripts_are_shell() {
-    for script in ["tests/kind/run.sh", ".ci/run", "tools/action/install.sh", "tools/packages/static.sh"] {
+    let tools = ["tools/action/install.sh", "tools/packages/profiled.sh", "tools/packages/static.sh"];
+    for script in ["tests/kind/run.sh", ".ci/run"].into_iter().chain(tools) {
         let checked = Command::new("bash").arg("-n").arg(path(script)).output().expect("there is a bash");
         assert!(checked.status.success(), "{script}: {}", String::from_utf8_lossy(&checked.stderr));
     }

@@ -5,8 +5,8 @@
 //! machine affects them equally. `docs/performance.md` has the results.
 //!
 //! `cargo bench --bench admission` prints the tables; `-- --write` writes them into that page, `-- --rounds=N` sets the
-//! number of rounds, `-- memory` measures only that (or `sizes`, `overwrites`, `catalogs`). `--before=PATH` compares with
-//! another build of Portcullis, and nothing else.
+//! number of rounds, `-- memory` measures only that (or `sizes`, `overwrites`, `catalogs`). `--binary=PATH` measures
+//! another build of Portcullis. `--before=PATH` compares with another build, and nothing else.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -81,6 +81,8 @@ struct Bench {
     mount: SecretMount,
     client: Arc<ClientConfig>,
     folder: TempDir,
+    /// The measured build.
+    binary: PathBuf,
     rounds: usize,
     /// What to measure; empty for everything.
     wanted: Vec<String>,
@@ -90,12 +92,13 @@ impl Bench {
     fn new(arguments: &[String]) -> Self {
         let authority = Authority::new();
         let client = Arc::new(client::config(&authority.root, &[&TLS13]));
-        let rounds = arguments.iter().find_map(|argument| argument.strip_prefix("--rounds="));
+        let value = |name: &str| arguments.iter().find_map(|argument| argument.strip_prefix(name));
         Self {
             mount: SecretMount::new(&authority.leaf()),
             client,
             folder: TempDir::new().unwrap(),
-            rounds: rounds.map_or(ROUNDS, |number| number.parse().expect("--rounds is a number")),
+            binary: value("--binary=").unwrap_or(process::PORTCULLIS).into(),
+            rounds: value("--rounds=").map_or(ROUNDS, |number| number.parse().expect("--rounds is a number")),
             wanted: arguments.iter().filter(|argument| !argument.starts_with("--")).cloned().collect(),
         }
     }
@@ -172,7 +175,7 @@ impl Bench {
         for objects in CATALOGS {
             for (path, expected) in [("/validate", ALLOWED), ("/mutate", PATCHED)] {
                 let mut rounds = Rounds::new(USUAL.1, self.rounds);
-                for build in [before, process::PORTCULLIS.as_ref()] {
+                for build in [before, &self.binary] {
                     let server = rounds.server(self.build(build, objects).await);
                     rounds.call(server, Call::new(path, path, &reviews::installation(USUAL.0), expected));
                 }
@@ -202,7 +205,7 @@ impl Bench {
 
     /// Starts the server with this number of objects in its catalog.
     async fn portcullis(&self, objects: usize) -> Called {
-        self.build(process::PORTCULLIS.as_ref(), objects).await
+        self.build(&self.binary, objects).await
     }
 
     async fn build(&self, build: &Path, objects: usize) -> Called {

@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use super::floor;
 
-/// A process; killed when it is dropped.
+/// A process; terminated when it is dropped, so that a build that records a profile writes it.
 pub struct Running(Child);
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.0.kill().unwrap();
+        let id = self.0.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
         self.0.wait().unwrap();
     }
 }
@@ -50,7 +51,7 @@ pub const PORTCULLIS: &str = env!("CARGO_BIN_EXE_portcullis");
 
 /// Starts the server with a command that ends with [`PORTCULLIS`].
 pub fn portcullis_by(mut command: Command, certs: &Path, manifests: &Path) -> Process {
-    command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--lame-duck=0"]);
     command.arg("--certs").arg(certs).arg("--manifests").arg(manifests);
     Process::start(command)
 }
@@ -58,7 +59,7 @@ pub fn portcullis_by(mut command: Command, certs: &Path, manifests: &Path) -> Pr
 /// Starts the server with probes at `admin`, and does not wait for its log, which it writes up to 100 ms late.
 #[allow(dead_code, reason = "one of the benchmarks measures the start")]
 pub fn portcullis_at(admin: SocketAddr, mut command: Command, certs: &Path, manifests: &Path) -> Running {
-    command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", &admin.to_string()]);
+    command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", &admin.to_string(), "--lame-duck=0"]);
     command.arg("--certs").arg(certs).arg("--manifests").arg(manifests);
     Running(command.stderr(Stdio::null()).spawn().unwrap())
 }

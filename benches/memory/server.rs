@@ -19,7 +19,7 @@ const LIMIT: Duration = Duration::from_mins(20);
 /// The allocator returns free memory with a delay.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// A server; killed when it is dropped.
+/// A server; terminated when it is dropped, so that a build that records a profile writes it.
 pub struct Server {
     child: Child,
     admin: u16,
@@ -28,7 +28,8 @@ pub struct Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        self.child.kill().unwrap();
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-TERM", &id]).status().unwrap().success());
         self.child.wait().unwrap();
     }
 }
@@ -81,8 +82,8 @@ impl Program {
     }
 
     fn serve_by<A: AsRef<OsStr>>(&self, mut command: Command, arguments: &[A]) -> Server {
-        command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--certs"]);
-        command.arg(self.certs.path()).args(arguments).stderr(Stdio::piped());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--lame-duck=0"]);
+        command.arg("--certs").arg(self.certs.path()).args(arguments).stderr(Stdio::piped());
         let begun = Instant::now();
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
