@@ -111,7 +111,7 @@ pub fn get_started(stage: &mut Stage) -> Result<(), String> {
     let applied = page.block("## 4. Apply the fixed tree", "console", 0);
     let command = applied.lines().next().ok_or("the block is empty")?;
     stage.succeed(command.trim_start_matches("$ "))?;
-    let found = stage.succeed(&page.block("## 5. See what was found", "sh", 0))?;
+    let found = stage.succeed(&page.block("## 5. Find the denial in the logs", "sh", 0))?;
     if !found.contains("KZ001") {
         return Err(format!("the log was to show the denial: {found}"));
     }

@@ -86,7 +86,7 @@ fn denies_as_getting_started_shows(stage: &Stage) -> Result<(), String> {
 
 /// Runs the command of docs/getting-started.md that is denied, and compares the output.
 pub fn is_denied_as_shown(stage: &Stage, page: &Page) -> Result<(), String> {
-    let shown = page.block("## 3. Apply something wrong", "console", 0);
+    let shown = page.block("## 3. Apply a tree with a mistake", "console", 0);
     let (command, expected) = shown.split_once('\n').ok_or("the page shows no output")?;
     let denied = stage.shell.run(command.trim_start_matches("$ ")).failure()?;
     // kubectl writes a space at the end of its first line.
