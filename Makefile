@@ -148,8 +148,7 @@ book:
 	# links to pages outside the book keep the .md
 	find target/site/docs -name '*.html' -exec sed -i -E 's#(href="(\.\./)+(README|CONTRIBUTING|examples/|certs/|charts/)[^"\#]*)\.html#\1.md#g' {} +
 
-# If this machine can build them, `make bench` measures the command line and the admission of trees as `make dist` builds the program, and
-# memory as `make dist PROFILED=1` builds it.
+# If this machine can build them, `make bench` measures the command line of `make dist`, and the memory of `make dist PROFILED=1`.
 RUSTLIB = $(shell rustc --print sysroot)/lib/rustlib
 DIST = $(and $(wildcard $(RUSTLIB)/$(TRIPLE)/lib),$(shell command -v musl-gcc),--target $(TRIPLE))
 CAN_PROFILE = $(and $(DIST),$(wildcard $(RUSTLIB)/*/bin/llvm-profdata))
@@ -164,7 +163,7 @@ bench:
 	cargo bench --locked $(FEATURES) --bench trees -- --write
 	cargo bench --locked $(FEATURES) --bench reconcile -- --write
 	cargo bench --locked $(FEATURES) --bench environment -- --write
-	cargo bench --locked $(FEATURES) $(DIST) --bench delivery -- --write
+	cargo bench --locked $(FEATURES) --bench delivery -- --write
 	cargo bench --locked $(FEATURES) --bench crates -- --write
 	cargo bench --locked $(FEATURES) --bench load -- latency --write
 	$(call measure_memory)
