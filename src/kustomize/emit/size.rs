@@ -3,7 +3,7 @@
 use super::Value;
 use super::read_back::MAX_KEY;
 
-/// The spaces that one level of nesting adds to the indentation of a line, at most.
+/// Maximum number of spaces that one level of nesting adds to the indentation of a line.
 const INDENT: usize = 2;
 /// Maximum number of bytes that are printed for one byte of ASCII text: an escape such as `\x1b`, or a line break with a
 /// backslash on both sides. The indentation of a new line comes in addition.
@@ -13,7 +13,7 @@ const ESCAPE: usize = 6;
 const AROUND: usize = 16;
 /// Maximum length of a printed number or word, such as `-1.7976931348623157e+308` or `false`.
 const WORD: usize = 32;
-/// Maximum number of bytes of a byte in a JSON text, such as `\u003c`.
+/// Maximum number of bytes that Go's JSON encoder writes for one byte of a key. For `<`, it writes `\u003c`.
 const JSON_ESCAPE: usize = 6;
 
 /// Returns a number of bytes that the printed value does not exceed. `None` if it is unknown whether the value can be
