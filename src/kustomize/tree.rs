@@ -54,9 +54,9 @@ pub trait Source: Send + Sync {
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
     /// Returns the names of the files, links and folders in a folder, sorted.
     fn names(&self, path: &TreePath) -> Vec<String>;
-    /// Returns whether an earlier call of `entry` already found that `folder` exists and that its path contains no
-    /// links. [`Tree::locate`] then does not search this path for links again. The default is `false`.
-    fn has_seen(&self, _folder: &TreePath) -> bool {
+    /// Returns whether it is already known that `folder` exists and that its path contains no links. [`Tree::locate`]
+    /// then does not search this path for links. The default is `false`.
+    fn is_plain_folder(&self, _folder: &TreePath) -> bool {
         false
     }
 }
@@ -144,7 +144,7 @@ impl Tree {
     ///
     /// If the path cannot be resolved.
     pub fn locate(&self, from: &TreePath, entry: &str) -> Result<Located, Lost> {
-        if is_name(entry) && self.source.has_seen(from) {
+        if is_name(entry) && self.source.is_plain_folder(from) {
             return self.evaluate(from.clone(), vec![entry.to_owned()]);
         }
         let written = if entry.starts_with('/') {
@@ -155,7 +155,7 @@ impl Tree {
         let within = self.inside(&written)?;
         let (folder, name) = within.rsplit_once('/').unwrap_or(("", within));
         let folder = TreePath::of_cleaned(folder);
-        let is_short = self.source.has_seen(&folder);
+        let is_short = self.source.is_plain_folder(&folder);
         if is_short { self.evaluate(folder, steps(name)) } else { self.evaluate(TreePath::root(), steps(within)) }
     }
 

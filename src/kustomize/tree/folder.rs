@@ -60,7 +60,7 @@ impl Folder {
 
 impl Source for Folder {
     fn entry(&self, path: &TreePath) -> Option<Entry> {
-        if self.has_seen(path) {
+        if self.is_plain_folder(path) {
             return Some(Entry::Folder);
         }
         let place = self.on_disk(path);
@@ -105,7 +105,7 @@ impl Source for Folder {
         names
     }
 
-    fn has_seen(&self, folder: &TreePath) -> bool {
+    fn is_plain_folder(&self, folder: &TreePath) -> bool {
         self.folders.read().unwrap_or_else(PoisonError::into_inner).contains(folder)
     }
 }

@@ -12,6 +12,8 @@ pub struct Memory {
     nodes: HashMap<TreePath, Node>,
     top: BTreeSet<String>,
     weight: u64,
+    /// Whether a path may lead through a link, or through a file that replaced a folder.
+    has_detours: bool,
 }
 
 #[derive(Debug, Clone)]
@@ -112,7 +114,9 @@ impl Memory {
 
     fn insert(&mut self, path: &TreePath, node: Node, content: usize) {
         self.weight += (content + path.as_str().len()) as u64;
-        self.nodes.insert(path.clone(), node);
+        let is_link = matches!(node, Node::Link(_));
+        let replaced = self.nodes.insert(path.clone(), node);
+        self.has_detours |= is_link || matches!(replaced, Some(Node::Folder(_)));
     }
 }
 
@@ -144,5 +148,34 @@ impl Source for Memory {
             Some(Node::Folder(names)) => names.iter().cloned().collect(),
             _ => Vec::new(),
         }
+    }
+
+    fn is_plain_folder(&self, folder: &TreePath) -> bool {
+        let is_folder = || folder.as_str().is_empty() || matches!(self.nodes.get(folder), Some(Node::Folder(_)));
+        !self.has_detours && is_folder()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kustomize::tree::{Located, Lost, Tree};
+
+    #[test]
+    fn a_folder_is_plain_if_no_path_can_lead_through_a_link() {
+        let (plain, folder) = (Memory::new().file("a/b/c.yaml", ""), TreePath::from("a/b"));
+        assert!(plain.is_plain_folder(&folder) && plain.is_plain_folder(&TreePath::root()));
+        assert!(!plain.is_plain_folder(&TreePath::from("a/b/c.yaml")) && !plain.is_plain_folder(&TreePath::from("x")));
+        assert!(!plain.link("d", "a").is_plain_folder(&folder));
+    }
+
+    #[test]
+    fn a_file_can_replace_a_folder() {
+        let tree = Tree::new(Memory::new().file("a/b/c.yaml", "").file("a", ""), "/srv");
+        let located = tree.locate(&TreePath::root(), "a/b/c.yaml");
+        assert_eq!(located, Err(Lost::NotAFolder(TreePath::from("a"))));
+        let tree = Tree::new(Memory::new().file("a", "").file("a/b/c.yaml", ""), "/srv");
+        let located = tree.locate(&TreePath::root(), "a/b/c.yaml");
+        assert_eq!(located, Ok(Located::File(TreePath::from("a/b/c.yaml"))));
     }
 }

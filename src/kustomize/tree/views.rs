@@ -58,8 +58,8 @@ impl Source for Metered {
         self.tree.names(path)
     }
 
-    fn has_seen(&self, folder: &TreePath) -> bool {
-        self.tree.source.has_seen(folder)
+    fn is_plain_folder(&self, folder: &TreePath) -> bool {
+        self.tree.source.is_plain_folder(folder)
     }
 }
 
@@ -83,8 +83,8 @@ impl Source for Edited {
         self.tree.names(path)
     }
 
-    fn has_seen(&self, folder: &TreePath) -> bool {
-        self.tree.source.has_seen(folder)
+    fn is_plain_folder(&self, folder: &TreePath) -> bool {
+        self.tree.source.is_plain_folder(folder)
     }
 }
 
@@ -114,7 +114,7 @@ impl Source for Filtered {
         names.filter(|name| self.entry(&path.join(name)).is_some()).collect()
     }
 
-    fn has_seen(&self, folder: &TreePath) -> bool {
-        self.tree.source.has_seen(folder) && !(self.hides)(folder, &Entry::Folder)
+    fn is_plain_folder(&self, folder: &TreePath) -> bool {
+        self.tree.source.is_plain_folder(folder) && !(self.hides)(folder, &Entry::Folder)
     }
 }
