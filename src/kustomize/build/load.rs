@@ -81,8 +81,8 @@ impl Run<'_> {
     /// Records kustomize's warnings about deprecated fields of a kustomization file. A build that continues after
     /// errors also records findings about probable mistakes that kustomize accepts, such as a duplicate key.
     fn warn(&mut self, file: &KustomizationFile) {
-        for (field, instead) in file.deprecated() {
-            let experimental = if field == "vars" { "[EXPERIMENTAL] " } else { "" };
+        for (field, instead) in &file.deprecated {
+            let experimental = if *field == "vars" { "[EXPERIMENTAL] " } else { "" };
             self.warnings.push(format!(
                 "# Warning: '{field}' is deprecated. Please use '{instead}' instead. {experimental}Run 'kustomize edit fix' to update your Kustomization automatically.\n"
             ));
@@ -121,8 +121,10 @@ fn warnings(file: &KustomizationFile) -> Vec<TreeFinding> {
         file.duplicates.iter().map(|twice| kz022::duplicate_key(at(twice.kept, &twice.path), twice.lost.line));
     let misspelled = file.misspelled.iter().map(|(path, name)| kz022::wrong_case(key(file, path), name));
     let second = file.second_document.map(|place| kz022::second_document(at(place, &FieldPath::root())));
-    let deprecated =
-        file.deprecated().map(|(field, instead)| kz024::found(key(file, &FieldPath::of([field])), field, instead));
+    let deprecated = file
+        .deprecated
+        .iter()
+        .map(|(field, instead)| kz024::found(key(file, &FieldPath::of([*field])), field, instead));
     ignored.chain(duplicates).chain(misspelled).chain(second).chain(deprecated).collect()
 }
 

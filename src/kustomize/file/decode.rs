@@ -45,7 +45,7 @@ const MAX_FOUND_LENGTH: usize = 60;
 /// of the Go struct, and has no null fields.
 pub(super) fn decode(value: &Value, fields: &'static Fields) -> (Value, Vec<Fault>) {
     let mut decoder = Decoder { faults: Vec::new() };
-    let decoded = decoder.fields(value, fields, &FieldPath::root());
+    let decoded = decoder.fields(value, fields, &Path::Root);
     (decoded, decoder.faults)
 }
 
@@ -53,16 +53,34 @@ struct Decoder {
     faults: Vec<Fault>,
 }
 
+/// The path of the value that is decoded. It becomes a [`FieldPath`] only in an error.
+#[derive(Debug, Clone, Copy)]
+enum Path<'p> {
+    Root,
+    Key(&'p Self, &'p str),
+    Index(&'p Self, usize),
+}
+
+impl Path<'_> {
+    fn to_field(self) -> FieldPath {
+        match self {
+            Self::Root => FieldPath::root(),
+            Self::Key(parent, key) => parent.to_field().key(key),
+            Self::Index(parent, index) => parent.to_field().index(index),
+        }
+    }
+}
+
 impl Decoder {
     /// Decodes the fields of a mapping in the byte order of its keys, so that upper-case letters come first. If several
     /// keys match the same field, the value of the last key wins.
-    fn fields(&mut self, value: &Value, fields: &'static Fields, path: &FieldPath) -> Value {
+    fn fields(&mut self, value: &Value, fields: &'static Fields, path: &Path<'_>) -> Value {
         let Value::Object(members) = value else {
             return self.wrong(value, "a mapping", path, Value::Object(Map::new()));
         };
         let mut decoded = Map::new();
         for (key, value) in sorted(members) {
-            let path = path.key(key);
+            let path = Path::Key(path, key);
             match fields.find(key) {
                 Some((name, ty)) if !value.is_null() => {
                     decoded.insert((*name).to_owned(), self.value(value, ty, &path));
@@ -75,7 +93,7 @@ impl Decoder {
         Value::Object(decoded)
     }
 
-    fn value(&mut self, value: &Value, ty: &'static Type, path: &FieldPath) -> Value {
+    fn value(&mut self, value: &Value, ty: &'static Type, path: &Path<'_>) -> Value {
         match (ty, value) {
             (_, Value::Null) => zero(ty),
             (Type::Text, Value::String(_)) | (Type::Flag, Value::Bool(_)) | (Type::Anything, Value::Object(_)) => {
@@ -85,31 +103,32 @@ impl Decoder {
             (Type::Fields(fields), _) => self.fields(value, fields, path),
             (Type::List(item), Value::Array(items)) => {
                 let items = items.iter().enumerate();
-                Value::Array(items.map(|(at, value)| self.value(value, item, &path.index(at))).collect())
+                Value::Array(items.map(|(at, value)| self.value(value, item, &Path::Index(path, at))).collect())
             }
             (Type::Texts, Value::Object(members)) => {
-                let texts =
-                    members.iter().map(|(key, value)| (key.clone(), self.value(value, &Type::Text, &path.key(key))));
+                let texts = members
+                    .iter()
+                    .map(|(key, value)| (key.clone(), self.value(value, &Type::Text, &Path::Key(path, key))));
                 Value::Object(texts.collect())
             }
             _ => self.wrong(value, ty.words(), path, zero(ty)),
         }
     }
 
-    fn unknown(&mut self, key: &str, fields: &Fields, path: FieldPath) {
+    fn unknown(&mut self, key: &str, fields: &Fields, path: Path<'_>) {
         let allowed: Vec<_> = fields.fields.iter().map(|(name, _)| *name).collect();
         let near = suggestion::most_similar(key, allowed.iter().copied());
-        self.faults
-            .push(Fault { path, kind: FaultKind::Unknown { key: key.to_owned(), of: fields.name, allowed, near } });
+        let kind = FaultKind::Unknown { key: key.to_owned(), of: fields.name, allowed, near };
+        self.faults.push(Fault { path: path.to_field(), kind });
     }
 
-    fn wrong(&mut self, value: &Value, expected: &'static str, path: &FieldPath, instead: Value) -> Value {
+    fn wrong(&mut self, value: &Value, expected: &'static str, path: &Path<'_>, instead: Value) -> Value {
         let mut found = value.to_string();
         if let Some((at, _)) = found.char_indices().nth(MAX_FOUND_LENGTH) {
             found.truncate(at);
             found.push('…');
         }
-        self.faults.push(Fault { path: path.clone(), kind: FaultKind::Type { expected, found } });
+        self.faults.push(Fault { path: path.to_field(), kind: FaultKind::Type { expected, found } });
         instead
     }
 }

@@ -5,6 +5,8 @@
 //! kustomization file with this function. The function does not convert the fields of an embedded Go struct. For such a
 //! field, it looks at the type of the embedded struct, which is not a string.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Number, Value};
 
 use super::schema::{Fields, Type};
@@ -22,39 +24,61 @@ const PROMOTED: [(&str, &[&str]); 7] = [
 ];
 
 /// Converts numbers and booleans to strings in the fields where Flux's decoder does the same.
-pub(super) fn relaxed(value: &Value, fields: &'static Fields) -> Value {
-    let Value::Object(members) = value else { return value.clone() };
-    let member = |(key, value): (&String, &Value)| {
-        let converted = match fields.find(key) {
-            Some((name, ty)) if !is_promoted(fields, name) => converted(value, ty),
-            _ => value.clone(),
-        };
-        (key.clone(), converted)
+pub(super) fn relaxed<'v>(value: &'v Value, fields: &'static Fields) -> Cow<'v, Value> {
+    let member = |key: &str, value: &'v Value| match fields.find(key) {
+        Some((name, ty)) if !is_promoted(fields, name) => converted(value, ty),
+        _ => Cow::Borrowed(value),
     };
-    Value::Object(members.iter().map(member).collect::<Map<_, _>>())
+    match value {
+        Value::Object(members) => with_members(value, members, member),
+        _ => Cow::Borrowed(value),
+    }
+}
+
+/// Returns the mapping `value`, whose entries are `members`, with each entry converted by `convert`.
+fn with_members<'v>(
+    value: &'v Value,
+    members: &'v Map<String, Value>,
+    convert: impl Fn(&str, &'v Value) -> Cow<'v, Value>,
+) -> Cow<'v, Value> {
+    let changed = members.iter().filter_map(|(key, value)| match convert(key, value) {
+        Cow::Owned(new) => Some((key.clone(), new)),
+        Cow::Borrowed(_) => None,
+    });
+    let mut changed = changed.peekable();
+    if changed.peek().is_none() {
+        return Cow::Borrowed(value);
+    }
+    let mut members = members.clone();
+    members.extend(changed);
+    Cow::Owned(Value::Object(members))
 }
 
 fn is_promoted(fields: &Fields, name: &str) -> bool {
     PROMOTED.iter().any(|(of, names)| *of == fields.name && names.contains(&name))
 }
 
-fn converted(value: &Value, ty: &'static Type) -> Value {
+fn converted<'v>(value: &'v Value, ty: &'static Type) -> Cow<'v, Value> {
     match (ty, value) {
         (Type::Text, value) => text(value),
-        (Type::Texts, Value::Object(members)) => {
-            Value::Object(members.iter().map(|(key, value)| (key.clone(), text(value))).collect())
+        (Type::Texts, Value::Object(members)) => with_members(value, members, |_, value| text(value)),
+        (Type::List(item), Value::Array(items)) => {
+            let items: Vec<_> = items.iter().map(|value| converted(value, item)).collect();
+            match items.iter().any(|item| matches!(item, Cow::Owned(_))) {
+                true => Cow::Owned(items.into_iter().map(Cow::into_owned).collect()),
+                false => Cow::Borrowed(value),
+            }
         }
-        (Type::List(item), Value::Array(items)) => items.iter().map(|value| converted(value, item)).collect(),
         (Type::Fields(fields), _) => relaxed(value, fields),
-        _ => value.clone(),
+        _ => Cow::Borrowed(value),
     }
 }
 
-fn text(value: &Value) -> Value {
+fn text(value: &Value) -> Cow<'_, Value> {
     match value {
-        Value::Bool(flag) => flag.to_string().into(),
-        Value::Number(number) => number_text(number).into(),
-        other => other.clone(),
+        Value::Bool(flag) => Cow::Owned(flag.to_string().into()),
+        Value::Number(number) => Cow::Owned(number_text(number).into()),
+        other => Cow::Borrowed(other),
     }
 }
 
@@ -86,12 +110,12 @@ mod tests {
                           "images": [{"name": "x", "newTag": 1.25}], "labels": [{"pairs": {"a": true}}]});
         let expected = json!({"namePrefix": "7", "resources": ["7", "true"], "commonLabels": {"a": "1.5"},
                               "images": [{"name": "x", "newTag": "1.25"}], "labels": [{"pairs": {"a": "true"}}]});
-        assert_eq!(relaxed(&file, &KUSTOMIZATION), expected);
+        assert_eq!(*relaxed(&file, &KUSTOMIZATION), expected);
     }
 
     #[test]
     fn leaves_promoted_fields_as_they_are() {
         let file = json!({"kind": 7, "configMapGenerator": [{"name": 7}], "patches": [{"target": {"name": 7}}]});
-        assert_eq!(relaxed(&file, &KUSTOMIZATION), file);
+        assert_eq!(*relaxed(&file, &KUSTOMIZATION), file);
     }
 }

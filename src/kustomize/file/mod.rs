@@ -63,6 +63,8 @@ pub struct KustomizationFile {
     pub second_document: Option<Place>,
     /// Keys that differ from a field name only in case. Each entry contains the path of the key and the correct name.
     pub misspelled: Vec<(FieldPath, &'static str)>,
+    /// The deprecated fields in the file, and their replacements.
+    pub deprecated: Vec<(&'static str, &'static str)>,
     document: Option<Document>,
 }
 
@@ -156,7 +158,7 @@ impl KustomizationFile {
         let document = yaml::first(text, &limits).map_err(BadFile::of)?;
         let empty = Value::Object(serde_json::Map::new());
         let value = document.as_ref().map_or(&empty, |document| &document.value);
-        let misspelled = misspelled(value);
+        let (misspelled, deprecated) = (misspelled(value), deprecated(value));
         let (decoded, faults) = decode(value);
         Ok(Self {
             path,
@@ -167,6 +169,7 @@ impl KustomizationFile {
             duplicates: document.as_ref().map(Document::duplicates).unwrap_or_default(),
             second_document: document.as_ref().and_then(|first| second_document(text, first)),
             misspelled,
+            deprecated,
             document,
         })
     }
@@ -182,6 +185,7 @@ impl KustomizationFile {
             duplicates: Vec::new(),
             second_document: None,
             misspelled: Vec::new(),
+            deprecated: Vec::new(),
             document: None,
         }
     }
@@ -190,7 +194,7 @@ impl KustomizationFile {
     /// the field is not in the file, returns the position of its closest parent.
     pub fn place(&self, path: &FieldPath) -> Place {
         match &self.document {
-            Some(document) => document.nearest(&written(&document.value, path)),
+            Some(document) => document.place(path).unwrap_or_else(|| document.nearest(&written(&document.value, path))),
             None => Place { line: 1, column: 1, start: 0, end: 0 },
         }
     }
@@ -199,12 +203,6 @@ impl KustomizationFile {
     pub fn key_place(&self, path: &FieldPath) -> Place {
         let document = self.document.as_ref();
         document.and_then(|d| d.key_place(&written(&d.value, path))).unwrap_or_else(|| self.place(path))
-    }
-
-    /// Returns the deprecated fields in the file, and their replacements.
-    pub fn deprecated(&self) -> impl Iterator<Item = (&'static str, &'static str)> {
-        let value = self.document.as_ref().map(|document| &document.value);
-        DEPRECATED.into_iter().filter(move |(field, _)| value.is_some_and(|value| has_field(value, field)))
     }
 }
 
@@ -267,6 +265,11 @@ fn spelling<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
         return Some(own);
     }
     members.keys().find(|own| own.eq_ignore_ascii_case(key)).map(String::as_str)
+}
+
+/// Returns the deprecated fields in a kustomization file, and their replacements.
+fn deprecated(value: &Value) -> Vec<(&'static str, &'static str)> {
+    DEPRECATED.into_iter().filter(|(field, _)| has_field(value, field)).collect()
 }
 
 fn has_field(value: &Value, field: &str) -> bool {
