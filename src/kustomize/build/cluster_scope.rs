@@ -103,8 +103,8 @@ pub(in crate::kustomize) fn cluster_scoped(kind: &str) -> impl Iterator<Item = &
 /// Returns whether kustomize's precomputed table contains the scope of a kind. If it does, kustomize needs no schema to
 /// determine the scope.
 pub(super) fn is_known(gvk: &Gvk<'_>) -> bool {
-    let mut known = CLUSTER_SCOPED.iter().chain(&NAMESPACED).filter(|(_, kind)| *kind == gvk.kind);
-    known.any(|(api_version, kind)| Gvk::new(api_version, kind) == *gvk)
+    let is_own = |(api_version, kind): &(&str, &str)| *kind == gvk.kind && Gvk::new(api_version, kind) == *gvk;
+    NAMESPACED.iter().any(is_own) || CLUSTER_SCOPED.iter().any(is_own)
 }
 
 #[cfg(test)]

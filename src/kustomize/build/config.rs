@@ -56,11 +56,17 @@ pub(super) struct Config {
 }
 
 static DEFAULT: LazyLock<Arc<Config>> = LazyLock::new(|| Arc::new(built_in()));
+static EMPTY: LazyLock<Arc<Config>> = LazyLock::new(Arc::default);
 
 impl Config {
     /// Returns the built-in field specs.
     pub(super) fn built_in() -> Arc<Self> {
         Arc::clone(&DEFAULT)
+    }
+
+    /// Returns a configuration without field specs. All callers share its memory.
+    pub(super) fn empty() -> Arc<Self> {
+        Arc::clone(&EMPTY)
     }
 
     /// Adds the field specs of another configuration, except those that this configuration already has.
@@ -169,7 +175,8 @@ pub(super) fn merge_shared(own: &mut Arc<Config>, other: &Arc<Config>) -> Result
         return Ok(());
     }
     // merging a list into an empty one can drop specs, see `FieldSpec::covers`, but drops no built-in spec
-    if **own == Config::default() && Arc::ptr_eq(other, &DEFAULT) {
+    let is_empty = Arc::ptr_eq(own, &EMPTY) || *own == *EMPTY;
+    if is_empty && Arc::ptr_eq(other, &DEFAULT) {
         own.clone_from(other);
         return Ok(());
     }

@@ -2,9 +2,7 @@
 //!
 //! Source: `accumulateComponents` and `accumulateDirectory` in kustomize's `api/internal/target/kusttarget.go`.
 
-use std::sync::Arc;
-
-use super::config::merge_shared;
+use super::config::{Config, merge_shared};
 use super::recover::Lost;
 use super::resmap::ResMap;
 use super::run::{Run, Target};
@@ -135,7 +133,7 @@ impl Run<'_> {
     fn regather(&self, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         let looked_up = self.looked_up(acc.map.resources());
         self.recover(&mut acc.map.lost, Lost::Nothing, looked_up)?;
-        let mut config = Arc::default();
+        let mut config = Config::empty();
         let merged = merge_shared(&mut config, &acc.config);
         let merged = merged.map_err(|conflict| Stop::refused(kz031::found(entry.site.clone(), &conflict.to_string())));
         self.recover(&mut acc.map.lost, Lost::Changes, merged)?;

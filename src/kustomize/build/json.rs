@@ -1,5 +1,7 @@
 //! Converts YAML nodes to JSON and back, as some steps of kustomize do.
 
+use std::sync::Arc;
+
 use serde_json::{Number, Value as Json};
 
 use crate::go::{floats, format_float, integers};
@@ -62,29 +64,49 @@ fn is_negative_zero(number: &Number) -> bool {
     number.as_f64().is_some_and(|float| float == 0.0 && float.is_sign_negative())
 }
 
-/// Converts JSON to a node. Strings get the style in which go-yaml writes them, because kustomize writes the values as
-/// YAML and parses this text.
-pub(super) fn to_node(value: &Json, origin: Origin) -> Node {
-    with_style(value, origin, style_of)
+/// Converts the JSON of a changed object back to a node. `before` is the object before the change. Strings get the style
+/// in which go-yaml writes them, because kustomize writes the values as YAML and parses this text.
+///
+/// Each node gets the origin of the node at the same path in `before`, if its value has not changed. The other nodes get
+/// the origin `origin`.
+pub(super) fn to_node(value: &Json, origin: Origin, before: &Node) -> Node {
+    with_style(value, origin, style_of, Some(before))
 }
 
 /// Converts JSON to a node as if the JSON text had been parsed as YAML. All strings of this node are in double quotes.
-pub(super) fn parsed(value: &Json, origin: Origin) -> Node {
-    with_style(value, origin, |_| Style::DoubleQuoted)
+/// The nodes get the origins of the nodes at the same paths in `before`.
+pub(super) fn parsed(value: &Json, before: &Node) -> Node {
+    with_style(value, before.origin, |_| Style::DoubleQuoted, Some(before))
 }
 
-fn with_style(value: &Json, origin: Origin, style: fn(&str) -> Style) -> Node {
+/// Converts JSON to a node. Uses the keys, texts and origins of equal nodes in `before`.
+fn with_style(value: &Json, origin: Origin, style: fn(&str) -> Style, before: Option<&Node>) -> Node {
     let scalar = |text: &str, tag| Node::new(Kind::Scalar(text.into()), tag);
-    let entry = |(key, value): (&String, &Json)| Entry::quoted(key.as_str(), with_style(value, origin, style));
+    let member = |(key, value): (&String, &Json)| {
+        let old = before.and_then(|before| before.entries().iter().find(|entry| *entry.key == **key));
+        let name = old.map_or_else(|| key.as_str().into(), |old| Arc::clone(&old.key));
+        Entry::quoted(name, with_style(value, origin, style, old.map(|old| &old.value)))
+    };
+    let item =
+        |(at, item): (usize, &Json)| with_style(item, origin, style, before.and_then(|before| before.items().get(at)));
     let node = match value {
         Json::Null => Node::null(),
         Json::Bool(flag) => scalar(if *flag { "true" } else { "false" }, Tag::Bool),
         Json::Number(number) => Node::resolved(text_of(number)),
-        Json::String(text) => Node { style: style(text), ..scalar(text, Tag::Str) },
-        Json::Array(items) => Node::seq(items.iter().map(|item| with_style(item, origin, style)).collect()),
-        Json::Object(members) => Node::map(members.iter().map(entry).collect()),
+        Json::String(text) => {
+            let old = before.and_then(Node::shared_text).filter(|old| **old == **text);
+            let text = old.unwrap_or_else(|| text.as_str().into());
+            Node { style: style(&text), ..Node::new(Kind::Scalar(text), Tag::Str) }
+        }
+        Json::Array(items) => Node::seq(items.iter().enumerate().map(item).collect()),
+        Json::Object(members) => Node::map(members.iter().map(member).collect()),
     };
-    node.at(origin)
+    let old = before.filter(|before| match (&node.kind, &before.kind) {
+        (Kind::Scalar(new), Kind::Scalar(old)) => new == old,
+        (Kind::Map(_), Kind::Map(_)) | (Kind::Seq(_), Kind::Seq(_)) => true,
+        _ => false,
+    });
+    node.at(old.map_or(origin, |old| old.origin))
 }
 
 /// Returns the text of a number as go-yaml writes it.
@@ -104,25 +126,22 @@ fn style_of(text: &str) -> Style {
     }
 }
 
-/// Restores the origins of nodes after a conversion to JSON and back. Each node gets the origin of the node at the same
-/// path in `before`, unless its value has changed.
-pub(super) fn restore_origins(node: &mut Node, before: &Node) {
-    let is_same = match (&node.kind, &before.kind) {
-        (Kind::Scalar(new), Kind::Scalar(old)) => new == old,
-        (Kind::Map(_), Kind::Map(_)) | (Kind::Seq(_), Kind::Seq(_)) => true,
-        _ => false,
-    };
-    if !is_same {
-        return;
-    }
-    node.origin = before.origin;
-    if let Some(entries) = node.entries_mut() {
-        for entry in entries {
-            if let Some(old) = before.get(&entry.key) {
-                restore_origins(&mut entry.value, old);
-            }
-        }
-    } else if let Some(items) = node.items_mut() {
-        items.iter_mut().zip(before.items()).for_each(|(new, old)| restore_origins(new, old));
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::yaml::{self, Limits};
+
+    #[test]
+    fn unchanged_values_keep_their_origins() {
+        let before = yaml::node("a: {b: 1}\nc:\n- d\n- e\nf: g\n", 7, &Limits::default()).unwrap().unwrap();
+        let patch = Origin { source: 9, line: 20 };
+        let node = to_node(&json!({"a": {"b": 2}, "c": ["d", "x", "y"], "f": {"g": "h"}}), patch, &before);
+        let line = |path: &[&str]| node.at_path(path).map(|node| node.origin.line);
+        assert_eq!((node.origin.line, line(&["a"]), line(&["a", "b"])), (1, Some(1), Some(20)));
+        let items = node.get("c").map(Node::items).unwrap_or_default();
+        assert_eq!(items.iter().map(|item| item.origin.line).collect::<Vec<_>>(), [3, 20, 20]);
+        assert_eq!((line(&["c"]), line(&["f"]), line(&["f", "g"])), (Some(3), Some(20), Some(20)));
     }
 }

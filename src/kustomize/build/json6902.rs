@@ -109,9 +109,7 @@ impl Patch {
         if !value.is_object() {
             return Err("what remains is no object".into());
         }
-        let mut patched = json::to_node(&value, origin);
-        json::restore_origins(&mut patched, node);
-        *node = patched;
+        *node = json::to_node(&value, origin, node);
         Ok(())
     }
 }

@@ -50,6 +50,11 @@ impl Patch {
     ///
     /// If the text is neither objects nor operations, or is valid as both.
     pub(super) fn read(text: &str, source: u32) -> Result<Self, BadPatch> {
+        if begins_with_item(text)
+            && let Ok(operations) = json6902::Patch::read(text)
+        {
+            return Ok(Self::Json(operations));
+        }
         let objects = read::objects_of_text(text, source);
         if objects.as_ref().is_ok_and(|objects| !objects.is_empty()) && begins_with_word(text) {
             return objects.map(Self::Strategic).map_err(BadPatch::Neither);
@@ -66,9 +71,18 @@ impl Patch {
 /// Returns whether the first value of a YAML text begins with a letter, as in `kind: Service`. Such a text cannot be a
 /// JSON patch, because a JSON patch is a list of operations.
 fn begins_with_word(text: &str) -> bool {
+    first_line(text).starts_with(|letter: char| letter.is_ascii_alphabetic())
+}
+
+/// Returns whether the first value of a YAML text is a list, as in `- op: remove`. Such a text contains no objects.
+fn begins_with_item(text: &str) -> bool {
+    first_line(text).starts_with("- ")
+}
+
+/// Returns the first line of a YAML text that contains a value, without its indentation; empty if there is none.
+fn first_line(text: &str) -> &str {
     let mut lines = text.lines().map(str::trim_start);
-    let first = lines.find(|line| !line.is_empty() && !line.starts_with('#') && line.trim_end() != "---");
-    first.is_some_and(|line| line.starts_with(|letter: char| letter.is_ascii_alphabetic()))
+    lines.find(|line| !line.is_empty() && !line.starts_with('#') && line.trim_end() != "---").unwrap_or_default()
 }
 
 /// The parameters for merging patches into objects: the build, the position of the patch, and its options.
@@ -431,4 +445,34 @@ fn contains_merge_key(node: &Node) -> bool {
     node.text() == Some("<<")
         || node.entries().iter().any(|entry| contains_merge_key(&entry.value))
         || node.items().iter().any(contains_merge_key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_that_begins_with_an_item_contains_no_objects() {
+        let object = "---\nkind: ConfigMap\nmetadata: {name: a}\n";
+        for list in
+            ["- op: remove\n  path: /a\n", "# a\n---\n---\n  - kind: ConfigMap\n", "- a\n", "- &a b\n- *a\n", "- [\n"]
+        {
+            for text in [list.to_owned(), format!("{list}{object}")] {
+                assert!(begins_with_item(&text), "{text:?}");
+                assert!(read::objects_of_text(&text, 1).is_err(), "{text:?}");
+            }
+        }
+        for text in ["", "-", "-1", "--- - a\n", "kind: ConfigMap\n", "[]\n", "# - a\n", object] {
+            assert!(!begins_with_item(text), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_list_that_is_no_json_patch_is_an_error_about_objects() {
+        assert!(matches!(Patch::read("- op: remove\n  path: /a\n", 1), Ok(Patch::Json(_))));
+        assert_eq!(
+            Patch::read("- a\n", 1).unwrap_err(),
+            BadPatch::Neither(BadObjects::NoObject(Origin { source: 1, line: 1 }))
+        );
+    }
 }

@@ -236,6 +236,9 @@ impl Run<'_> {
     /// configurations in files and folders. The second result is `false` if some configurations are missing because of
     /// errors.
     fn plugins(&mut self, target: &Target<'_>, list: &'static str, entries: &[String]) -> Step<(Vec<Plugin>, bool)> {
+        if entries.is_empty() {
+            return Ok((Vec::new(), true));
+        }
         let mut acc = Accumulator::new(self.scope());
         let (mut paths, mut sites) = (Vec::new(), HashMap::new());
         for (index, text) in entries.iter().enumerate() {

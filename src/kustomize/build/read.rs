@@ -235,8 +235,7 @@ fn items_of(list: &Node, items: &Node) -> Result<Vec<Node>, BadObjects> {
     };
     let mut nodes = Vec::new();
     for item in items.iter() {
-        let mut node = json::parsed(&json::of_inner(item).map_err(BadObjects::Unprintable)?, item.origin);
-        json::restore_origins(&mut node, item);
+        let node = json::parsed(&json::of_inner(item).map_err(BadObjects::Unprintable)?, item);
         match is_plain_list(&node) {
             true => nodes.extend(plain_items(&node)?),
             false => nodes.push(node),

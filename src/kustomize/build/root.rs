@@ -72,7 +72,7 @@ impl Run<'_> {
     pub(super) fn root(&mut self, root: &TreePath, settings: &Settings) -> Step<ResMap> {
         let folder = self.root_folder(root)?;
         let loader = Loader { root: &folder, referrer: None };
-        let mut acc = Accumulator::default();
+        let mut acc = Accumulator::new(self.scope());
         let (file, own) = match self.options.profile {
             Profile::Flux => self.flux_file(&loader, &mut acc.map.lost)?,
             Profile::ArgoCd if self.options.argo != ArgoSpec::default() => {
@@ -122,7 +122,7 @@ impl Run<'_> {
         let names = self.tree.names(loader.root);
         let has_file = NAMES.iter().any(|name| names.iter().any(|own| own == name));
         let mut file = match has_file {
-            true => (*self.kustomization(loader, None)?).clone(),
+            true => Arc::unwrap_or_clone(self.kustomization(loader, None)?),
             false => {
                 let generated = flux::generate(self.tree, loader.root, self.files);
                 self.all(generated.findings, Lost::Objects, lost)?;
@@ -144,7 +144,7 @@ impl Run<'_> {
     /// Returns the kustomization file of the built folder with the changes that Argo CD makes. Also returns a record of
     /// the fields that come from the Argo CD Application.
     fn argo_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
-        let mut file = (*self.kustomization(loader, None)?).clone();
+        let mut file = Arc::unwrap_or_clone(self.kustomization(loader, None)?);
         let (own, findings) = argo::merge(&mut file, &self.options.argo, self.tree, loader.root);
         self.all(findings, Lost::Changes, lost)?;
         Ok((Arc::new(file), Some(Own::Argo(own))))

@@ -80,7 +80,7 @@ impl Run<'_> {
     pub(super) fn configurations(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let mut own = Config::built_in();
         let files = &target.file.kustomization.configurations;
-        let mut read = Arc::new(Config::default());
+        let mut read = Config::empty();
         for (index, entry) in files.iter().enumerate() {
             let site = target.entry("configurations", index);
             let merged = self.configuration(target, entry, &site).and_then(|config| {
@@ -89,14 +89,14 @@ impl Run<'_> {
             });
             self.recover(&mut acc.map.lost, Lost::Changes, merged)?;
         }
-        let site = target.site(FieldPath::of(["configurations"]));
+        let site = || target.site(FieldPath::of(["configurations"]));
         if !files.is_empty() {
             let merged = merge_shared(&mut own, &read);
-            let merged = merged.map_err(|conflict| Stop::refused(kz031::found(site.clone(), &conflict.to_string())));
+            let merged = merged.map_err(|conflict| Stop::refused(kz031::found(site(), &conflict.to_string())));
             self.recover(&mut acc.map.lost, Lost::Changes, merged)?;
         }
         let merged = merge_shared(&mut acc.config, &own);
-        let merged = merged.map_err(|conflict| Stop::refused(kz031::found(site, &conflict.to_string())));
+        let merged = merged.map_err(|conflict| Stop::refused(kz031::found(site(), &conflict.to_string())));
         self.recover(&mut acc.map.lost, Lost::Changes, merged).map(drop)
     }
 

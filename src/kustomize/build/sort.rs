@@ -64,16 +64,19 @@ impl Ranks {
 pub(super) fn legacy(map: &mut ResMap, ranks: &Ranks) {
     let scope = map.scope.clone();
     let resources = map.resources_mut();
-    let mut keyed: Vec<_> = std::mem::take(resources).into_iter().map(|r| (ranks.of(r.kind()), r)).collect();
-    keyed.sort_by(|(rank_a, a), (rank_b, b)| {
-        let (a, b) = (a.id(&scope), b.id(&scope));
-        if a.gvk == b.gvk { id_text(&a).cmp(&id_text(&b)) } else { by_rank(&a.gvk, &b.gvk, *rank_a, *rank_b) }
+    let ids = resources.iter().map(|resource| resource.id(&scope));
+    let keys: Vec<_> = ids.map(|id| (ranks.of(id.gvk.kind), id)).collect();
+    let mut order: Vec<_> = (0..keys.len()).collect();
+    order.sort_by(|a, b| {
+        let ((rank_a, a), (rank_b, b)) = (&keys[*a], &keys[*b]);
+        if a.gvk == b.gvk { id_text(a).cmp(id_text(b)) } else { by_rank(&a.gvk, &b.gvk, *rank_a, *rank_b) }
     });
-    resources.extend(keyed.into_iter().map(|(_, resource)| resource));
+    let mut sorted: Vec<_> = std::mem::take(resources).into_iter().map(Some).collect();
+    resources.extend(order.into_iter().filter_map(|at| sorted[at].take()));
 }
 
 fn by_rank(a: &Gvk<'_>, b: &Gvk<'_>, rank_a: isize, rank_b: isize) -> Ordering {
-    let order = gvk_text(a).cmp(&gvk_text(b));
+    let order = gvk_text(a).cmp(gvk_text(b));
     let are_namespaces = a.kind == "Namespace" && b.kind == "Namespace";
     let is_turned = are_namespaces && (a.group.is_empty() || b.group.is_empty());
     rank_a.cmp(&rank_b).then(if is_turned { order.reverse() } else { order })
@@ -81,7 +84,7 @@ fn by_rank(a: &Gvk<'_>, b: &Gvk<'_>, rank_a: isize, rank_b: isize) -> Ordering {
 
 /// Compares group, version and kind of two field specs, by kustomize's default order of kinds.
 pub(super) fn by_kind(a: &Gvk<'_>, b: &Gvk<'_>) -> Ordering {
-    rank(a.kind).cmp(&rank(b.kind)).then_with(|| gvk_text(a).cmp(&gvk_text(b)))
+    rank(a.kind).cmp(&rank(b.kind)).then_with(|| gvk_text(a).cmp(gvk_text(b)))
 }
 
 fn rank(kind: &str) -> isize {
@@ -91,13 +94,15 @@ fn rank(kind: &str) -> isize {
     FIRST.iter().position(|own| *own == kind).map_or(0, |at| at as isize - FIRST.len() as isize)
 }
 
-fn gvk_text(gvk: &Gvk<'_>) -> String {
+/// Returns the bytes of the text by which kustomize compares two kinds.
+fn gvk_text<'r>(gvk: &Gvk<'r>) -> impl Iterator<Item = u8> + use<'r> {
     let [group, version, kind] = [(gvk.group, "~G"), (gvk.version, "~V"), (gvk.kind, "~K")].map(or);
-    [group, version, kind].join("_")
+    [group, "_", version, "_", kind].into_iter().flat_map(str::bytes)
 }
 
-fn id_text(id: &Id<'_>) -> String {
-    [or((id.namespace, "~X")), or((id.name, "~N"))].join("|")
+/// Returns the bytes of the text by which kustomize compares two objects of the same kind.
+fn id_text<'r>(id: &Id<'r>) -> impl Iterator<Item = u8> + use<'r> {
+    [or((id.namespace, "~X")), "|", or((id.name, "~N"))].into_iter().flat_map(str::bytes)
 }
 
 fn or<'t>((text, none): (&'t str, &'t str)) -> &'t str {

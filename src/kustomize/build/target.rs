@@ -27,7 +27,7 @@ use crate::kustomize::tree::TreePath;
 
 /// The objects, field specs and vars that a build has collected from a kustomization and its bases. Corresponds to
 /// kustomize's `ResAccumulator`.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone)]
 pub(super) struct Accumulator {
     /// The objects of the kustomization and its bases.
     pub map: ResMap,
@@ -42,7 +42,7 @@ pub(super) struct Accumulator {
 impl Accumulator {
     /// Creates an accumulator without objects, field specs or vars.
     pub(super) fn new(scope: Scope) -> Self {
-        Self { map: ResMap::new(scope), ..Self::default() }
+        Self { map: ResMap::new(scope), config: Config::empty(), vars: Vars::default(), components: BTreeMap::new() }
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Source: `kyaml/yaml/walk` and `kyaml/yaml/merge2/merge2.go`.
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::directive::{self, Directive};
 use super::element::wrong_kind;
@@ -227,10 +227,13 @@ fn replaced(sources: Sources) -> Walked {
     }
 }
 
-/// Returns the keys of the merged mapping and of the patch's mapping, without duplicates.
-fn names(merged: &Node, patch: Option<&Node>) -> BTreeSet<String> {
-    let keys = |node: &Node| -> Vec<String> { node.entries().iter().map(|entry| entry.key.to_string()).collect() };
-    keys(merged).into_iter().chain(patch.into_iter().flat_map(keys)).collect()
+/// Returns the keys of the merged mapping and of the patch's mapping, sorted and without duplicates.
+fn names(merged: &Node, patch: Option<&Node>) -> Vec<Arc<str>> {
+    let entries = merged.entries().iter().chain(patch.map(Node::entries).unwrap_or_default());
+    let mut names: Vec<_> = entries.map(|entry| Arc::clone(&entry.key)).collect();
+    names.sort_unstable();
+    names.dedup();
+    names
 }
 
 /// Writes the merged value of a field to its mapping. Source: `FieldSetter` in `kyaml/yaml/fns.go`.
