@@ -228,11 +228,11 @@ impl Match {
     /// a CompositeResourceDefinition. `None` if no object declares the kind.
     pub fn covers(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
         let resource = &request.resource;
-        let is_named = match declared_as {
+        let is_named = || match declared_as {
             Some(declaration) if self.is_declared() => declaration.name == self.plural,
             _ if self.plural == ANY => true,
             _ => resource.plural == self.plural && resource.group == self.group,
         };
-        is_named && resource.subresource == self.subresource && self.operations.contains(&request.operation)
+        self.operations.contains(&request.operation) && resource.subresource == self.subresource && is_named()
     }
 }

@@ -67,8 +67,10 @@ impl Artifact {
     pub fn of(source: &Value) -> Option<Self> {
         let artifact = source.get("status")?.get("artifact")?;
         let text = |key: &str| artifact.get(key).and_then(Value::as_str).unwrap_or_default();
-        let revision =
-            text("revision").chars().filter(|letter| !letter.is_control()).take(MAX_REVISION_LENGTH).collect();
+        let revision = text("revision");
+        let shown = || revision.chars().filter(|letter| !letter.is_control()).take(MAX_REVISION_LENGTH).collect();
+        let is_plain = revision.len() <= MAX_REVISION_LENGTH && revision.bytes().all(|byte| byte.is_ascii_graphic());
+        let revision = if is_plain { revision.to_owned() } else { shown() };
         let artifact = Self { url: text("url").to_owned(), digest: text("digest").to_owned(), revision };
         (!artifact.url.is_empty()).then_some(artifact)
     }
