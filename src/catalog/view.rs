@@ -115,7 +115,7 @@ impl<'a> View<'a> {
     /// API server for this request, returns the result of this read. If it was not read, or the read failed, returns
     /// the object in the catalog.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
-        match self.live_read(&Reference::new(kind, namespace, name)) {
+        match self.live_read_of(kind, namespace, name) {
             Some(LiveRead::Exists(stored)) => Some(stored.clone()),
             Some(LiveRead::Gone) => None,
             Some(LiveRead::Unknown(_)) | None => self.catalog.find(kind, namespace, name),
@@ -144,7 +144,7 @@ impl<'a> View<'a> {
     /// Returns whether an object does not exist, according to a read from the API server or a complete list of its
     /// kind.
     pub fn is_missing(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
-        match self.live_read(&Reference::new(kind, namespace, name)) {
+        match self.live_read_of(kind, namespace, name) {
             Some(LiveRead::Gone) => true,
             Some(LiveRead::Exists(_)) => false,
             _ => self.is_complete(kind) && !self.catalog.contains(kind, namespace, name),
@@ -170,8 +170,7 @@ impl<'a> View<'a> {
         limit: usize,
     ) -> Vec<Arc<Stored>> {
         let gone = |stored: &Arc<Stored>| {
-            let reference = Reference::new(kind, stored.namespace(), stored.name());
-            matches!(self.live_read(&reference), Some(LiveRead::Gone))
+            matches!(self.live_read_of(kind, stored.namespace(), stored.name()), Some(LiveRead::Gone))
         };
         let mut found = self.catalog.indexed(kind, index, namespace, key, limit.saturating_add(self.live_reads.len()));
         found.retain(|stored| !gone(stored));
@@ -201,10 +200,14 @@ impl<'a> View<'a> {
 
     /// Returns the result of the live read of an object; `None` if there was no live read.
     pub fn live_read(&self, reference: &Reference) -> Option<&'a LiveRead> {
+        self.live_reads.get(reference)
+    }
+
+    fn live_read_of(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<&'a LiveRead> {
         if self.live_reads.is_empty() {
             return None;
         }
-        self.live_reads.get(reference)
+        self.live_reads.get(&Reference::new(kind, namespace, name))
     }
 }
 

@@ -29,9 +29,9 @@ pub(super) struct DeliveryContext<'a> {
 }
 
 impl DeliveryContext<'_> {
-    /// Checks the kustomize trees that belong to the object in the request, such as a Flux Kustomization. A kustomize
-    /// tree is a folder with kustomization files, and `delivery` defines how to find it. Returns findings with the
-    /// levels that the policy sets.
+    /// Runs one check of kustomization files for the request, and returns its findings. The object in the request
+    /// contains these files, or refers to them, as a Flux Kustomization does. The policy sets the level of each
+    /// finding, such as `warn`.
     pub(super) async fn findings_of(&self, delivery: &'static Delivery) -> Vec<Finding> {
         let hosts = &self.policy.artifact_hosts;
         for artifact in delivery.ahead.iter().flat_map(|ahead| ahead(self.request)) {
@@ -109,8 +109,9 @@ impl DeliveryContext<'_> {
     }
 }
 
-/// Appends the findings in `found` to `findings`. Omits a finding if `findings` already contains one of the same rule
-/// for the same field. Existing findings with a location in a file do not count.
+/// Appends the findings in `found` to `findings`, except for duplicates. A finding is a duplicate if `findings` already
+/// contained a finding of the same rule for the same field. Earlier findings in a file (with a `location`) are not
+/// compared.
 pub(super) fn add(findings: &mut Vec<Finding>, found: Vec<Finding>) {
     let before = findings.len();
     for finding in found {

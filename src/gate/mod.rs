@@ -290,6 +290,12 @@ fn read(
     declared_as: Option<&Declaration>,
     matchers: impl Iterator<Item = &'static [Match]>,
 ) -> Result<(), Refusal> {
+    let mut last: &[Match] = &[];
+    // most rules of a kind share their matchers
+    let matchers = matchers.filter(|own| {
+        let before = std::mem::replace(&mut last, own);
+        !std::ptr::eq(before, *own)
+    });
     let covering = matchers.filter_map(|of_one| of_one.iter().find(|one| one.covers(request, declared_as)));
     let parts: Option<Vec<_>> = covering.map(|one| one.reads).collect();
     let parts = parts.map(|parts| parts.concat());

@@ -30,8 +30,8 @@ pub struct Registry {
     looking: HashMap<&'static str, Looking>,
 }
 
-/// The rules, mutators and checks of kustomization files for requests about one resource, such as `installations`. The
-/// checks of kustomization files are in `deliveries`.
+/// The rules, mutators and deliveries for admission requests about one resource, such as `installations`. A delivery is
+/// a check of the kustomization files that the object in the request contains or refers to.
 #[derive(Default)]
 struct Looking {
     rules: Vec<&'static Rule>,
@@ -242,7 +242,8 @@ impl Registry {
         declared_as: Option<&'a Declaration>,
     ) -> impl Iterator<Item = &'a &'static Rule> {
         let rules = self.looking(request, declared_as).into_iter().flat_map(|looking| &looking.rules);
-        rules.filter(move |rule| rule.matchers.iter().any(|matcher| matcher.covers(request, declared_as)))
+        let mut cover = cover(request, declared_as);
+        rules.filter(move |rule| cover(rule.matchers))
     }
 
     /// Returns the mutators that match a request; see [`Registry::rules_for`].
@@ -252,20 +253,39 @@ impl Registry {
         declared_as: Option<&'a Declaration>,
     ) -> impl Iterator<Item = &'a &'static Mutator> {
         let mutators = self.looking(request, declared_as).into_iter().flat_map(|looking| &looking.mutators);
-        mutators.filter(move |mutator| mutator.matchers.iter().any(|matcher| matcher.covers(request, declared_as)))
+        let mut cover = cover(request, declared_as);
+        mutators.filter(move |mutator| cover(mutator.matchers))
     }
 
-    /// Returns the deliveries that match a request. A delivery is a source of kustomize trees.
+    /// Returns the checks of kustomization files that have a matcher for a request.
     pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
         let of_all = self.looking.get(ANY);
         let looking = self.looking(request, None).into_iter().chain(of_all);
-        looking
-            .flat_map(|looking| &looking.deliveries)
-            .filter(|delivery| delivery.matchers.iter().any(|matcher| matcher.covers(request, None)))
+        let mut cover = cover(request, None);
+        looking.flat_map(|looking| &looking.deliveries).filter(move |delivery| cover(delivery.matchers))
     }
 
     fn looking(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> Option<&Looking> {
         self.looking.get(declared_as.map_or(&*request.resource.plural, |declaration| declaration.name))
+    }
+}
+
+/// Returns a function that says whether one of several matchers covers a request. Consecutive calls with the same
+/// matchers compare only once, because most rules of a kind share their matchers.
+fn cover<'a>(
+    request: &'a Request<'_>,
+    declared_as: Option<&'a Declaration>,
+) -> impl FnMut(&'static [Match]) -> bool + use<'a> {
+    let mut last: Option<(&'static [Match], bool)> = None;
+    move |matchers| {
+        if let Some((before, covers)) = last
+            && std::ptr::eq(before, matchers)
+        {
+            return covers;
+        }
+        let covers = matchers.iter().any(|matcher| matcher.covers(request, declared_as));
+        last = Some((matchers, covers));
+        covers
     }
 }
 

@@ -18,8 +18,8 @@ pub(super) struct Webhook {
     pub(super) failure_policy: FailurePolicy,
     pub(super) timeout_seconds: u8,
     pub(super) reason: &'static str,
-    /// Additional match conditions of a webhook that receives requests only for certain checks of kustomize trees, such
-    /// as the check of Argo CD Applications. `None` for all other webhooks.
+    /// Match conditions in addition to those that every webhook has. They exclude requests that the checks of this
+    /// webhook do not need. `None` for the webhooks in `WEBHOOKS`.
     pub(super) narrowed: Option<&'static Narrowed>,
 }
 
@@ -128,10 +128,11 @@ impl Webhook {
         words.fold(first, |key, word| key + &word[..1].to_uppercase() + &word[1..])
     }
 
-    /// Returns the field `rules` of this webhook in the webhook configuration, which selects the requests that the
-    /// webhook receives. They are the requests for the checks and mutators of Portcullis that have the same
-    /// `failurePolicy` as the webhook. A webhook with `Ignore` does not receive requests that a webhook with `Fail`
-    /// always receives.
+    /// Returns the `rules` of this webhook in the webhook configuration. They select the requests that are needed by
+    /// the checks and mutators with the same `failurePolicy` as the webhook. If a webhook with `Fail` always receives a
+    /// request, the webhook with `Ignore` does not receive it too.
+    ///
+    /// The rules for composites and claims are not included; see `declared_rules`.
     pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {
         let match_condition = self.match_condition(registry);
         let mut rules: Vec<Rules> = Vec::new();
@@ -230,8 +231,9 @@ impl Webhook {
         self.matchers(registry).into_iter().filter(is_its).collect()
     }
 
-    /// Returns the resources whose requests are divided between the fail-closed and the fail-open webhook of an admission
-    /// phase. Requests for a resource are divided only if all its fail-closed rules have the same match condition.
+    /// Returns the resources whose requests are divided between two webhooks, one with `failurePolicy: Fail` and one
+    /// with `Ignore`. A match condition decides which of them receives a request. The requests for a resource are
+    /// divided only if all its rules with the policy `Fail` have the same match condition.
     pub(super) fn shares(&self, registry: &Registry) -> Vec<Share> {
         let share = |((_, resource), (match_condition, families)): (Key, (&'static MatchCondition, Families))| Share {
             resource,

@@ -132,8 +132,8 @@ impl Registration {
     }
 }
 
-/// Permissions to read resources, as parts of RBAC rules. Each item has an API group, a condition, and the plural names
-/// of resources. The condition holds if a Portcullis rule that needs the permission is enabled.
+/// RBAC rules without their verbs. Each item has an API group, a condition, and the plural names of resources. The
+/// condition holds if a rule family of Portcullis that needs the resources, such as `KZ`, is enabled.
 type Lines = Vec<(&'static str, When, Vec<&'static str>)>;
 
 fn lines(mut kinds: Vec<(&'static Kind, Vec<&'static str>)>) -> Lines {

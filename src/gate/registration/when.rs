@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 /// A set of rule families. A family contains all rules with the same prefix in their ids, such as `OW`.
 pub(super) type Families = BTreeSet<&'static str>;
 
-/// The selection of Portcullis rules in the manifests that install Portcullis. Rules are selected in families. A family
-/// has all rules with the same prefix in their ids, such as `OW`.
+/// The rule families that are enabled in generated manifests: a fixed list, or the list in the values of the Helm
+/// chart. A family contains all rules with the same prefix in their ids, such as `OW`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Choice {
     /// A fixed list of enabled rule families, such as `OW`. The values of the Helm chart cannot change the list.
@@ -99,12 +99,12 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Returns `text` if the condition `when` holds, and an empty string otherwise. `text` contains lines of a
-    /// manifest. `when` says which rule families, such as `OW`, must be enabled.
+    /// Returns `text`, which contains lines of a manifest, if the condition `when` on the enabled rule families holds.
+    /// Returns an empty string otherwise.
     ///
-    /// For the Helm chart, returns `text` between a template `if` and `end`, so that Helm evaluates the condition.
-    /// `around` is the condition of the template `if` that encloses these lines. If it equals `when`, returns only
-    /// `text`.
+    /// For the Helm chart, returns `text` between a template `if` and `end`, so that Helm evaluates the condition. If
+    /// the caller puts the result inside another template `if`, `around` is the condition of that `if`. If `around`
+    /// equals `when`, a second `if` is not necessary, so `text` is returned unchanged.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),

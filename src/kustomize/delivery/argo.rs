@@ -82,9 +82,8 @@ fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
     found.map(|(field, finding)| of_object(finding, field)).collect()
 }
 
-/// Returns whether Argo CD may skip a component that a rule reports, instead of failing. `rule` is the id of the rule,
-/// such as `KZ004`. Argo CD skips missing components if `ignoreMissingComponents` is set, so the finding is then only a
-/// warning.
+/// Returns whether findings of a rule are only warnings if an Application of Argo CD sets `ignoreMissingComponents`.
+/// Argo CD then skips missing components instead of failing. `rule` is the id of the rule, such as `KZ004`.
 fn is_left_out(rule: &str) -> bool {
     ["KZ004", "KZ009", "KZ010"].contains(&rule)
 }

@@ -14,8 +14,9 @@ use crate::kustomize::tree::{ArchiveLimits, Memory, Tree};
 
 /// The key of a ConfigMap or Secret under which Sveltos expects the archive of a tree.
 pub(super) const ARCHIVE_KEY: &str = "kustomize.tar.gz";
-/// The limits for unpacking an archive. Sveltos unpacks at most 20 MiB. etcd stores objects of at most 1.5 MiB, and an
-/// archive of 1.5 MiB contains about 7.5 MiB of files.
+/// Limits for unpacking the kustomization files that one Kubernetes object contains. 20 MiB is the limit of Sveltos.
+/// Usual archives are smaller: etcd stores objects of at most 1.5 MiB, and an archive of this size contains about 7.5
+/// MiB of files.
 const UNPACKED: ArchiveLimits = ArchiveLimits { bytes: 20 << 20, entries: 20_000, strict: false };
 
 /// Returns a [`Content`] that unpacks a base64-encoded `tar.gz` archive.

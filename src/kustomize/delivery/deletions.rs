@@ -56,7 +56,7 @@ pub enum Deletion {
 }
 
 impl Deletion {
-    /// Returns `certain`, `possible` or `never`, the words with which reports say whether Flux deletes an object.
+    /// Returns the word for this prediction in reports: `certain`, `possible` or `never`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Certain => "certain",
@@ -143,8 +143,9 @@ impl Plan<'_> {
         if self.prunes() { self.compared().stale } else { Vec::new() }
     }
 
-    /// Returns the generated objects whose names get another hash. In each pair, the first object has the old name, and
-    /// Flux deletes it. The second object has the new name. Returns none if Flux does not prune.
+    /// Returns the generated objects, such as ConfigMaps, whose names change only in the hash. Each pair contains the
+    /// object with the old name and the object with the new name. Flux deletes the old object, unless it is excluded
+    /// from pruning. Returns none if `spec.prune` is not set.
     pub fn replaced(&self) -> Vec<(&ObjectId, &ObjectId)> {
         if self.prunes() { self.compared().replaced } else { Vec::new() }
     }
@@ -197,7 +198,8 @@ impl Plan<'_> {
     }
 
     /// Groups the objects in `left`, which this Kustomization does not render any more, by the Kustomization that now
-    /// renders them. If several Kustomizations render an object, it belongs to the one that applies it first.
+    /// renders them. If several Kustomizations render an object, prefers one that Flux always applies before this
+    /// Kustomization. One that Flux always applies after this Kustomization is the last choice.
     fn moves<'p>(&'p self, mut left: Vec<&'p ObjectId>) -> Vec<Move<'p>> {
         if left.is_empty() {
             return Vec::new();
@@ -216,9 +218,9 @@ impl Plan<'_> {
         moves
     }
 
-    /// Returns the order in which Flux applies this Kustomization and `sibling`, another Kustomization of the same
-    /// cluster. Returns `None` if Flux always applies `sibling` first, because this Kustomization depends on it. An
-    /// object that `sibling` takes over is then never deleted.
+    /// Returns the order in which Flux applies this Kustomization and `sibling`. `None` means that Flux always applies
+    /// `sibling` first, because this Kustomization depends on it. In this case, Flux does not delete an object that
+    /// moves to `sibling`.
     fn order<'s>(&self, sibling: &'s Sibling) -> Option<Order<'s>> {
         if let Some(source) = &sibling.elsewhere {
             return Some(Order::Elsewhere(source));

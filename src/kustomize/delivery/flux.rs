@@ -5,7 +5,7 @@
 
 use serde_json::Value;
 
-use super::kustomization::{MATCHERS, SourceRef, flux_spec, is_open, source_of, subject};
+use super::kustomization::{MATCHERS, SourceRef, flux_spec, is_open, subject};
 use super::source::{self, Known};
 use super::{Delivery, FAMILY, Look, Root, deletions, deployed, late};
 use crate::admission::{FieldPath, Finding, Level, Request};
@@ -57,8 +57,8 @@ pub(super) static TREES: Delivery = Delivery {
 
 pub(super) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let wanted = || {
-        let SourceRef { kind, namespace, name } = source_of(request)?;
-        view.unless_found(source::kind(&kind)?, &namespace, &name)
+        let [kind, namespace, name] = SourceRef::parts(request.object(), &request.namespace)?;
+        view.unless_found(source::kind(kind)?, namespace, name)
     };
     wanted().into_iter().collect()
 }
@@ -83,20 +83,21 @@ fn judged(request: &Request<'_>) -> Vec<Finding> {
     if field("suspend").and_then(Value::as_bool) == Some(true) {
         return Vec::new();
     }
-    let folder = TreePath::from(field("path").and_then(Value::as_str).unwrap_or_default());
+    let folder = || TreePath::from(field("path").and_then(Value::as_str).unwrap_or_default());
     let entries = field("components").and_then(Value::as_array).into_iter().flatten().enumerate();
     let entries = entries.filter_map(|(index, entry)| Some((index, entry.as_str()?)));
     let lenient = field("ignoreMissingComponents").and_then(Value::as_bool) == Some(true);
     let at = |index| FieldPath::of(["spec", "components"]).index(index);
     let of_components = entries
         .filter(|(_, entry)| !is_open(entry))
-        .filter_map(|(index, entry)| Some(of_object(component(entry, &folder, lenient)?, at(index))));
+        .filter_map(|(index, entry)| Some(of_object(component(entry, &folder(), lenient)?, at(index))));
     of_components.chain(patches(spec)).collect()
 }
 
 /// Reports patches in `spec.patches` that are invalid regardless of the objects in the tree.
 fn patches(spec: Option<&Value>) -> Vec<Finding> {
-    let patches = spec.map(flux_spec).unwrap_or_default().patches;
+    let Some(spec) = spec.filter(|spec| spec.get("patches").is_some()) else { return Vec::new() };
+    let patches = flux_spec(spec).patches;
     if patches.is_empty() || patches.iter().any(|patch| is_open(&patch.patch)) {
         return Vec::new();
     }

@@ -23,7 +23,8 @@ const MAX_FINDINGS: usize = 100;
 /// Maximum depth of folders that are searched for roots.
 const MAX_DEPTH: usize = 64;
 
-/// The result of checking a root: findings and rendered objects.
+/// The result of building and checking kustomize folders: findings and rendered objects. These are the folders that one
+/// object, such as a Flux Kustomization, deploys.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
     /// The findings, in the order in which kustomize would report them.
@@ -71,11 +72,12 @@ pub type Judging<'a> = BoxFuture<'a, Outcome>;
 /// A service that builds kustomization files and checks them with the rules. Whether it fetches these files from the
 /// network first depends on the implementation.
 pub trait Judge: Send + Sync {
-    /// Builds kustomization files and checks them with the rules, such as KZ001. `root` contains the files or the URL
-    /// of their archive, and the folder to build.
+    /// Builds the kustomization files of `root`, and checks them with rules such as KZ001. `root` contains the files,
+    /// or the URL of an archive with the files. It also says which folders to build.
     ///
-    /// `last` is the deadline: if the check has not ended by then, returns `Outcome::Unknown`. Archives are fetched
-    /// only from the hosts in `hosts` and from Flux's own hosts.
+    /// `last` is the deadline. If the check has not ended by then, the outcome is `Outcome::Unknown`. `hosts` are the
+    /// configured hosts from which archives may be fetched. Flux's source-controller and source-watcher in the
+    /// namespace `flux-system` are always allowed.
     fn judge<'a>(&'a self, root: &'a Root, hosts: &'a [String], last: Instant) -> Judging<'a>;
     /// Starts fetching an artifact that later requests will need, and returns at once.
     fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]);

@@ -79,6 +79,12 @@ impl SourceRef {
     /// Reads the reference to the source from a Kustomization. `None` if the Kustomization has no reference or is
     /// suspended. Also `None` if its source, path or components contain unresolved variables (`${…}`).
     pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
+        let [kind, namespace, name] = Self::parts(object, namespace)?.map(str::to_owned);
+        Some(Self { kind, namespace, name })
+    }
+
+    /// Returns kind, namespace and name of the reference; see [`SourceRef::of`].
+    pub(super) fn parts<'v>(object: &'v Value, namespace: &'v str) -> Option<[&'v str; 3]> {
         let spec = object.get("spec")?;
         if spec.get("suspend").and_then(Value::as_bool) == Some(true) {
             return None;
@@ -91,7 +97,7 @@ impl SourceRef {
         let components = components.map(|entry| text(Some(entry)));
         let is_known =
             [namespace, name, text(spec.get("path"))].into_iter().chain(components).all(|text| !is_open(text));
-        is_known.then(|| Self { kind: kind.to_owned(), namespace: namespace.to_owned(), name: name.to_owned() })
+        is_known.then_some([kind, namespace, name])
     }
 
     /// Returns the key of the source in the index [`BY_SOURCE`], such as `GitRepository/flux-system/apps`.

@@ -1,4 +1,5 @@
-//! The section `deletions` of the configuration file. It sets which deletions are reported.
+//! The section `deletions` of the configuration file. It sets limits for deletions by Flux and Argo CD. Rules such as
+//! GD001 and KZ061 report deletions that exceed these limits.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,7 +7,8 @@ use serde_json::Value;
 use crate::catalog::{Settings, Stored};
 use crate::kustomize::object_id::ObjectId;
 
-/// The key of the section with the limits of deletions in the configuration file.
+/// The key of the section `deletions` in the configuration file. The section sets limits for deletions by Flux and Argo
+/// CD.
 pub const SECTION: &str = "deletions";
 
 /// The limits for deletions by Flux and Argo CD, from the section `deletions` of the configuration file. Deletions that
@@ -47,7 +49,8 @@ impl Default for DeletionLimits {
 }
 
 impl DeletionLimits {
-    /// Returns the configured limits, or the defaults.
+    /// Returns the limits for deletions by Flux and Argo CD that the configuration file sets. Returns the default
+    /// limits if the section `deletions` is absent or invalid.
     pub fn of(settings: &Settings) -> Self {
         Self::read(settings.section(SECTION))
     }

@@ -67,9 +67,9 @@ pub const FAMILY: &str = "KZ";
 /// The annotation of a Flux Kustomization or an Argo CD Application that approves deletions; see GD001.
 pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 
-/// The definition of a check of kustomization files in admission requests. The object in a request contains such files,
-/// or refers to them, as a Flux Kustomization does. The key `deliveries` of the configuration file limits the findings
-/// of each check, for example to warnings.
+/// A check of kustomization files that runs for admission requests. The object in the request contains the files, as a
+/// ConfigMap can, or refers to them, as a Flux Kustomization does. The key `deliveries` of the configuration file sets
+/// the maximum level of the findings, such as `warn`.
 pub struct Delivery {
     /// The stable name of this source of kustomize trees, such as `flux-trees`.
     pub name: &'static str,
@@ -85,7 +85,8 @@ pub struct Delivery {
     pub limited_by: Option<&'static RuleInfo>,
     /// The admission requests for which this check runs, such as updates of Flux Kustomizations.
     pub matchers: &'static [Match],
-    /// Match conditions that restrict the requests in `matchers` further, if any.
+    /// Additional conditions for the requests, besides `matchers`; `None` if there are none. The API server evaluates
+    /// them as match conditions of a separate webhook.
     pub narrowed: Option<&'static Narrowed>,
     /// The kinds of objects in the cluster that this check reads, in addition to the object in the request.
     pub looks_up: &'static [&'static Kind],
@@ -161,8 +162,8 @@ pub struct Look {
 pub struct Root {
     /// The field of the Kubernetes object that refers to the tree or contains it, such as `spec.path`.
     pub field: FieldPath,
-    /// The Flux Kustomization that builds this root, a folder with kustomization files. `None` if this Kustomization is
-    /// the object in the request, or if Flux does not build the folder.
+    /// The Flux Kustomization that builds the folder, if findings must name it. `None` if the checked object is this
+    /// Kustomization itself, or if Flux does not build the folder.
     pub of: Option<RootOwner>,
     /// The files for the build, such as `kustomization.yaml`. They come from an archive that must be fetched, or from a
     /// Kubernetes object.
@@ -171,8 +172,8 @@ pub struct Root {
     pub at: At,
     /// The options of the kustomize build, such as the version of kustomize and the tool that runs it.
     pub options: Options,
-    /// The reason why Flux may build another revision than this one, if any. If there is a reason, findings only warn
-    /// and never deny, because the other revision may fix them.
+    /// The reason why Flux may build another artifact than the one that is checked; `None` if there is no such reason.
+    /// If there is one, findings only warn and never deny, because the other artifact may fix them.
     pub late: Option<&'static str>,
     /// Whether the Flux Kustomization that builds the folder is itself an object that Flux applies. A new revision can
     /// then change this Kustomization too, so errors in its fields only cause warnings.
@@ -225,8 +226,8 @@ pub enum At {
     EveryRoot,
 }
 
-/// The kustomization files to check, before they are fetched or unpacked. They are in an archive on a server, or in a
-/// Kubernetes object such as a ConfigMap.
+/// The source of the kustomization files to check: an artifact on a server, or a Kubernetes object that contains the
+/// files, such as a ConfigMap.
 #[derive(Clone)]
 pub enum Content {
     /// An artifact, which must be fetched.
@@ -267,10 +268,10 @@ pub fn definitions() -> Vec<&'static Definition> {
     definitions::DEFINITIONS.to_vec()
 }
 
-/// Returns whether an update leaves the build unchanged. Such an update changes only finalizers, labels, or fields that
-/// controllers write.
+/// Returns whether the request is an update that does not affect the kustomize build for its object, such as a Flux
+/// Kustomization. For example, the update changes only finalizers, the status, or the interval of the Kustomization.
 ///
-/// Such updates of existing objects are not denied.
+/// Findings about the kustomization files then only warn, so that such an update is not denied.
 pub fn is_unchanged(request: &Request<'_>) -> bool {
     const UNIMPORTANT: [&str; 2] = ["metadata", "status"];
     if request.operation != Operation::Update || !request.resource.subresource.is_empty() {

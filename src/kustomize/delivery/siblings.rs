@@ -31,8 +31,8 @@ pub struct Sibling {
     pub root: Root,
     /// The Kustomizations for which this one waits, from `spec.dependsOn`, such as `flux-system/infra`.
     pub depends_on: Vec<String>,
-    /// The source with its revision, such as `revision main@sha1:1 of GitRepository flux-system/web`; `None` if the
-    /// Kustomization that is being checked has the same source.
+    /// The source from which this Kustomization is built, with its revision, such as `revision main@sha1:1 of
+    /// GitRepository flux-system/web`. `None` if the Kustomization that is being checked has the same source.
     pub elsewhere: Option<String>,
 }
 

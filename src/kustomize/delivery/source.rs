@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
+use crate::admission::json::Lookup as _;
 use crate::catalog::{Kind, Scope, Storage, Stored, View};
 
 /// API group of Flux's sources.
@@ -97,7 +98,14 @@ pub(super) enum Known {
     Unknown,
 }
 
-/// Looks up a source and its artifact.
+/// Returns whether a source has a status without an artifact. `false` for a source from a file, which has no status.
+pub(super) fn is_empty(source: &Value) -> bool {
+    let url = source.at(&["status", "artifact", "url"]).and_then(Value::as_str);
+    source.get("status").is_some() && url.is_none_or(str::is_empty)
+}
+
+/// Looks up a Flux source, such as a GitRepository, and returns the artifact in its status. If there is no artifact,
+/// the result says whether the source is missing, has no artifact yet, or is unknown.
 pub(super) fn find(view: &View<'_>, kind: &'static Kind, namespace: &str, name: &str) -> Known {
     match view.find(kind, namespace, name) {
         // A source from a file has no status, and its future status is unknown.

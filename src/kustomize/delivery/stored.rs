@@ -103,9 +103,8 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, view| Look { findings: Stage::of(request, view).judged(), roots: Vec::new() },
 };
 
-/// Maximum number of objects in the result of one search in the cache of cluster objects. Also the maximum number of
-/// objects that Portcullis reads from the API server for one request. The objects have the kind `Kustomization` or
-/// `Component` of the API group `kustomize.config.k8s.io`.
+/// Maximum number of Kustomizations or Components of kustomize that one search in the cache of cluster objects returns.
+/// Also the maximum number of these objects that Portcullis reads from the API server for one request.
 const MAX_USERS: usize = 200;
 
 /// An entry of a list such as `resources`. The entry may refer to a folder.
@@ -124,9 +123,9 @@ fn folder(object: &Value) -> Option<TreePath> {
     path_annotation(object).map(TreePath::from)
 }
 
-/// Returns the relative paths in the lists of `object`, such as `resources`. `object` is a Kustomization or Component
-/// of kustomize that is stored in the cluster. The paths are resolved from the folder in its annotation
-/// `portcullis.dev/path`. Without this annotation, the result is empty.
+/// Returns the entries of lists such as `resources` that are relative paths. `object` is a Kustomization or Component
+/// of kustomize that is stored in the cluster. Its annotation `portcullis.dev/path` names the folder to which the paths
+/// are relative. Without this annotation, the result is empty.
 fn entries(object: &Value) -> Vec<Entry<'_>> {
     let Some(own) = folder(object) else { return Vec::new() };
     let of_list = |list: &'static str| {
@@ -318,8 +317,9 @@ fn named(kind: &Kind, name: &str) -> String {
     format!("{} {name}", kind.kind)
 }
 
-/// Returns references to stored Kustomizations and Components that the decision depends on: objects to which the object
-/// in the request refers, and objects that refer to it. The server reads them live, because the catalog may be stale.
+/// Returns the Kustomizations and Components of kustomize that must be read from the API server before a request is
+/// checked. They refer to the object in the request, or it refers to them, or they belong to the same folder. The
+/// cached versions may be out of date.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let stage = Stage::of(request, view);
     let own = [folder(request.object()), folder(request.old_object())];

@@ -23,9 +23,9 @@ pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether a finding about a kustomize tree belongs in the Event about the effects of a revision on the
-/// cluster. Only findings of KZ064 belong there. They report that `targetNamespace` of a Flux Kustomization renames a
-/// Namespace.
+/// Returns whether a finding has the rule KZ064: `targetNamespace` of a Flux Kustomization renames a Namespace. Of all
+/// findings in a kustomize tree, only these are reported in the Event about the effects of a new revision on the
+/// cluster.
 pub fn is_planned(finding: &Finding) -> bool {
     finding.rule == kz064::RULE.id
 }

@@ -76,11 +76,11 @@ fn paragraphs(denials: &[Finding]) -> String {
     lines.join("\n")
 }
 
-/// Sets the condition `Ready` of a Flux source to `Unknown`, because its new artifact is not in the status yet.
-/// `stored` is the condition `ArtifactInStorage`, which describes this artifact.
+/// Prevents a Flux source from reporting `Ready: True` before its new artifact is in the status. Sets the condition
+/// `Ready` to `Unknown`, with the message of `stored`, the condition `ArtifactInStorage`.
 ///
-/// `old` is the source before the request. If its condition `Ready` has the reason `RevisionWithheld`, restores that
-/// condition, because its message says why the source is not ready.
+/// `old` is the source before the request. If its condition `Ready` already has the reason `RevisionWithheld`, restores
+/// that condition instead. So the reason for a denial stays visible.
 fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
     match before {

@@ -49,9 +49,9 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     application(deletion).into_iter().collect()
 }
 
-/// Checks a deletion by Argo CD. Returns a finding if the deletion was approved, or if it needs an approval. An
-/// approval is needed if the kind of the object is protected, or if Argo CD deletes too many objects of the
-/// Application.
+/// Reports a deletion by Argo CD if the kind of the object is protected, or if Argo CD deletes more objects of the
+/// Application than the limit allows. If the Application has an approval for its deletions, the only finding records
+/// that this deletion is approved.
 pub(super) fn findings(deletion: &Deletion<'_>) -> Vec<Finding> {
     let found = || {
         let reference = application(deletion)?;
@@ -61,7 +61,8 @@ pub(super) fn findings(deletion: &Deletion<'_>) -> Vec<Finding> {
     found().into_iter().collect()
 }
 
-/// Returns the Application that deletes the object. Ignores a tracking id that was copied from another object.
+/// Returns the Argo CD Application that the tracking id of the deleted object names. Returns `None` if the request does
+/// not come from one of the configured controllers, or if the tracking id was copied from another object.
 fn application(deletion: &Deletion<'_>) -> Option<Reference> {
     let user = &*deletion.request.user.name;
     let tracking_id = Metadata::of(deletion.request.old_object()).annotation(TRACKING_ID)?;

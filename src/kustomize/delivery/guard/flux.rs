@@ -1,4 +1,5 @@
-//! Checks deletions by Flux. Labels of the deleted object name the Kustomization that applied it.
+//! Checks deletions of objects by Flux. Reports the deletion of an object of a protected kind, and a revision that
+//! deletes too many objects. Labels of a deleted object name the Flux Kustomization that applied it.
 
 use std::sync::Arc;
 

@@ -22,7 +22,8 @@ use crate::rule::{ANY, FailurePolicy, Match};
 /// The id prefix of the rules that limit deletions by Flux and Argo CD, such as `GD001`. These rules are off by
 /// default.
 pub const FAMILY: &str = "GD";
-/// The key of the guard's section in the configuration file.
+/// The name of the section `guard` in the configuration file. This section configures how deletions by Flux and Argo CD
+/// are checked.
 pub const SECTION: &str = "guard";
 /// The name of the check `guard-sources`, which is also its key under `deliveries` in the configuration file. It checks
 /// which objects Flux would delete because of a new revision of a source; see [`Hold::Source`].
@@ -80,7 +81,8 @@ pub(super) static DELIVERY: Delivery = Delivery {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Guard {
-    /// The users whose deletions are checked, in addition to the service accounts that Kustomizations name.
+    /// Names of the Kubernetes users of Flux and Argo CD. Portcullis checks the deletions that these users request. It
+    /// also checks deletions by the service accounts in `spec.serviceAccountName` of Flux Kustomizations.
     pub controllers: Vec<String>,
     /// How Portcullis stops a new revision that would delete too many objects. With `None`, the default, Flux applies
     /// the revision, and Portcullis denies only the deletions.
@@ -108,7 +110,8 @@ impl Default for Guard {
 }
 
 impl Guard {
-    /// Returns the section `guard` as JSON, in the form in which rules read their settings.
+    /// Serializes the section `guard` of the configuration file. The result is stored in the settings of the policy,
+    /// from which the checks of deletions read it.
     pub fn to_value(&self) -> Value {
         // All fields are texts, whose serialization cannot fail.
         serde_json::to_value(self).unwrap_or_default()
@@ -133,7 +136,8 @@ struct Deletion<'a> {
 }
 
 impl<'a> Deletion<'a> {
-    /// Reads the deletion from a request; `None` if the object is already being deleted.
+    /// Returns the deletion that `request` asks for, with the configured limits. `None` if the object is already being
+    /// deleted.
     fn of(request: &'a Request<'a>, view: &'a View<'a>) -> Option<Self> {
         let metadata = Metadata::of(request.old_object());
         let id = ObjectId {

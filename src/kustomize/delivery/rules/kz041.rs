@@ -4,8 +4,8 @@
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
 use crate::kustomize::delivery::flux::live_reads;
-use crate::kustomize::delivery::kustomization::{MATCHERS, SourceRef, source_of};
-use crate::kustomize::delivery::source::{self, Known};
+use crate::kustomize::delivery::kustomization::{MATCHERS, SourceRef};
+use crate::kustomize::delivery::source;
 use crate::rule::{Rule, RuleInfo};
 
 /// The rule definition of KZ041.
@@ -24,12 +24,14 @@ pub(super) static RULE: Rule = Rule {
 };
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
-    let Some(SourceRef { kind, namespace, name }) = source_of(request) else { return Vec::new() };
-    let Some(known) = source::kind(&kind) else { return Vec::new() };
-    let why = match source::find(view, known, &namespace, &name) {
-        Known::Missing => "is not there",
-        Known::Empty => "has no artifact yet",
-        Known::Artifact(..) | Known::Unknown => return Vec::new(),
+    let Some([kind, namespace, name]) = SourceRef::parts(request.object(), &request.namespace) else {
+        return Vec::new();
+    };
+    let Some(known) = source::kind(kind) else { return Vec::new() };
+    let why = match view.find(known, namespace, name) {
+        Some(stored) if source::is_empty(stored.value()) => "has no artifact yet",
+        None if view.is_missing(known, namespace, name) => "is not there",
+        _ => return Vec::new(),
     };
     let message = format!("the tree is not judged: {kind} {namespace}/{name} {why}");
     vec![found(FieldPath::of(["spec", "sourceRef"]), &message)]

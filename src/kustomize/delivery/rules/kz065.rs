@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let object = request.object();
-    if request.is_deleting() || !deletes(object) {
+    if object.at(&["spec", "commonMetadata"]).is_none() || request.is_deleting() || !deletes(object) {
         return Vec::new();
     }
     let own = [("name", request.display_name()), ("namespace", request.namespace.to_string())];
