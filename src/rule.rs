@@ -97,7 +97,8 @@ pub struct Mutator {
 /// The result of a mutator: messages to the user, or the finding that denies the request.
 pub type Mutated = Result<Vec<String>, Box<Finding>>;
 
-/// A CustomResourceDefinition that portcullis contains, for objects that some of its rules read.
+/// A CustomResourceDefinition that Portcullis provides in its generated manifests. Some rules check or read objects of
+/// the kind that it defines.
 #[derive(Debug)]
 pub struct Definition {
     /// The family of the rules that need the CustomResourceDefinition. A family is the letters of a rule id, such as
@@ -109,9 +110,9 @@ pub struct Definition {
     pub text: &'static str,
 }
 
-/// The value of [`Match::group`] for kinds that other objects in the cluster declare. For example,
-/// CompositeResourceDefinitions declare the kinds of composites. [`Match::plural`] is then the name of the
-/// [`Declaration`].
+/// The value of [`Match::group`] for kinds that are known only at run time, because objects in the cluster define them.
+/// For example, CompositeResourceDefinitions define the kinds of composites. [`Match::plural`] then contains the name
+/// of the [`Declaration`], such as `composites`.
 pub const DECLARED: &str = "*";
 
 /// The value of [`Match::group`] and [`Match::plural`] for all resources.
@@ -136,7 +137,7 @@ pub struct Match {
     pub subresource: &'static str,
     /// The operations that match, such as create and update.
     pub operations: &'static [Operation],
-    /// The failure policy for requests that match.
+    /// Decides whether the selected requests are admitted or denied if no replica of the webhook answers.
     pub failure_policy: FailurePolicy,
     /// The parts of the object, besides its metadata, that the rule or mutator reads; `None` for the whole object.
     pub reads: Option<&'static [Path]>,

@@ -6,7 +6,8 @@
 
 use memchr::memchr2;
 
-/// Size of a block, in bytes. It equals the number of bits in a bit mask.
+/// Number of bytes that the search for brackets reads at a time. It equals the number of bits in a mask, because a mask
+/// has one bit for each byte.
 const BLOCK: usize = u64::BITS as usize;
 /// Spaces that pad the last block of a text.
 const BLANKS: [u8; BLOCK] = [b' '; BLOCK];

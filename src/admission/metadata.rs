@@ -1,4 +1,4 @@
-//! The metadata of an object.
+//! A typed view of `metadata` of a Kubernetes object: name, namespace, labels, owner references and so on.
 
 use serde_json::{Map, Value};
 

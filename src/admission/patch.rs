@@ -180,7 +180,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that a patch of annotations is equal to the diff of the whole objects.
+    /// Changes annotations of objects in two ways: with a patch of only the annotations, and with a patch that is the
+    /// difference of the whole objects. Checks that both give the same patch.
     #[test]
     fn annotation_patches_equal_a_diff_of_objects() {
         let objects = [

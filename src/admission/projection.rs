@@ -36,8 +36,8 @@ pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Resul
     Ok(object)
 }
 
-/// A selection of the members of a JSON object that are parsed. The other members are skipped. A member that is an
-/// object can have its own selection.
+/// A selection of members of a JSON object. Only these members are parsed, and the others are skipped. A member that is
+/// an object can have its own selection.
 enum Part<'p> {
     /// The object at the top level of the JSON text. `Some` contains the paths of the values to parse, in addition to
     /// the metadata. `None` means that all members are parsed.

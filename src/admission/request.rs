@@ -116,7 +116,7 @@ pub struct Object<'a> {
 #[derive(Debug)]
 struct Parsed {
     value: Value,
-    /// The parts that are parsed; `None` for the whole object.
+    /// The paths of the fields that are parsed, in addition to `metadata`. `None` if the whole object is parsed.
     parts: Option<Vec<Path>>,
 }
 
@@ -199,7 +199,7 @@ impl<'a> Object<'a> {
 pub struct Request<'a> {
     /// Unique id of the request. The response repeats it.
     pub uid: Cow<'a, str>,
-    /// The resource of the object.
+    /// API group, version and plural name of the resource type, such as `apps`, `v1` and `deployments`.
     pub resource: Resource<'a>,
     /// Name of the object; empty if the API server has not generated the name yet.
     pub name: Cow<'a, str>,

@@ -1,8 +1,9 @@
 //! Parses AdmissionReviews.
 //!
 //! This module does not use the types of the crate `kube`. Those types write a patch as an array of numbers, drop
-//! unknown metadata, and lose the uid if any field is invalid. The types in this module borrow from the body, and
-//! objects stay raw text. The uid is found in any valid JSON.
+//! unknown metadata, and lose the uid if any field is invalid. The types in this module borrow from the request body,
+//! and keep objects as raw JSON text. If other fields are missing or invalid, the error still contains the uid, which
+//! the response needs.
 
 use std::borrow::Cow;
 
@@ -84,8 +85,8 @@ fn unreadable(body: &[u8], problem: String) -> Unreadable {
     }
 }
 
-/// Returns the JSON text of the value of a member of a JSON object. If the key occurs more than once, the last value
-/// counts, as in Go.
+/// Returns the value of `key` in the text of a JSON object, as JSON text. If the key occurs more than once, returns the
+/// last value, as Go does. `None` if the object does not contain the key, or if the text is not a JSON object.
 fn member<'a>(object: &'a str, key: &str) -> Option<&'a str> {
     let members = json::members(object).ok()?;
     members.into_iter().rev().find(|(name, _)| name == key).map(|(_, raw)| raw.get())

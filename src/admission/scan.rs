@@ -75,7 +75,8 @@ impl<'a> Scanner<'a> {
         Self { jumps, ..self }
     }
 
-    /// Enters the object that begins at the current position.
+    /// Enters the JSON object that begins at the current position. The next call of `key` then returns the name of its
+    /// first member. Returns an error if no object begins there.
     pub(super) fn open(&mut self) -> Result<(), Unread> {
         self.is_first = true;
         self.expect(b'{', "an object")

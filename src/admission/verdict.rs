@@ -124,7 +124,8 @@ fn starts_with_field(after: &str) -> bool {
     after.strip_prefix(char::is_whitespace).is_some_and(|after| after.starts_with("field"))
 }
 
-/// The audit annotation that contains the outcome in shadow mode, in which every request is admitted.
+/// The audit annotation with the outcome that the request would have without shadow mode. In shadow mode, every request
+/// is admitted.
 pub const SHADOW: &str = "shadow";
 /// Maximum number of warnings. The API server cuts each warning to 256 characters, and keeps 4096 characters in total.
 /// So sixteen warnings fit.

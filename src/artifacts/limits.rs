@@ -4,8 +4,9 @@ use std::time::Duration;
 
 const MIB: u64 = 1024 * 1024;
 
-/// Maximum size of an archive. Flux excludes images and archives from artifacts. The artifacts of the largest public
-/// repositories are smaller than 20 MB.
+/// Maximum size of a compressed artifact, in bytes. An artifact is the archive that Flux creates for a source, such as
+/// a GitRepository. By default, Flux leaves image files and archive files of the source out of it. The artifacts of the
+/// largest public repositories are smaller than 20 MB.
 pub const PACKED: u64 = 50 * MIB;
 /// Maximum total size of the files that are unpacked from one archive. The largest known archives have less than 20 MB,
 /// and text compresses to about a fifth of its size. So an archive with more content is an archive bomb, or contains
@@ -39,9 +40,12 @@ pub const PARSED: u64 = 40;
 /// Maximum total size of the cached parsed kustomization files of a tree. The files of 1,000 kustomization roots take
 /// about 300 KiB.
 pub const SHARED: u64 = MIB;
-/// Maximum total size of the cached build results of the bases in one kustomize tree, for each system that builds the
-/// tree, such as Flux. A base is a kustomization that another kustomization refers to. The size of a result is the
-/// memory that its build counted against the build's memory limit. This is enough for a few thousand objects.
+/// Maximum size in bytes of one cache for the build results of bases. A base is a kustomization that another
+/// kustomization refers to. Each combination of a kustomize tree and a system that builds it, such as Flux, has its own
+/// cache.
+///
+/// The size of a result is the memory that its build counted against the build's memory limit. One cache is enough for
+/// the results of a few thousand objects.
 pub const BASES: u64 = 8 * MIB;
 /// Maximum total size of the caches for build results of bases. A base is a kustomization that another kustomization
 /// refers to. Each kustomize tree has its own cache, which counts as `BASES` bytes, so at most two of these caches are
@@ -77,7 +81,8 @@ pub struct Limits {
     pub kept_trees: u64,
     /// Maximum number of cached trees.
     pub max_trees: usize,
-    /// Maximum total size of the cached results of checks of kustomize trees, in bytes.
+    /// Maximum total size of the cached check results, in bytes. Each entry of the cache is the result of one check of
+    /// a kustomize tree.
     pub kept_verdicts: u64,
     /// Maximum number of cached results of checks of kustomize trees.
     pub max_verdicts: usize,

@@ -1,13 +1,15 @@
-//! The artifact cache. It fetches, verifies, unpacks, checks and caches kustomize trees, outside of request handlers.
+//! The artifact cache. It fetches kustomize trees, verifies and unpacks them, checks them, and caches the results.
 //!
 //! ```text
 //! root ─► result cached? ─► tree cached? ─► fetch (single flight) ─► verify digest ─► unpack ─► check ─► cache
 //! ```
 //!
-//! A root is a kustomization in the tree that a controller such as Flux builds. A request handler waits for a fetch
-//! only until its deadline. The fetch then continues, and the next request finds its result. Artifacts are fetched only
-//! from allowed hosts. Fetches send no credentials and follow no redirects. An archive is unpacked only if its digest
-//! is correct. Everything is bounded; see [`limits`].
+//! A root is the folder of a tree that a tool such as Flux builds. Fetches run in the background: a request handler
+//! waits for a fetch only until the deadline of the request. The fetch then continues, and the next request finds its
+//! result.
+//!
+//! Artifacts are fetched only from allowed hosts. Fetches send no credentials and follow no redirects. An archive is
+//! unpacked only if its digest is correct. The module [`limits`] contains the limits on sizes, numbers and times.
 
 mod fetch;
 mod fetches;
@@ -37,7 +39,8 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::Tree;
 use fetches::Fetches;
 
-/// The artifact cache, which fetches, checks and caches kustomize trees.
+/// The artifact cache, which fetches kustomize files and checks them. It caches the files and the results of the
+/// checks. The files come from an archive on a server, or from a Kubernetes object such as a ConfigMap.
 pub struct Artifacts {
     state: Arc<State>,
     fetches: Arc<Fetches>,

@@ -52,9 +52,9 @@ impl Metrics {
         self.found(audited);
     }
 
-    /// Sets the metric of findings to the findings in `audited`, counted by rule and outcome. All other audit metrics
-    /// stay unchanged. Callers use this function if they audited only a few changed objects again, and not the whole
-    /// cluster.
+    /// Sets the metric `portcullis_audit_findings` to the number of findings in `audited`, by rule and outcome. Leaves
+    /// the other audit metrics unchanged. After a partial audit of a few changed objects, call this function instead of
+    /// `done`. `audited` must then still contain the findings of all other objects.
     pub fn found(&self, audited: &Audited) {
         self.findings.clear();
         for entry in &audited.entries {

@@ -64,7 +64,7 @@ pub struct Audit {
 /// The progress of an audit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
-    /// Number of objects that are checked so far.
+    /// Number of objects that have been checked so far.
     pub done: usize,
     /// Number of objects that the audit has found so far, checked or not.
     pub all: usize,

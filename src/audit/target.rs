@@ -47,20 +47,24 @@ impl Chosen {
 #[derive(Debug, Clone)]
 pub(super) struct Target {
     pub(super) group: String,
-    /// The API versions that rules can read, the preferred one first.
+    /// API versions of the resource that rules can read. The audit uses the first one that the cluster serves.
     pub(super) versions: Vec<String>,
     pub(super) plural: String,
     pub(super) kind: String,
     /// The subresources that rules match; `""` is the main resource.
     pub(super) subresources: Vec<&'static str>,
-    /// Ids of the rules that match updates.
+    /// Ids of the rules that check updates of the resource or of one of its subresources. The audit runs these rules on
+    /// a simulated update of each object.
     pub(super) asked: HashSet<&'static str>,
     /// Ids of the rules that match creations but not updates.
     pub(super) of_creation: HashSet<&'static str>,
 }
 
-/// Returns every resource that the chosen rules match, even if no cluster serves the resource. Includes the kinds in
-/// the catalog that other objects declare, such as kinds of composites.
+/// Returns the resources whose creations or updates the chosen rules check. The cluster need not serve these resources.
+/// Secrets are left out.
+///
+/// A rule can check all kinds that certain objects define, such as CompositeResourceDefinitions. For such a rule, the
+/// result contains each of these kinds that the catalog watches.
 pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
     let (registry, policy) = (gate.registry(), gate.policy());
     let mut targets: BTreeMap<(String, String), Target> = BTreeMap::new();
@@ -75,10 +79,10 @@ pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
 
 type Matchers<'r> = Vec<(&'static Match, Option<&'r Rule>)>;
 
-/// Returns the request matchers of the chosen rules. Each matcher is returned with its rule.
+/// Returns the request matchers of the rules that the audit runs. Each matcher comes with its rule.
 ///
-/// If a chosen rule checks kustomize trees, also returns the matchers of all sources of kustomize trees. These matchers
-/// have `None` instead of a rule.
+/// If one of the selected rules checks kustomize trees, the result also contains the matchers for all kinds of objects
+/// from which Portcullis reads kustomize trees. Their second value is `None`, because they belong to no rule.
 fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Matchers<'r> {
     let rules = registry.rules().iter().filter(|rule| chosen.asks(rule, policy));
     let of_rules = rules.flat_map(|rule| rule.matchers.iter().map(move |matcher| (matcher, Some(*rule))));

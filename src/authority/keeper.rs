@@ -62,7 +62,8 @@ pub enum Source {
     },
     /// The certificate is issued elsewhere, for example by cert-manager, and mounted into the pod.
     Provided {
-        /// Path of the PEM file that contains the CAs of the certificate.
+        /// Path of the PEM file with the CA certificates. The API server needs them to verify the serving certificate
+        /// of this replica.
         authority: PathBuf,
     },
 }
@@ -85,7 +86,8 @@ pub struct Keeper {
     leaf: Option<Leaf>,
     /// The last state of the CA that was read, and the monotonic time at which this state was first read.
     known: Option<(State, Duration)>,
-    /// The last state with a signing CA that was read. It is used to restore a lost Secret.
+    /// The last state of the CA that contained a signing CA. If the Secret of the CA loses the signing CA, the control
+    /// loop can restore it from this state.
     remembered: Option<State>,
     problems: Vec<String>,
     failure: Option<String>,
@@ -195,7 +197,8 @@ impl Keeper {
         })
     }
 
-    /// Reads the CAs of the mounted certificate. Returns `None` if the replica signs its own leaf certificate.
+    /// Returns the CAs of the serving certificate if it is issued outside Portcullis, for example by cert-manager.
+    /// Reads them from a mounted PEM file. Returns `None` if this replica signs its own leaf certificate.
     fn provided(&self) -> Result<Option<Vec<Certificate>>, KeeperError> {
         let Source::Provided { authority } = &self.settings.source else { return Ok(None) };
         let problem = |problem: String| KeeperError::Provided { path: authority.display().to_string(), problem };

@@ -97,10 +97,9 @@ fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing)
     has_others && is_report_due(seen, provided, timing)
 }
 
-/// Returns why this replica is not ready; `None` if it is ready. `provided` contains the CAs of the certificate that is
-/// mounted into the replica. The replica is ready if all API servers trust these CAs. While other replicas use other
-/// CAs, there is a second condition: the Secret of the CA must contain a recent report that the CAs in `provided` are
-/// in use.
+/// Returns why this replica is not ready; `None` if it is ready. It becomes ready when all API servers trust the CAs in
+/// `provided`, which are the CAs of its mounted certificate. If the Secret with the CAs of all replicas contains other
+/// CAs too, it must also contain a recent report that the CAs in `provided` are in use.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);

@@ -61,9 +61,9 @@ const RECOVERY: Duration = Duration::seconds(50);
 /// the report in its next step. Without the report, other replicas could remove this CA from the caBundles.
 pub(super) const UNREPORTED: &str = "the Secret has no recent report that replicas use the CA; reporting it";
 
-/// Time between two reads of the Secret of the CA and of the caBundles, after the very first CA was created. The second
-/// read shows whether another replica has changed the Secret, or written another CA into a caBundle. If neither has
-/// happened, the new CA begins to sign certificates.
+/// Time that a replica waits after it has found the very first CA in the Secret, and before this CA signs certificates.
+/// The replica then reads the Secret and the caBundles a second time. The CA does not sign yet if another replica has
+/// changed the Secret, or has written another CA into a caBundle.
 const MOMENT: Duration = Duration::milliseconds(100);
 
 /// The lifetimes of the CA and of leaf certificates, and the overlap of old and new CA in a rotation.
@@ -131,10 +131,10 @@ impl Timing {
         self.leaf / 4
     }
 
-    /// Returns for how long replicas may serve leaf certificates of a CA after the last report about this CA. A replica
-    /// may renew its leaf certificate just before its next report is due, and then lose its connection to the API
-    /// server. So the result is the sum of the interval between reports, the lifetime of a leaf certificate, and an
-    /// overlap for clock differences.
+    /// Returns how long replicas can still serve leaf certificates of a CA after the last report that they use this CA.
+    /// The result is the interval between reports, plus the lifetime of a leaf certificate, plus an overlap for clock
+    /// differences. The lifetime is included because a replica may renew its leaf certificate just before its next
+    /// report, and then lose its connection to the API server.
     fn lease(&self) -> Duration {
         self.retirement() + self.report()
     }
@@ -200,14 +200,13 @@ pub enum Step {
     Redate,
     /// Remove the former CAs from the Secret.
     Retire,
-    /// Write this state into the Secret that contains the CAs of all replicas. A replica takes this step if its
-    /// certificate was issued outside Portcullis, for example by cert-manager. The step first adds the CAs of this
-    /// certificate to the Secret. Later, when no replica uses any other CA, the replica takes the step again, to remove
-    /// all other CAs.
+    /// Write this state into the Secret that contains the CAs of all replicas. Only a replica whose certificate was
+    /// issued outside Portcullis, for example by cert-manager, takes this step. If the Secret lacks a CA of this
+    /// certificate, the state adds it. If all other CAs are out of use, the state omits them.
     Trust(Box<State>),
-    /// Record the current time, because every caBundle now contains the CAs of this replica's certificate. The
-    /// certificate was issued outside Portcullis, for example by cert-manager. API servers need some time to read the
-    /// caBundles. So the replica does not become ready immediately, but after a wait of 50 seconds by default.
+    /// Record in the Secret that every caBundle now contains the CAs of this replica's certificate. A replica takes
+    /// this step only if its certificate was issued outside Portcullis, for example by cert-manager. Before the replica
+    /// becomes ready, it waits 50 seconds by default, so that all API servers can read the caBundles.
     AnnounceProvided,
     /// Report in the Secret that this replica serves a leaf certificate of one of these CAs. Without the report,
     /// replicas that use another CA could remove these CAs from the caBundles.
@@ -237,7 +236,8 @@ impl Step {
     }
 }
 
-/// Returns the next step of a replica that signs its own leaf certificate. The step is a write or a wait.
+/// Returns the next step of a CA rotation for a replica that signs its own leaf certificate. The step is a write to the
+/// Secret of the CA or to the caBundles, or a wait.
 pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     if let Some(restored) = restored(seen) {
         return Step::Restore(Box::new(restored));
@@ -266,7 +266,8 @@ pub fn next(seen: &Seen<'_>, timing: &Timing) -> Step {
     }
 }
 
-/// Returns [`Step::Use`] if this replica must now write into the Secret that it uses the signing CA.
+/// Returns [`Step::Use`] if this replica must now report that it uses the signing CA. The report is an entry in the
+/// Secret of the CA. Without it, other replicas could later remove this CA from the caBundles.
 fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     let current = &seen.state.current.as_ref()?.certificate;
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
@@ -300,9 +301,12 @@ pub(super) fn in_use<'c>(
     uses.map(|at| (at.min(seen.now + timing.overlap) + timing.lease()) - seen.now).max().unwrap_or(Duration::ZERO)
 }
 
-/// Returns the state to write into the Secret of the CA if the Secret has lost the signing CA. The state includes the
-/// signing CA that this process remembers. `None` if the Secret has a signing CA. Also `None` if the remembered CA is
-/// missing or invalid, or if a caBundle does not contain it.
+/// Returns the state to write into the Secret of the CA after the Secret has lost its signing CA. The state contains
+/// the signing CA that this process remembers. Returns `None` in these cases:
+///
+/// - The Secret has a signing CA.
+/// - This process remembers no signing CA, or the remembered CA is not valid now.
+/// - A caBundle does not contain the remembered CA.
 ///
 /// The caBundles may contain further CAs, because other replicas may have rotated the CA in the meantime. The state
 /// includes them as former CAs, so that they stay in the caBundles.
@@ -328,9 +332,12 @@ pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
 
-/// Returns why this replica is not ready; `None` if it is ready. A ready replica has a valid signing CA that every
-/// caBundle contains. While other replicas use certificates that were issued outside Portcullis, there is a second
-/// condition: the Secret of the CA must contain a recent report that the signing CA is in use.
+/// Returns the reason why this replica is not ready; `None` if it is ready. A replica is ready if the signing CA is
+/// valid and every caBundle contains this CA.
+///
+/// If other replicas use certificates that were issued outside Portcullis, the Secret of the CA must also have a recent
+/// entry which says that the signing CA is in use. Without the entry, other replicas could remove this CA from the
+/// caBundles.
 pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     let Some(current) = &seen.state.current else {
         return Some("no CA is in every caBundle of our webhooks yet".to_owned());
@@ -348,12 +355,12 @@ pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
     is_use_unreported(seen, certificate, timing).then(|| UNREPORTED.to_owned())
 }
 
-/// Returns the certificates in caBundles that are not in `wanted`. The caller adds them to the former CAs in the
-/// Secret. So the result contains only as many as fit there: the Secret has at most [`MAX_OLD`] former CAs.
+/// Returns the CA certificates that are in a caBundle but not in `wanted`. The caller adds them to the former CAs in
+/// the Secret. The result is truncated, because the Secret has at most [`MAX_OLD`] former CAs.
 ///
-/// A caBundle lists the most recent CAs first, and so does the result. Certificates are not sorted by their time of
-/// issue, because the clocks of replicas may differ. For the same reason, the result includes certificates that look
-/// expired.
+/// The result is sorted by the position in the caBundles, which list the most recent CAs first. The times in the
+/// certificates are less reliable, because the clocks of replicas may differ. So they only decide between equal
+/// positions, and certificates that look expired are included.
 pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
     let held = seen.bundles.iter().flat_map(|bundle| bundle.0.iter().enumerate());
     let mut held: Vec<_> = held.filter(|(_, one)| !wanted.contains(one)).collect();

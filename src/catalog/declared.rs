@@ -36,11 +36,12 @@ pub struct Declaration {
     /// A function that returns the kind that an object defines. For example, it returns the kind `XDatabase` for a
     /// CompositeResourceDefinition that defines it. `None` if the object defines no kind.
     pub declares: fn(&Value) -> Option<Declared>,
-    /// The indexes through which the catalog finds objects of the declared kinds, such as Crossplane composites.
+    /// The indexes of the catalog for objects of kinds that are defined at run time, such as Crossplane composites. For
+    /// example, one index finds all composites of a Composition.
     pub indexes: &'static [&'static Index],
-    /// Which fields of an object the catalog stores, and whether it watches the objects at all. This applies to all
-    /// objects of the kinds that are defined at run time, such as Crossplane composites. Rules check admission requests
-    /// for these objects even if the catalog does not watch them.
+    /// How the catalog stores objects of kinds that are defined at run time, such as Crossplane composites. It says
+    /// which fields are stored, and whether the objects are watched. Rules also check admission requests for objects
+    /// that are not watched.
     pub storage: Storage,
 }
 
@@ -103,8 +104,8 @@ struct Held {
     store: Arc<RwLock<Store>>,
 }
 
-/// The relevant content of a CompositeResourceDefinition or a similar object: the kind that it defines, and whether it
-/// has the label [`CHOOSING_LABEL`]. The label makes Portcullis check the objects of this kind.
+/// The kind that a CompositeResourceDefinition or a similar object defines, and whether that object has the label
+/// [`CHOOSING_LABEL`] with the value `true`. The label makes Portcullis check the objects of the defined kind.
 #[derive(Debug, PartialEq, Eq)]
 struct Declaring {
     declared: Declared,
@@ -119,13 +120,14 @@ type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 /// define. Each kind has a store, which contains the objects of the kind.
 pub(super) struct DeclaredKinds {
     declarations: Vec<&'static Declaration>,
-    /// The kind that each CompositeResourceDefinition or similar object declares. The kinds are stored separately from
-    /// the objects. So after a change of one object, the other objects need not be parsed.
+    /// The kinds that CompositeResourceDefinitions and similar objects declare. When one of these objects changes, only
+    /// this object is parsed again. The kinds of the other objects are already in this map.
     declaring: Mutex<AllDeclaring>,
     held: RwLock<Vec<Held>>,
     chosen: RwLock<HashSet<String>>,
     changes: watch::Sender<()>,
-    /// Whether whole objects are stored instead of the parts in [`Declaration::storage`].
+    /// Whether the catalog stores all fields of the objects of declared kinds. If not, it stores only the fields in
+    /// [`Declaration::storage`].
     pub(super) is_whole: bool,
 }
 
@@ -142,9 +144,9 @@ impl DeclaredKinds {
         }
     }
 
-    /// Returns the store with the objects of `kind`, which a CompositeResourceDefinition or a similar object defines.
-    /// `None` if no such object in the catalog defines `kind`. Also `None` if Portcullis does not check `kind`, because
-    /// the defining object has no label [`CHOOSING_LABEL`], and the configuration does not name it.
+    /// Returns the store with the objects of `kind`. A store exists only if a CompositeResourceDefinition or a similar
+    /// object in the catalog defines `kind`. In addition, the defining object must have the label [`CHOOSING_LABEL`],
+    /// or the configuration must select it. Otherwise, returns `None`.
     pub(super) fn store(&self, kind: &'static Kind) -> Option<Arc<RwLock<Store>>> {
         self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
     }

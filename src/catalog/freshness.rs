@@ -18,14 +18,14 @@ use tower::{Layer, Service};
 
 use super::Kind;
 
-/// The time of the last event of each kind. The key is the URL path at which the kind is listed. Clones share the
-/// times.
+/// The time at which the API server last sent data about each kind. The key is the URL path that lists all objects of
+/// the kind. All clones of a `Freshness` share the same times.
 #[derive(Debug, Clone, Default)]
 pub struct Freshness(Arc<RwLock<HashMap<String, Instant>>>);
 
 impl Freshness {
-    /// Returns the time since the last event of a kind, measured with the monotonic clock. `None` if there was no event
-    /// yet.
+    /// Returns the time since the API server last sent data about a kind, measured with the monotonic clock. `None` if
+    /// it has sent none yet.
     pub fn age(&self, kind: &Kind) -> Option<Duration> {
         let events = self.0.read().unwrap_or_else(PoisonError::into_inner);
         events.get(&path_of(kind)).map(Instant::elapsed)

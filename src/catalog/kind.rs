@@ -34,8 +34,8 @@ pub enum Scope {
     Cluster,
 }
 
-/// An index of the catalog. It contains a function that computes index keys of an object. Look-ups find the object
-/// under these keys in its namespace.
+/// An index of the catalog. It finds the objects of a kind by computed keys, such as their labels, instead of by name.
+/// A look-up with a key returns the objects that have this key, in one namespace or in all namespaces.
 #[derive(Debug)]
 pub struct Index {
     /// The name of the index, such as `label` for an index that finds objects by their labels.
@@ -88,7 +88,8 @@ impl Kind {
         !self.storage.is_watched()
     }
 
-    /// Returns whether objects of this kind are not watched, but read from the API server by name, in any namespace.
+    /// Returns whether the server reads objects of this kind by name from the API server, in any namespace. Such a kind
+    /// is not watched. The server needs the permission `get` for it in all namespaces.
     pub fn is_read_everywhere(&self) -> bool {
         matches!(self.storage, Storage::Live(_))
     }

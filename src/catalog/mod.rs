@@ -136,22 +136,23 @@ impl Catalog {
         self.declared.choose(names);
     }
 
-    /// Returns the kinds that objects such as CompositeResourceDefinitions define. Contains only kinds whose objects
-    /// the catalog watches.
+    /// Returns the kinds that objects in the catalog define, such as the kinds that CompositeResourceDefinitions
+    /// define. Contains only kinds that the configuration or a label selects, and whose objects the catalog watches.
     pub fn declared(&self) -> Vec<&'static Kind> {
         self.declared.kinds()
     }
 
-    /// Returns the kinds that objects in the catalog define, such as the kinds that CompositeResourceDefinitions
-    /// define. The `Declaration` beside each kind says how the catalog stores the objects of this kind.
+    /// Returns the kinds that objects in the catalog define at run time. For example, each CompositeResourceDefinition
+    /// defines a kind of composites. Each kind is returned with the `Declaration` that says how the catalog stores its
+    /// objects.
     ///
     /// Contains only the kinds that [`Catalog::choose`] or the label `portcullis.dev/composites` selects.
     pub fn declarations(&self) -> Vec<(&'static Declaration, &'static Kind)> {
         self.declared.all()
     }
 
-    /// Finds a kind that an object in the catalog declares, such as a kind of composites, by API group and plural name.
-    /// Returns the declaration and the kind.
+    /// Returns the declared kind with this API group and plural name, and its declaration. Objects in the cluster, such
+    /// as CompositeResourceDefinitions, declare these kinds at run time. `None` if the catalog has no such kind.
     pub fn declared_as(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         self.declared.named(group, plural)
     }
@@ -189,7 +190,8 @@ impl Catalog {
         self.read(kind, Store::size).unwrap_or_default()
     }
 
-    /// Returns the watched kinds that are not listed yet.
+    /// Returns the watched kinds whose objects have not been listed yet. An object of such a kind may exist in the
+    /// cluster even if the catalog does not contain it.
     pub fn pending(&self) -> Vec<&'static Kind> {
         let is_awaited = |kind: &&'static Kind| !kind.is_read_by_name() && self.coverage(kind) == Coverage::Pending;
         self.kinds().filter(is_awaited).collect()

@@ -11,7 +11,7 @@ pub(super) const EVERYTHING: &[Path] = &[&[EVERY]];
 /// A tree of field paths that selects parts of an object, such as the parts that the catalog stores.
 #[derive(Debug)]
 pub(super) enum Part {
-    /// The whole value at this path is selected.
+    /// The whole value is selected, with everything in it.
     Whole,
     /// Only these members of the object are selected. Of each member, only the given part is selected.
     Members(Vec<(&'static str, Part)>),

@@ -13,8 +13,9 @@ use super::projection::Projection;
 use super::record::Compressed;
 use super::stored;
 
-/// Size at which a batch is full, in bytes. The size is large enough that threads rarely synchronize. It is small
-/// enough that the memory of a batch is soon reused.
+/// Size at which a batch of objects is full, in bytes of names and compressed objects. One thread fills a batch, and
+/// another thread stores its objects. With smaller batches, these threads would synchronize more often. With larger
+/// batches, it would take longer until the memory of a batch can be reused.
 const BATCH_BYTES: usize = 16 * 1024;
 
 /// The compression dictionary, field paths and hash seed that are needed to prepare objects of one kind for storing.
@@ -27,8 +28,7 @@ pub(super) struct Preparation {
     pub(super) seed: RandomState,
 }
 
-/// The hash of an index key, and the index to which the key belongs. A look-up in this index by the key finds the
-/// objects that have the key.
+/// A key under which an object is found in an index, such as an index by label. Only the hash of the key is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct IndexKey {
     /// The index that contains this key, as a position in [`Kind::indexes`].
@@ -44,7 +44,7 @@ pub(super) struct Prepared<'b> {
     pub(super) namespace: &'b str,
     pub(super) name: &'b str,
     pub(super) parts: Compressed<'b>,
-    /// The keys of the object in the indexes of its kind, as hashes.
+    /// The keys under which the object is found in the indexes of its kind, such as an index by label.
     pub(super) keys: &'b [IndexKey],
 }
 

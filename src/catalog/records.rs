@@ -6,16 +6,17 @@
 
 use super::record::{NamespaceId, Record};
 
-/// The size of a block, in bytes. Compaction copies a whole block. The block to which new objects are appended has at
-/// most this much unused space.
+/// Maximum size, in bytes, of a memory block that several stored objects share. Larger blocks would make compaction
+/// copy more, because it copies all objects of a block. They would also leave more unused space in the block to which
+/// new objects are appended.
 const BLOCK_BYTES: usize = 64 * 1024;
 /// Maximum size of a record (an encoded object) in a shared block. A longer one gets a block of its own.
 const MAX_SHARED_BYTES: usize = BLOCK_BYTES / 8;
 /// Minimum total size of holes at which blocks are compacted. A hole is the space of a removed or replaced object.
 const MIN_HOLES: usize = BLOCK_BYTES;
-/// Divisor for the maximum total size of holes: the size of all stored objects is divided by this number. A hole is the
-/// space of a removed or replaced object in a block of memory. If the holes take more than a quarter of the size of all
-/// stored objects, blocks are compacted.
+/// The size of all stored objects is divided by this number to get a limit for the total size of holes. A hole is the
+/// space of a removed or replaced object in a block of memory. If the holes exceed both this limit and `MIN_HOLES`,
+/// blocks are compacted.
 const MAX_HOLES_RATIO: usize = 4;
 
 /// The id by which indexes refer to the record of an object.
@@ -58,7 +59,8 @@ pub(super) struct Records {
     open: Option<u32>,
     used: usize,
     holes: usize,
-    /// One bit for each id. It is set if the current listing contains the object.
+    /// One bit for each object id. It is set if the current list response of the API server contains the object. When
+    /// the list is complete, the objects without a set bit are removed, because they no longer exist in the cluster.
     seen: Vec<u64>,
 }
 
@@ -153,12 +155,12 @@ impl Records {
         }
     }
 
-    /// Begins a listing. Marks every object as not yet contained in the listing.
+    /// Marks every stored object as not yet listed. Called when a new listing of all objects of the kind begins.
     pub(super) fn unsee_all(&mut self) {
         self.seen.fill(0);
     }
 
-    /// Returns whether the current listing contains the object with this id.
+    /// Returns whether the API server has sent the object with this id since the last listing began.
     pub(super) fn is_seen(&self, id: Id) -> bool {
         self.seen.get(at(id) / 64).is_some_and(|bits| bits & (1 << (id % 64)) != 0)
     }

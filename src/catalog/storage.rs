@@ -13,8 +13,8 @@ pub enum Storage {
     /// The kind is watched, and only the fields at these paths are stored. These are the fields that rules, mutators,
     /// controllers, explanations and indexes read. In a path, [`EVERY`](super::EVERY) matches every member or item.
     Parts(&'static [Path]),
-    /// Objects are not watched, but read from the API server one at a time. Only the fields at these paths are kept.
-    /// The permission `get` is needed only in the namespaces of these objects.
+    /// Objects are not watched. When an object is needed, it is read from the API server by its name. Only the fields
+    /// at these paths are kept. The permission `get` is needed only in the namespaces from which such objects are read.
     ByName(&'static [Path]),
     /// Objects are not watched, but read from the API server one at a time. Only the fields at these paths are kept.
     /// The permission `get` is needed in all namespaces.

@@ -159,8 +159,9 @@ impl<'a> View<'a> {
         (!is_found).then(|| Reference::new(kind, namespace, name))
     }
 
-    /// Returns at most `limit` objects in a namespace that have the key `key` in the index `index`, sorted by name.
-    /// Omits objects that a read from the API server did not find. See [`Catalog::indexed`].
+    /// Returns at most `limit` objects in a namespace that the index `index` lists under `key`, sorted by name. Omits
+    /// an object if a read from the API server for this request showed that it no longer exists. See
+    /// [`Catalog::indexed`].
     pub fn indexed(
         &self,
         kind: &'static Kind,

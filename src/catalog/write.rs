@@ -113,8 +113,8 @@ impl Catalog {
     }
 
     /// Replaces all stored objects of `kinds` by those in `objects`, and returns the elements of `objects` that have
-    /// other kinds. `kinds` can contain the same Kubernetes kind several times, for example with different API
-    /// versions. An object of this kind is then stored several times.
+    /// other kinds. API versions are not compared. If `kinds` contains two versions of a kind, each object of this kind
+    /// is stored once for each version.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
         let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
         let mut rest = Vec::new();

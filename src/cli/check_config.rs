@@ -18,7 +18,7 @@ const MAX_FILE_BYTES: u64 = 2 << 20;
 /// Exit codes: 0 the file is valid; 1 it has problems; 2 it cannot be read.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// The file; `-` for standard input
+    /// The configuration file; `-` for standard input
     #[arg(env = "PORTCULLIS_CONFIG", default_value = "/etc/portcullis/config/portcullis.yaml")]
     file: PathBuf,
     /// A command line to check without running it, such as `serve --families=KZ`

@@ -117,7 +117,8 @@ impl Scan {
     }
 
     /// Finds the kustomize roots that Flux, Argo CD, Fleet and Sveltos build. Also finds the objects that name these
-    /// roots, such as Flux Kustomizations. Each of the folders `tops` may be the root of a repository.
+    /// roots, such as Flux Kustomizations. `tops` are candidates for the root folder of the repository. Paths in Flux
+    /// Kustomizations are relative to this folder.
     pub(super) fn survey(&self, git: &Git, tops: &[TreePath], sources: &Sources) -> Survey {
         let Self { tree, manifests, folders, read: files, .. } = self;
         checkout::survey(&Checkout { tree, files, git, tops, folders, manifests, sources })

@@ -33,7 +33,7 @@ pub(super) struct Args {
     /// The namespace of the test
     #[arg(long, short, default_value = "default")]
     namespace: String,
-    /// A YAML file with a spec.config for DeployItems, which the deployer must be able to deploy
+    /// A YAML file with the spec.config of DeployItems that the deployer can deploy
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
     /// spec.config of DeployItems that the deployer cannot deploy, as YAML

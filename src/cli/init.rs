@@ -37,7 +37,8 @@ struct File {
     path: &'static str,
     /// The content of a new file. If the file exists and `appends` is set, this text is appended to it.
     text: String,
-    /// Whether the content can be appended to an existing file that does not mention portcullis.
+    /// Whether `text` may be appended if the file already exists. A file that already contains the word `portcullis` is
+    /// not changed.
     appends: bool,
 }
 
@@ -114,7 +115,9 @@ fn job(git: &Git) -> Option<File> {
 }
 
 impl File {
-    /// Writes the file, or appends the text to an existing file if possible. Returns a description of what was done.
+    /// Writes this file, or appends its text to an existing file if possible. Returns a message for the user about what
+    /// was done. A file that already contains the word `portcullis` is not changed. With `--dry-run`, no file is
+    /// written.
     fn write(&self, args: &Args) -> Result<String, Unusable> {
         let path = args.folder.join(self.path);
         let failed = |error: std::io::Error| Unusable::because(path.display(), error);

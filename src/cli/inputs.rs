@@ -69,7 +69,8 @@ pub(super) fn unreadable(errors: Vec<ManifestError>) -> Unusable {
     Unusable::new(errors.first().map(ToString::to_string).unwrap_or_default())
 }
 
-/// Returns a client of the cluster in a kubeconfig, or of kubectl's current context.
+/// Returns a Kubernetes client for the current context of the file `kubeconfig`. If this is `None`, uses kubectl's
+/// default kubeconfig, or the service account of the pod.
 pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
     Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
 }
@@ -107,7 +108,8 @@ async fn cluster_config(kubeconfig: Option<&Path>) -> Result<kube::Config, Unusa
     }
 }
 
-/// Reads the cluster into a catalog that stores whole objects, because explanations read more fields than rules do.
+/// Reads the objects of a cluster into a catalog that stores all fields of each object. The explain commands need more
+/// fields than rules do.
 pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> Result<Arc<Catalog>, Unusable> {
     let catalog = Arc::new(registry.catalog().with_whole_objects());
     let client = client(kubeconfig).await?;
@@ -115,8 +117,8 @@ pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> R
     Ok(catalog)
 }
 
-/// Interval for checking whether the initial list of objects is loaded for every kind in the catalog, a cache of
-/// Kubernetes objects.
+/// Interval at which a command checks whether the catalog has loaded the objects of every kind. The catalog is a cache
+/// of Kubernetes objects.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
 /// Waits until every kind of the catalog is listed or known to be absent. Then marks the readiness condition as met and

@@ -141,8 +141,8 @@ impl Args {
         Ok(Registration { endpoint, ca_bundle, namespace, service_account, declared, families })
     }
 
-    /// Returns the kinds of composites that the CompositeResourceDefinitions in `--definitions` declare. Omits a
-    /// definition if it lacks the label for Portcullis and the configuration file does not select it.
+    /// Returns the kinds of composites that the CompositeResourceDefinitions in `--definitions` declare. Includes only
+    /// definitions that have the label `portcullis.dev/composites: "true"`, or that the configuration file selects.
     fn declared(&self) -> Result<Vec<(&'static Declaration, &'static Kind)>, Unusable> {
         let registry = Registry::standard();
         let policy = inputs::policy(self.config.as_deref(), &registry)?;

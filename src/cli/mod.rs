@@ -170,7 +170,7 @@ fn print(text: &str) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-/// Writes to standard output in several parts, through a buffer. Errors, such as a closed pipe, are ignored.
+/// Passes a buffered writer for standard output to `write`. Ignores errors, such as a closed pipe.
 fn print_with(write: impl FnOnce(&mut dyn Write) -> std::io::Result<()>) {
     let mut out = std::io::BufWriter::new(std::io::stdout().lock());
     let _ = write(&mut out).and_then(|()| out.flush());

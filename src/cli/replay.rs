@@ -11,7 +11,8 @@ use crate::recording::{Aspect, Difference, Recording, Replayed, replay};
 /// Maximum size of a recording, in bytes. The limit exists because a recording is read as a whole. The default of
 /// `serve --record-limit` is a quarter of it.
 const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;
-/// Maximum depth of folders. Deeper nesting is a mistake, such as a link to a parent folder.
+/// Maximum nesting depth of the folders that are searched for recordings. Deeper folders are skipped. Such nesting is a
+/// mistake, such as a link to a parent folder.
 const MAX_FOLDER_DEPTH: usize = 16;
 
 /// Replay requests that `portcullis serve --record` recorded, and show how the decisions differ.
@@ -114,7 +115,7 @@ struct Report {
     decisions: usize,
     /// Number of decisions that differ from the recorded ones.
     differ: usize,
-    /// Number of decisions that differ only in their wording.
+    /// Number of decisions that differ from the recorded ones only in their wording.
     reworded: usize,
     /// Number of decisions that differ, but possibly only because of gaps in the recording.
     not_comparable: usize,

@@ -79,7 +79,7 @@ pub(super) struct Args {
     /// Seconds after SIGTERM in which new connections are still accepted
     #[arg(long, default_value_t = 5)]
     lame_duck: u64,
-    /// Maximum number of seconds to finish running requests, after the --lame-duck period
+    /// Maximum number of seconds to wait for requests in progress, after the --lame-duck period
     #[arg(long, default_value_t = 20)]
     drain: u64,
 }

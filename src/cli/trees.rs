@@ -38,8 +38,8 @@ pub(super) struct TreePaths {
 }
 
 impl TreePaths {
-    /// Converts the path of a file on the command line to a path in the tree of the file system. Resolves each folder
-    /// only once.
+    /// Converts the path of a file to an absolute path without symbolic links and without the leading slash. Fails if
+    /// the file does not exist, or if its path is not UTF-8.
     pub(super) fn of(&mut self, file: &Path) -> Result<TreePath, Unusable> {
         let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
             return tree_path(file);

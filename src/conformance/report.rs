@@ -73,7 +73,7 @@ pub struct Evidence {
 /// A write of a DeployItem with which the deployer violated a requirement of Landscaper's deployer contract.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// The status before the write, such as `phase "Init", jobID "b", jobIDFinished "a"`.
+    /// The status of the DeployItem before the write, such as `phase "Init", jobID "b", jobIDFinished "a"`.
     pub before: String,
     /// The status after the write, such as `phase "Succeeded", jobID "b", jobIDFinished "b"`.
     pub after: String,
@@ -106,9 +106,9 @@ impl Evidence {
         Self { scenario, item: item.to_owned(), what, write: None }
     }
 
-    /// Creates a description of a write with which the deployer violated a requirement, for the conformance report.
-    /// `what` explains the violation, and `change` contains the status before and after the write. `version` is the
-    /// DeployItem after the write.
+    /// Creates evidence that a write by the deployer violated a requirement. `item` is the name of the written
+    /// DeployItem, and `what` is the message for the report. `change` contains the DeployItem's status before and after
+    /// the write, and `version` is the DeployItem after it.
     pub(super) fn write(
         scenario: &'static str,
         item: &str,

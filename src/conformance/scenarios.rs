@@ -164,9 +164,9 @@ impl Run<'_> {
         Ok(has_ended)
     }
 
-    /// Waits for the duration `quiet` of the test options. The deployer must not write the DeployItem `name` during
-    /// this time. The wait counts as one test of the requirement `requirement`. Forbidden writes are detected later, in the
-    /// record of all writes.
+    /// Waits for the duration `quiet` of the test options, and counts a test of `requirement`: that the deployer does
+    /// not write the DeployItem `name` during this time. Whether it did is found out later, from the record of all
+    /// writes.
     async fn quiet(&mut self, name: &str, requirement: TestedRequirement) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(requirement, name, None);

@@ -78,7 +78,8 @@ impl environment::Configs for Configs<'_> {
     }
 }
 
-/// The EnvironmentConfigs of a catalog with one of them added or replaced.
+/// The EnvironmentConfigs in a catalog, as if one EnvironmentConfig were added or replaced. Rule EN010 uses it to
+/// compare environments before and after a request.
 pub struct ConfigsWith<'v> {
     /// The EnvironmentConfigs of the catalog.
     pub configs: Configs<'v>,

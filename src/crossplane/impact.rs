@@ -39,8 +39,8 @@ pub struct Effect {
     pub object: Reference,
     /// The Composition or CompositionRevision of the composite.
     pub composition: Reference,
-    /// The problems in computing the environment that exist after the request, but not before it. They are in the order
-    /// in which the computation finds them.
+    /// Messages about problems in computing the environment of the composite. Problems that exist even without the
+    /// request are omitted. The messages are in the order in which the computation finds the problems.
     pub problems: Vec<String>,
     /// Whether the request causes the computation of the environment to fail. Failures that also occur without the
     /// request do not count.
@@ -105,8 +105,9 @@ impl Subjects<'_> {
         }
     }
 
-    /// Adds each composite that uses the Composition or CompositionRevision in `text` to the list `self.found`. If no
-    /// composite is known, may add an empty composite instead. It represents composites that Portcullis does not know.
+    /// Adds all composites that use the Composition or CompositionRevision `text` to the list `self.found`. If there
+    /// are none, may add an empty composite. It represents composites that are created later or are unknown to
+    /// Portcullis.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
@@ -149,8 +150,9 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns whether `text` is a revision of a Composition for which the list `self.found` already has a composite.
-    /// If so, the revision can be ignored, because it is probably old and no composite uses it.
+    /// Returns whether `text` is a CompositionRevision, and the list `self.found` already has an entry for its
+    /// Composition. No empty composite is added for such a revision. It is probably an old revision that no composite
+    /// uses.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }

@@ -1,4 +1,5 @@
-//! The kinds that the Crossplane rules look up, with their indexes.
+//! Defines the Kubernetes kinds that Crossplane rules look up in the catalog, such as Compositions. Also defines the
+//! indexes by which the rules find objects of these kinds, and matchers for admission requests.
 
 use std::sync::Arc;
 

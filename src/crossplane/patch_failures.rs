@@ -46,16 +46,17 @@ pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -
 struct Evaluation<'t, C: ?Sized> {
     profile: Profile,
     configs: &'t C,
-    /// The earlier steps of the Composition that select EnvironmentConfigs. They run before each patch that is checked.
+    /// The steps of the Composition before the current step that select EnvironmentConfigs. To test a patch, Portcullis
+    /// runs these steps first. They contain only entries that select the same EnvironmentConfigs for every composite.
     before: Vec<Step>,
     left: usize,
     found: Vec<PatchFailure>,
 }
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
-    /// Appends a copy of `step` to `self.before`, the list of steps that run before each later patch. The step selects
-    /// EnvironmentConfigs. Its copy has only entries that select the same EnvironmentConfigs for every composite.
-    /// Entries that cause an error are omitted too.
+    /// Adds a step that selects EnvironmentConfigs to `self.before`, the list of steps that run before each later
+    /// patch. Omits entries that select different EnvironmentConfigs for different composites. Also omits entries that
+    /// cause an error.
     fn select(&mut self, step: &Step, selection: &Selection) {
         let is_certain = |source: &EnvironmentSource| {
             let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };

@@ -15,8 +15,8 @@ use super::kinds::{BY_REFERENCE, BY_REFERRED_CONFIG, BY_SELECTED_LABEL, COMPOSIT
 use crate::admission::Metadata;
 use crate::catalog::{Kind, Reference, Stored, View};
 
-/// Maximum number of users of an EnvironmentConfig that are looked up: Compositions, CompositionRevisions and
-/// composites. A message cannot list more users.
+/// Maximum number of objects that the search for users of an EnvironmentConfig examines. The objects are Compositions,
+/// CompositionRevisions and composites. A message cannot list more users.
 pub const MAX_USERS: usize = 500;
 
 /// An object that uses an EnvironmentConfig.
@@ -24,8 +24,8 @@ pub const MAX_USERS: usize = 500;
 pub struct User {
     /// The Composition, CompositionRevision or composite that uses the EnvironmentConfig.
     pub object: Reference,
-    /// How the object uses the EnvironmentConfig. For a Composition or CompositionRevision, this is determined without
-    /// a composite.
+    /// How the object uses the EnvironmentConfig. If it uses it in several ways, this is the strictest of them. A
+    /// selector that reads label values from a composite counts as `Optional`, because these values are unknown here.
     pub usage: Usage,
 }
 
@@ -36,8 +36,8 @@ pub enum Usage {
     Required,
     /// The EnvironmentConfig may be missing. Then the environment has less data.
     Optional,
-    /// A pipeline step requires the EnvironmentConfig by `requirements.requiredResources`, and its function decides
-    /// what happens without it.
+    /// A pipeline step selects the EnvironmentConfig in `requirements.requiredResources`, and Crossplane passes it to
+    /// the function of this step. The function decides what happens if the EnvironmentConfig is missing.
     PassedToFunction,
 }
 
@@ -47,7 +47,7 @@ pub fn users(config: &Value, view: &View<'_>) -> Vec<User> {
     let mut search = Search { config, view, name: name(config), found: Vec::new(), left: MAX_USERS };
     search.composites_that_refer();
     for kind in [&COMPOSITIONS, &REVISIONS] {
-        for text in search.texts(kind) {
+        for text in search.compositions(kind) {
             search.text(kind, &text);
         }
     }
@@ -78,9 +78,9 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the Compositions or CompositionRevisions that may use the EnvironmentConfig. They reference it by name,
-    /// or they select by one of its label keys.
-    fn texts(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
+    /// Returns the Compositions or CompositionRevisions that may use the EnvironmentConfig. They name it, or their label
+    /// selector contains the key of one of its labels.
+    fn compositions(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
         let labels = Metadata::of(self.config).labels();
         let keys = labels.into_iter().flat_map(|labels| labels.keys());
         let mut found = self.view.indexed_everywhere(kind, &BY_REFERRED_CONFIG, self.name, self.left);

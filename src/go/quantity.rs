@@ -10,7 +10,9 @@ const SUFFIX: &str = "unable to parse quantity's suffix";
 const INT64_DIGITS: usize = 18;
 /// Number of decimal places of the smallest unit of a quantity, `n`. Smaller fractions are rounded up.
 const NANO: i64 = 9;
-/// Maximum number of zeros that are appended to a number. A number that needs more zeros becomes infinite.
+/// Maximum number of zeros that `nano` appends to the digits of a number to multiply it by a power of ten. The limit
+/// saves memory for a quantity such as `1e999999999`. A number that needs more zeros is too large for an `f64`, so the
+/// result is infinity.
 const BEYOND: usize = 400;
 /// The decimal digits of the largest quantity with a binary suffix, such as `Ki`.
 const MAX: &[u8] = b"9223372036854775807";
@@ -63,7 +65,9 @@ impl<'t> Parts<'t> {
         is_sound.then_some(Self { is_negative: text.starts_with('-'), whole, fraction, suffix, has_digits })
     }
 
-    /// Returns the number without its sign. `None` if the number has no digits and apimachinery requires digits.
+    /// Returns the number with its suffix applied, but without its sign. A quantity without digits, such as `Ki`, is
+    /// zero. `None` if the suffix is too large or too small for this, such as `Pi` or `e-10`: apimachinery then returns
+    /// an error.
     fn magnitude(&self, scale: Scale) -> Option<f64> {
         let all = [self.whole, self.fraction].concat();
         let fraction = i64::try_from(self.fraction.len()).unwrap_or(i64::MAX);
@@ -181,8 +185,8 @@ fn compare(digits: &[u8], fraction: i64) -> Ordering {
     whole.len().cmp(&MAX.len()).then_with(|| whole.cmp(MAX)).then(finer)
 }
 
-/// Multiplies digits by a power of ten. Reproduces the imprecise last bit of Go's result, because Go multiplies two
-/// floating-point numbers.
+/// Returns the number `digits` × 10^`power`. Multiplies two floating-point numbers, as Go does, so that rounding errors
+/// are the same as in Go.
 fn times_ten(digits: &str, power: i64) -> f64 {
     let base: f64 = if digits.is_empty() { 0.0 } else { digits.parse().unwrap_or(f64::INFINITY) };
     match power {

@@ -1,4 +1,4 @@
-//! A cache of parsed kustomization files, shared by all roots of a run.
+//! A cache of parsed kustomization files, which several builds share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -6,18 +6,19 @@ use std::sync::{Arc, PoisonError, RwLock};
 use super::file::{BadFile, KustomizationFile, SharedFile};
 use super::tree::{Tree, TreePath, Unreadable};
 
-/// Maximum number of parsed kustomization files in a cache of a server. A cached file needs a few kilobytes of memory.
-/// When the cache is full, it is emptied. A small limit is sufficient, because folders that are built one after another
-/// share most of their files.
+/// Default maximum number of kustomization files in a cache. When the cache is full, it is emptied. A parsed file needs
+/// a few kilobytes of memory. A small limit is sufficient, because folders that are built one after another share most
+/// of their files.
 const MAX_FILES: usize = 1_000;
 /// Maximum number of cached files of a repository. A command reads each file at least twice: once to find the roots,
 /// and once to build them. A server reads a file once for each root that uses it.
 const MAX_FILES_OF_REPOSITORY: usize = 10_000;
-/// Maximum number of values from aliases in a cached file. A file with more such values is not cached, because a
-/// thousand such files would need gigabytes.
+/// Maximum number of values that YAML aliases copy in a cached file. A file with more copied values is not cached,
+/// because a cache with a thousand such files would need gigabytes.
 const MAX_ALIASED: usize = 1_000;
 
-/// A cache of parsed kustomization files, shared by all roots of a run.
+/// A cache of parsed kustomization files, by path. With it, a file that several kustomizations use is usually parsed
+/// only once.
 #[derive(Debug)]
 pub struct Files {
     read: RwLock<HashMap<TreePath, Read>>,
@@ -43,7 +44,8 @@ pub enum NotRead {
 }
 
 impl Files {
-    /// Creates a cache for all kustomization files of a repository. Each of these files is read several times.
+    /// Creates a cache with a higher limit than the default, for a command that reads the kustomization files of a
+    /// whole repository. Such a command reads each file at least twice, so the cache should have room for all of them.
     pub fn of_repository() -> Self {
         Self { most: MAX_FILES_OF_REPOSITORY, ..Self::default() }
     }

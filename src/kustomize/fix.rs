@@ -8,8 +8,9 @@ use super::finding::Fix;
 use crate::admission::FieldPath;
 use crate::yaml::{self, Document, Limits, Place};
 
-/// Returns the text of a kustomization file with the fixes applied. Returns `None` if a fix cannot be applied without
-/// another change to the file.
+/// Applies fixes to the text of a kustomization file, and returns the new text. Returns `None` if a fix cannot be
+/// applied, for example because the entry to move does not exist. Also returns `None` if a fix would also change other
+/// values in the file.
 pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
     let mut fixes: Vec<_> = fixes.iter().collect();
     // From the end of a list, so that the indexes of earlier entries stay valid.

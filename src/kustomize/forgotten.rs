@@ -27,7 +27,8 @@ use crate::admission::FieldPath;
 use crate::yaml::node::Node;
 use crate::yaml::{self, Limits};
 
-/// The field of a kustomization file to which the suggested fix adds a manifest that no kustomization lists.
+/// The field `resources` of a kustomization file. A forgotten manifest is missing from this list, and the suggested fix
+/// adds it.
 const LIST: &str = "resources";
 /// Maximum size of a file that is searched for the names of other files, in bytes. Larger files usually contain data
 /// instead of references to files.
@@ -92,14 +93,14 @@ const WORDS: [&str; 13] = [
     "samples",
 ];
 
-/// Number of parent folders of a file whose names are searched. Words such as `archive` in these names show that the
-/// file is not applied.
+/// Number of parent folders whose names are searched for words such as `archive`, beginning with the folder of the
+/// file. Such a word shows that the file is not meant to be applied.
 const NEAREST_FOLDERS: usize = 3;
 
 /// A search for forgotten manifests in a kustomize tree. A forgotten manifest is a file with objects that no
 /// kustomization lists.
 pub struct Search<'a> {
-    /// The kustomize tree to search.
+    /// The kustomize tree that contains the manifests and the kustomization files.
     pub tree: &'a Arc<Tree>,
     /// The references of each kustomization file to files and folders. The key is the folder of the kustomization file.
     pub references: &'a HashMap<TreePath, References>,

@@ -71,7 +71,7 @@ impl FromStr for Profile {
 pub enum Restrictor {
     /// Only files in or below the folder of the kustomization (`LoadRestrictionsRootOnly`).
     RootOnly,
-    /// Any file (`LoadRestrictionsNone`).
+    /// A kustomization may load any file (`LoadRestrictionsNone`).
     None,
 }
 
@@ -221,8 +221,9 @@ impl PostBuild {
         self.from.is_empty() && !self.unknown.contains(name) && !self.substitute.contains_key(name)
     }
 
-    /// Returns whether Flux certainly substitutes variables, because `substituteStrategy` is `Always` or because there
-    /// are variables.
+    /// Returns whether it is known that Flux substitutes variables. This is the case if `substituteStrategy` is
+    /// `Always`, or if the name of at least one variable is known. Objects in `substituteFrom` with unknown content do
+    /// not count, because they may contain no variables.
     pub(super) fn is_certain(&self) -> bool {
         self.always || !self.substitute.is_empty() || !self.unknown.is_empty()
     }

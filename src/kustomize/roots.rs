@@ -13,7 +13,8 @@ use super::tree::{Tree, TreePath};
 pub struct References {
     /// Folders that the kustomization file lists in `resources`, `components` and similar fields.
     pub folders: BTreeSet<TreePath>,
-    /// Files in `resources` and other fields that accept files and folders.
+    /// Files that the kustomization file lists in `resources`, `generators` and similar fields. These fields accept
+    /// files and folders.
     pub files: BTreeSet<TreePath>,
     /// Files that the kustomization file uses but does not list as resources, such as patches, plugin configurations,
     /// and data files of ConfigMap generators.

@@ -131,7 +131,8 @@ impl Tree {
         self.kustomizations
     }
 
-    /// Returns the size of an archive's contents and paths in bytes; zero for other trees.
+    /// Returns the total size of the contents and paths of all files, in bytes. Zero if the tree was not read from an
+    /// archive.
     pub fn weight(&self) -> u64 {
         self.weight
     }
@@ -170,7 +171,7 @@ impl Tree {
         self.source.entry(path)
     }
 
-    /// Returns the content of a located file.
+    /// Returns the content of a file. The path must not contain links; `locate` returns such paths.
     ///
     /// # Errors
     ///

@@ -40,8 +40,8 @@ pub const ROUTE: &str = "portcullis.dev/dry-run";
 /// The annotation on an Installation with a JSON Patch that changes the component reference of the Installation. The
 /// patch contains the changes that the entries of a ComponentVersionOverwrites object make.
 pub const PATCH_ANNOTATION: &str = "portcullis.dev/overwrite-patch";
-/// The annotation on an Installation with the data from which the JSON Patch in the annotation
-/// `portcullis.dev/overwrite-patch` was computed. For example, it names the ComponentVersionOverwrites object.
+/// The annotation on an Installation with the inputs from which the JSON Patch in `portcullis.dev/overwrite-patch` was
+/// computed. Examples are the name of the ComponentVersionOverwrites object and the original component reference.
 pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
 /// The annotation on an Installation with a summary of its component tree.
 pub const TREE_ANNOTATION: &str = "portcullis.dev/overwrite-tree";

@@ -37,7 +37,7 @@ pub struct Template {
     pub config: Value,
 }
 
-/// The templates of an Execution.
+/// The DeployItem templates of an Execution, a Landscaper object from which Landscaper creates DeployItems.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Templates {
     /// The templates, in the order of the Execution.

@@ -1,4 +1,5 @@
-//! Reads the fields of an `Installation` that overwrites depend on: its Context and component reference.
+//! Reads the Context name and the component reference of an `Installation`. The Context selects a
+//! ComponentVersionOverwrites object, which can replace the component reference.
 //!
 //! Source: `GetReferenceFromComponentDescriptorDefinition` in Landscaper's `pkg/landscaper/installations/helper.go`. An
 //! inline component descriptor counts as a component reference. This reference has the name and version of the

@@ -155,8 +155,9 @@ pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
 /// Index that lists all objects of a kind under the empty key.
 pub static ALL: Index = Index { name: "all", parts: &[], keys: |_| vec![String::new()] };
 
-/// `DryRunConfiguration`: simulated objects on Targets, for dry runs. Portcullis adds this kind to Landscaper's API
-/// group.
+/// The kind `DryRunConfiguration`, which Portcullis adds to Landscaper's API group. An object of this kind contains
+/// parts of Kubernetes objects. DeployItems in a dry run read their exports from these parts, because nothing is
+/// deployed to their Targets.
 pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
     group: GROUP,
     version: VERSION,

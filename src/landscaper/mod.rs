@@ -39,7 +39,8 @@ pub fn mutators() -> Vec<&'static Mutator> {
     [overwrites::MUTATORS, dry_run::MUTATORS].concat()
 }
 
-/// Returns the CustomResourceDefinitions that Portcullis adds for Landscaper.
+/// Returns the CustomResourceDefinitions of Portcullis that belong to Landscaper, such as that of
+/// DryRunConfigurations. `portcullis manifests` prints them.
 pub fn definitions() -> Vec<&'static Definition> {
     dry_run::DEFINITIONS.to_vec()
 }

@@ -85,8 +85,8 @@ impl RepositoryContext {
         &self.0.type_name
     }
 
-    /// Returns the value of the field `name`, ignoring letter case; empty if it is missing, `None` if it is not a
-    /// string.
+    /// Returns the string in the field `name`. The letter case of the field name is ignored. Returns an empty string if
+    /// the field is missing or null, and `None` if it has a value of another type.
     pub fn text(&self, name: &str) -> Option<String> {
         match self.0.raw.get() {
             Some(text) => string_of_text(text, name).ok(),

@@ -224,7 +224,8 @@ impl Client {
         Err(Error::Wrong { host: host(&ask.uri), what: format!("more than {REDIRECTS} redirects") })
     }
 
-    /// Returns the value of the `Authorization` header that the registry requires in its 401 response `reply`.
+    /// Returns the `Authorization` header for the next request. `reply` is the 401 response of the registry, which says
+    /// how to authenticate.
     async fn answer(&self, from: &Repository, who: &Credentials, reply: &Reply) -> Result<Option<String>, Error> {
         let headers = reply.headers.get_all(WWW_AUTHENTICATE);
         let challenge = headers.iter().find_map(|header| Challenge::read(header.to_str().ok()?));

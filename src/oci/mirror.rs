@@ -7,7 +7,7 @@ use super::{Repository, RepositoryError};
 /// A registry from which the content of another registry is fetched instead.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
-    /// The host of the replaced registry.
+    /// The host of the registry that the mirror replaces, such as `example.org`.
     host: String,
     /// The URL of the mirror. It may contain a path, and the repositories are below that path.
     base: String,

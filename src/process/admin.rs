@@ -48,7 +48,7 @@ impl Report for Readiness {
     }
 }
 
-/// The server of the plain HTTP port, for the kubelet and Prometheus.
+/// The HTTP server, without TLS, that serves `/livez`, `/readyz` and `/metrics` to the kubelet and Prometheus.
 pub struct Admin {
     /// The source of the readiness conditions that `/readyz` returns.
     pub report: Arc<dyn Report>,

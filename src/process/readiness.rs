@@ -32,7 +32,8 @@ pub struct Condition {
 }
 
 impl Readiness {
-    /// Registers a condition that is unmet for `reason`.
+    /// Adds a readiness condition, and returns a handle to change it. At first, the condition is not met, and `reason`
+    /// says why.
     pub fn condition(&self, name: &'static str, reason: impl Into<String>) -> Condition {
         let mut states = self.states();
         states.push(State::new(name, Some(reason.into())));

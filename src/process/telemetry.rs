@@ -15,8 +15,8 @@ use tracing_subscriber::filter::ParseError;
 use super::log_format;
 use super::log_writer::{LogWriter, Records};
 
-/// Maximum time that a process waits at its end until the last log records are written. Without a limit, a process
-/// whose log output is blocked would never end.
+/// Maximum time that the process waits at exit for the last log records to be written. Without this limit, a process
+/// with blocked log output would never exit.
 const LAST_RECORDS: Duration = Duration::from_secs(2);
 
 /// The format of log records.

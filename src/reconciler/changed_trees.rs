@@ -40,8 +40,8 @@ impl ChangedTrees {
         std::mem::take(&mut *self.objects()).into_iter().collect()
     }
 
-    /// Locks the set of changed objects. The set is consistent even after a panic, because each change of the set is a
-    /// single call.
+    /// Locks the set of objects to audit again. Uses the set even if a thread panicked while it held the lock. Each
+    /// change of the set is a single call, so the set is still consistent.
     fn objects(&self) -> MutexGuard<'_, HashSet<Reference>> {
         self.objects.lock().unwrap_or_else(PoisonError::into_inner)
     }

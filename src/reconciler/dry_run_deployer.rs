@@ -141,11 +141,12 @@ impl DryRunDeployer {
     }
 }
 
-/// Returns whether a DeployItem with a dry-run annotation should be processed as a dry run. The annotation is inherited
-/// from the root, the last object in the DeployItem's chain of owners, usually an Installation.
+/// Returns whether the DeployItem `item`, which has a dry-run annotation, should be processed as a dry run. A
+/// DeployItem inherits its dry-run annotations from its root, the last object in its chain of owners, usually an
+/// Installation.
 ///
-/// Returns `false` if the dry-run annotations of the DeployItem and the root differ, because those of the DeployItem
-/// may be outdated. Returns `true` if they are equal, or if there is no root.
+/// - Returns `true` if the DeployItem has no root, or has the annotations that it inherits from the root.
+/// - Returns `false` if it has other annotations, because these may be outdated.
 async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
     match with_live_reads(tools, |view| inheritance(item, &object.namespace, view)).await {
         Inheritance::Itself | Inheritance::Orphan(_) | Inheritance::Replaced(_) => Ok(true),
@@ -281,9 +282,9 @@ async fn finished(item: &Value, result: &Result<(), RunError>, tools: &Tools) {
     }
 }
 
-/// Returns the message of the Event after a successful dry run. Admission assigns DeployItems to the dry-run deployer
-/// by an annotation. Without this annotation, another deployer may have deployed the DeployItem, and the message warns
-/// the user. The status cannot rule this out, because a deployer can deploy objects before it updates the status.
+/// Returns the message of the Event for a successful dry run of a DeployItem. If no annotation assigns the DeployItem
+/// to the dry-run deployer, the message warns that another deployer may have deployed it. The status of the DeployItem
+/// cannot exclude this, because a deployer can deploy objects before it updates the status.
 fn success_note(item: &Value) -> &'static str {
     match is_routed(item) {
         true => {

@@ -23,8 +23,9 @@ use crate::kustomize::delivery::deployed;
 /// Field manager of this controller's writes, as in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-held-sources";
 
-/// A controller that requests the reconciliation of a Flux source when a user has approved deletions. Because of these
-/// deletions, the admission webhook had rejected a revision of the source.
+/// A controller that makes Flux reconcile a source as soon as a user approves deletions. It is for sources with a
+/// revision that the admission webhook rejected because Flux would delete objects. Without the controller, the user
+/// waits until the next interval of the source.
 pub(super) struct HeldSources;
 
 impl Controller for HeldSources {

@@ -35,7 +35,8 @@ struct State {
     waiting: BTreeMap<(Instant, u64), Reference>,
     count: u64,
     is_open: bool,
-    /// Whether the queue was full. If so, all objects must be queued again.
+    /// Whether the queue dropped an object because it was full. When at most half of the capacity is in use again,
+    /// `caught_up` reports this, so that the caller queues all objects again.
     was_full: bool,
 }
 
@@ -187,8 +188,8 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Waits until the queue, after it was full, has shrunk to half of its capacity or less. Then there is room for the
-    /// objects that could not be queued.
+    /// Waits until a queue that was full has room again. It has room when at most half of its capacity is in use.
+    /// Callers then queue again the objects that the full queue dropped.
     pub async fn caught_up(&self) {
         self.caught_up.notified().await;
     }

@@ -16,7 +16,7 @@ const NAME: &str = "portcullis-companion";
 /// Condition in the chart that is true if any controller is enabled. See `_helpers.tpl`.
 const RUNS: &str = "include \"portcullis.companion\" .";
 
-/// The settings of the manifests of the controller manager.
+/// The settings from which the RBAC manifests of Portcullis's controller manager are generated.
 #[derive(Debug, Clone)]
 pub struct Registration {
     /// The namespace of the controller manager.
@@ -29,8 +29,9 @@ pub struct Registration {
 }
 
 impl Registration {
-    /// Returns settings with which the manifests of the controller manager become templates of the Helm chart. The
-    /// fields contain template expressions, such as `{{ .Release.Namespace }}`.
+    /// Returns the settings for generating the RBAC manifests of the controller manager as templates of the Helm chart.
+    /// The namespace and the service account are template expressions, such as `{{ .Release.Namespace }}`. The values
+    /// of the release select the rule families.
     pub fn chart() -> Self {
         Self {
             namespace: "{{ .Release.Namespace }}".to_owned(),
@@ -92,7 +93,8 @@ impl Registration {
         }
     }
 
-    /// Returns the role for the Lease, in the controller manager's namespace. `create` cannot be restricted by name.
+    /// Returns the Role and RoleBinding that permit the controller manager to use the Lease of its leader election. The
+    /// rule for `create` has no resource name, because RBAC cannot restrict `create` by name.
     fn lease_role(&self) -> String {
         let Self { namespace, .. } = self;
         format!(

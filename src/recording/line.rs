@@ -11,7 +11,8 @@ use super::Answer;
 use crate::admission::{Level, Phase};
 use crate::catalog::Kind;
 
-/// The version of the format of recordings. It is incremented if older versions of portcullis could misread a new line.
+/// The version of the format of recordings. A change of the format increments it if older versions of portcullis could
+/// misread a new recording.
 pub const FORMAT: u32 = 1;
 
 /// A line of a recording. It is a JSON object with one member, and the name of the member is the type of the line.
@@ -160,7 +161,7 @@ pub struct Decision {
     pub changes_at_end: Option<u64>,
     /// The start of the decision, in RFC 3339. It determines whether exemptions have expired.
     pub at: String,
-    /// The phase, `mutate` or `validate`. It depends on the webhook that was called.
+    /// The type of the webhook that the API server called: `mutate` or `validate`.
     pub phase: Phase,
     /// The AdmissionReview, without `managedFields`.
     pub review: Box<RawValue>,
@@ -221,7 +222,8 @@ pub enum TreeOutcome {
     },
     /// The kustomize tree was not checked. The string is the reason.
     Unknown(String),
-    /// The tree was not checked, because it is an artifact and this process does not fetch artifacts.
+    /// The kustomize tree was not checked. Its files are in an artifact that must be fetched, and the recording process
+    /// fetches no artifacts.
     Unasked,
 }
 

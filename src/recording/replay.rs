@@ -157,8 +157,9 @@ pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec
     Ok(replayed)
 }
 
-/// Returns whether a catalog change during a decision may explain why the replayed decision differs from the recorded
-/// one. The recorded decision may have read the catalog before or after such a change.
+/// Returns whether a replayed decision must be repeated after `change`, a line of the recording. This is the case if
+/// the replayed decision differs from the recorded one, and the change occurred during the recorded decision. The
+/// recorded decision may then have used the state after the change.
 fn is_overlapped(replayed: &Replayed<'_>, change: &Line) -> bool {
     let at_end = replayed.decision.changes_at_end.unwrap_or_default();
     change.position().0 <= at_end && !replayed.differences.is_empty()

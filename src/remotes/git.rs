@@ -56,7 +56,8 @@ fn clone(url: &str, reference: &str, bare: &Path, folder: &Path, client: &Arc<Cl
     wanted.receive(remote.connect(Direction::Fetch)?)
 }
 
-/// A commit to clone, with its reference, the temporary bare repository, and the folder in the cache.
+/// A git reference whose commit is to be cloned into the cache. `bare` is the temporary bare repository for the clone.
+/// `folder` is the repository's folder in the cache, which contains one subfolder for each commit.
 struct Wanted<'r> {
     reference: &'r str,
     bare: &'r Path,

@@ -143,7 +143,7 @@ impl Write for Body {
     }
 }
 
-/// A reader of a part of a response. The part is the headers, one on each line, or the body.
+/// A reader of the headers of an HTTP response, one on each line, or of its body.
 pub(super) struct Part {
     exchange: Arc<Exchange>,
     is_body: bool,

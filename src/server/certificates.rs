@@ -51,7 +51,7 @@ pub enum CertificateError {
         /// Path of the CA file.
         path: PathBuf,
     },
-    /// A certificate cannot be used as the clients' CA.
+    /// The CA file for client certificates contains a certificate that cannot be used as a CA.
     #[error("{}: contains a certificate that cannot be a CA: {problem}", path.display())]
     Authority {
         /// Path of the CA file.

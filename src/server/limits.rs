@@ -14,12 +14,12 @@ const MIB: usize = 1024 * 1024;
 /// Maximum size of a request body, in bytes. The API server accepts objects of up to 3 MiB, and the AdmissionReview of
 /// an update contains two objects. The remaining 1 MiB is for its other fields (C15 in `docs/admission-contract.md`).
 pub const BODY: usize = 7 * MIB;
-/// Maximum size of all bodies in memory. This is the size of nine of the largest bodies, or of ten thousand typical
-/// ones. After parsing, the bodies need less than 512 MiB.
+/// Maximum total size of all request bodies in memory, in bytes. This is enough for nine bodies of the maximum size, or
+/// for ten thousand typical ones. After parsing, the bodies need less than 512 MiB.
 pub const BUFFERED: usize = 64 * MIB;
 /// Maximum number of requests in flight. A request is in flight while the server receives its body, while it waits in
-/// the queue, and while its decision is computed. The limit bounds the memory that requests use. It allows bursts,
-/// because it is almost seven times the number of connections from three API servers (75, 25 each).
+/// the queue, and while its decision is computed. The limit bounds the memory that requests use. It still allows
+/// bursts: three API servers have 75 connections together (25 each), and the limit is almost seven times this number.
 pub const IN_FLIGHT: usize = 512;
 /// Maximum number of requests in the queue. The server processes this many typical requests within a few milliseconds.
 /// In a longer queue, further requests would only wait until their deadline expires.
@@ -40,8 +40,8 @@ pub const BURST: Duration = Duration::from_millis(100);
 /// second of credit, and overload begins only when no credit is left. With the value 5, a server that is busy for up to
 /// five of six seconds earns as much credit as it spends.
 pub const IDLE_CREDIT: u32 = 5;
-/// Maximum length of a request queue that never counts as overload. It is the number of requests that three API servers
-/// can have in flight, because each has a pool of 25 connections. Rejecting these requests would not reduce the load,
+/// Number of queued requests up to which overload never begins. It is the number of requests that three API servers can
+/// have in flight, because each has a pool of 25 connections. Rejecting these requests would not reduce the load,
 /// because the API servers would only retry them.
 pub const BURST_LENGTH: usize = 75;
 /// Minimum size in bytes of a large request body. The decision about a large body runs on a separate thread, so that it
@@ -92,7 +92,8 @@ pub const DRAIN: Duration = Duration::from_secs(10);
 pub struct Limits {
     /// Maximum size of a body in bytes. Larger bodies are answered with 413.
     pub body: usize,
-    /// Maximum size of all bodies in memory, in bytes. Requests beyond this size are answered with 429.
+    /// Maximum total size of all request bodies in memory, in bytes. A request whose body would exceed this total is
+    /// answered with 429.
     pub buffered: usize,
     /// Maximum number of concurrent requests. Further requests are answered with 429.
     pub in_flight: usize,

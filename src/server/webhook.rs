@@ -58,7 +58,8 @@ impl Webhook {
         Self { decide, limits, load, shadow, traces: None, metrics }
     }
 
-    /// Sets the exporter of spans for calls whose trace the API server samples; `None` disables spans.
+    /// Sets the exporter for the spans of webhook calls; `None` disables spans. Only calls whose trace the API server
+    /// samples have a span.
     pub(super) fn traced(self, traces: Option<Traces>) -> Self {
         Self { traces, ..self }
     }

@@ -97,9 +97,9 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether every unusual line break in `original` became a line feed in `replaced`, the text for our parser. An
-/// unusual line break is one other than `\n` and `\r\n`, such as U+2028. Within quotes, such a line break becomes only
-/// spaces, and the result is false. Only the byte range `part` is checked.
+/// Returns whether `replaced` has a line feed in place of each unusual line break in the byte range `part` of
+/// `original`. An unusual line break is one other than `\n` and `\r\n`, such as U+2028. If it seems to be within
+/// quotes, `replaced` has only spaces in its place.
 pub(super) fn are_replaced(original: &str, replaced: &str, part: &Range<usize>) -> bool {
     others(original, part).all(|at| {
         let end = at + original[at..].chars().next().map_or(1, char::len_utf8);
@@ -131,7 +131,8 @@ struct Quotes {
 impl Quotes {
     const START: Self = Self { open: None, in_comment: false, is_escaped: false, last: '\n', word: '\n' };
 
-    /// Continues the scan with the next part of the text.
+    /// Scans the next part of the text, and updates this state. `text` must directly follow the text of the previous
+    /// call.
     fn read(&mut self, text: &str) {
         let (line, is_new) = text.rsplit_once('\n').map_or((text, false), |(_, line)| (line, true));
         if is_new {

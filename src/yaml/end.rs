@@ -1,7 +1,7 @@
-//! Splits a text at `...`, the end of a document. Also checks the tokens after `...` that go-yaml v3 scans.
+//! Handles `...`, the YAML document end marker. Splits a text at the marker, and checks the text after it.
 //!
-//! Our parser requires that `...` is on its own line. go-yaml treats the text after `...` as another document, even if
-//! the text is on the same line. It scans one to three tokens of that text.
+//! Our YAML parser rejects other text on the line of the marker. go-yaml v3 treats such text as another document, but
+//! scans only its first one to three tokens. So only these tokens are checked here.
 //!
 //! Source: `yaml_parser_fetch_more_tokens` of go-yaml v3, and the observed behavior of `kubectl kustomize`.
 

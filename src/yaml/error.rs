@@ -83,8 +83,8 @@ pub enum Problem {
 const INDENTATION: &str = "invalid indentation in multiline quoted scalar";
 
 impl YamlError {
-    /// Returns whether the error is about a line within quotes that has less indentation than our parser requires.
-    /// go-yaml accepts any indentation of such a line.
+    /// Returns whether our parser rejected the indentation of a line in a multi-line quoted string. Our parser requires
+    /// a minimum indentation of such lines, but go-yaml does not.
     pub(super) fn is_indentation(&self) -> bool {
         matches!(&self.problem, Problem::Syntax(text) | Problem::Dialect(text) if text.contains(INDENTATION))
     }

@@ -98,7 +98,8 @@ impl Entry {
         Self { key: key.into(), key_tag: Tag::None, value }
     }
 
-    /// Returns the name of the key's type if it is a mapping or sequence; `None` for a scalar.
+    /// Returns `a mapping` or `a list` if the key of the entry is a mapping or a sequence. Returns `None` if the key is
+    /// a scalar.
     pub fn collection_key(&self) -> Option<&'static str> {
         match self.key_tag {
             Tag::Map => Some("a mapping"),
@@ -149,7 +150,7 @@ impl Node {
         Self::new(Kind::Scalar(text.into()), Tag::Str)
     }
 
-    /// Creates a plain scalar with the tag of the type that its text resolves to.
+    /// Creates a plain scalar. Its tag is the type that YAML gives to this text, for example integer for `80`.
     pub fn resolved(text: impl Into<Arc<str>>) -> Self {
         let text = text.into();
         let tag = core::tag_of(&text);

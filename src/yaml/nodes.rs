@@ -93,8 +93,9 @@ struct NodeReader<'t, 'l> {
     /// Whether the text contains `# {`, which may begin a comment such as `# {"$ref": …}`. kyaml, the YAML library of
     /// kustomize, may use such a comment as the schema of a field.
     has_schemas: bool,
-    /// Whether the text contains the word `List`. Then it may be a Kubernetes object of kind `List`, of which kyaml
-    /// keeps only the items. So kyaml may ignore an invalid merge key (`<<`) at the top level of the object.
+    /// Whether the document contains the word `List`, and so may be a Kubernetes object of kind `List`. kyaml, the YAML
+    /// library of kustomize, keeps only the items of such an object. So it may ignore an invalid merge key (`<<`) at
+    /// the top level of the object.
     may_be_list: bool,
     /// The current nesting depth of `<<` (merge key) values.
     merging: usize,

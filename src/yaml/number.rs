@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::scalar_value::Scalar;
 use crate::go::{format_float, format_float32};
 
-/// Minimum magnitude of numbers that Go writes into JSON with an exponent.
+/// The magnitude from which Go writes a whole number into JSON with an exponent.
 const JSON_EXPONENT: f64 = 1e21;
 
 /// Parses a plain scalar that begins with a digit, a sign or a dot; `None` if it is not a number.

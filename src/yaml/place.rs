@@ -59,7 +59,7 @@ pub(super) struct Reached<'a> {
     pub(super) spot: &'a Spot,
     /// The mapping entry that contains the found value. `None` if the value is a list element or the root.
     pub(super) entry: Option<&'a Entry>,
-    /// Whether the whole path exists. If `false`, the found value is its deepest existing parent.
+    /// Whether the whole path exists. If `false`, `spot` is the position of the deepest value on the path that exists.
     pub(super) whole: bool,
 }
 
@@ -93,8 +93,8 @@ impl Spot {
         }
     }
 
-    /// Returns a copy of the positions for a value that an alias inserts. All positions in the copy are `place`, the
-    /// position of the alias.
+    /// Returns a copy of this tree of positions in which every position is `place`. It is used for a value that a YAML
+    /// alias inserts: the value and all values nested in it get the position of the alias.
     pub(super) fn moved(&self, place: Place) -> Self {
         let kids = match &self.kids {
             Kids::None => Kids::None,

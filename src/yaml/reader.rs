@@ -18,9 +18,8 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Number of bytes of a text that count as one additional value when a YAML alias copies the text. The parser limits
-/// how many values the aliases of a document may copy. A long text counts as several values, because its copies need
-/// more memory.
+/// Length of text that counts as one more value when a YAML alias copies it, in bytes. The parser limits how many
+/// values the aliases of a document copy. A long text counts as several values, because its copies need more memory.
 const TEXT_OF_A_VALUE: usize = 128;
 
 /// Parses the first document of a text like `yaml.Unmarshal` of go-yaml v2, so text after the document is ignored.
@@ -145,8 +144,9 @@ impl<'t, 'l> Reader<'t, 'l> {
         })
     }
 
-    /// Returns whether our parser accepts the whole `text`, which follows the end of a document. go-yaml scans only the
-    /// first tokens of `text`. So if the result is true, go-yaml accepts `text` too.
+    /// Returns whether the whole `text` parses without an error. `text` is the rest of the input after the value of a
+    /// document. go-yaml scans only the first tokens of `text`, so it accepts every `text` for which the result is
+    /// true.
     fn is_valid(&self, text: &str) -> bool {
         let mut reader = Reader::new(Chunk { text, ..self.chunk }, text, self.limits, self.what);
         loop {

@@ -11,7 +11,7 @@ pub(super) struct Chunk<'t> {
     pub(super) text: &'t str,
     /// The byte offset of `text` in the whole text.
     pub(super) byte: usize,
-    /// Number of lines before `text` in the whole text.
+    /// Number of lines before `text` in the YAML stream, which can contain several documents.
     pub(super) lines: u32,
     /// The original text, if line breaks in `text` were replaced.
     pub(super) original: Option<&'t str>,
@@ -20,7 +20,8 @@ pub(super) struct Chunk<'t> {
 /// An iterator over the texts of documents. An invalid separator ends it.
 pub(super) struct Chunks<'t> {
     rest: Option<Chunk<'t>>,
-    /// The separator line after the previous document. It is checked before the next document is returned.
+    /// The `---` line after the document that was returned last. The next call of `next` checks that no text other than
+    /// a comment follows `---` on this line.
     separator: Option<Chunk<'t>>,
     /// Whether to split documents as kyaml does. kyaml splits only at a separator that follows another line and ends
     /// with a line feed.

@@ -39,13 +39,13 @@ pub(super) struct Strict<'t> {
     what: As,
     /// Number of open flow collections.
     pub(super) flow: usize,
-    /// The columns of the open block collections.
+    /// The columns at which the open block mappings and block lists begin. The innermost one is last.
     columns: Vec<usize>,
-    /// Offset of the end of the last token.
+    /// The byte offset in the text at which the last token ends.
     end: usize,
-    /// The number of columns at the start of the next line in which a tab counts as indentation. go-yaml rejects such a
-    /// tab. A tab after these columns belongs to the last scalar. `None` if the last token is not a scalar that may
-    /// continue on the next line.
+    /// The number of columns, at the start of the line after a scalar, in which go-yaml rejects a tab as indentation. A
+    /// tab in a later column belongs to the scalar, which may continue on this line. `None` if the last token is not a
+    /// plain or block scalar.
     margin: Option<usize>,
 }
 
@@ -100,8 +100,9 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Returns the column of a block collection. If a list has the same indentation as its key, returns the column of
-    /// the key. Our parser reports the column after the first dash instead.
+    /// Returns the column at which a block mapping or block list begins. For most of them, this is the column that the
+    /// YAML parser reports. For a list with the same indentation as its key, the parser reports the column after the
+    /// first dash, so the column of the key is returned instead.
     fn column(&self, event: &Event<'_>, span: &Span) -> usize {
         let at = span.byte_range().unwrap_or_default().start;
         let dash = self.text.get(at..).unwrap_or_default().starts_with('-');
@@ -111,8 +112,8 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Ends the innermost open collection. If a flow collection is open, it is the innermost one, because flow
-    /// collections contain no block collections.
+    /// Records that the innermost open mapping or list ends. If a flow collection (`[…]` or `{…}`) is open, the
+    /// innermost one is always a flow collection, because it cannot contain block collections.
     fn close(&mut self) {
         match self.flow {
             0 => drop(self.columns.pop()),

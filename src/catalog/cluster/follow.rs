@@ -84,7 +84,8 @@ impl Follow {
         }
     }
 
-    /// Synchronizes the kind until the cluster no longer serves it.
+    /// Copies the objects of this kind to the catalog and watches them for changes, until the cluster no longer serves
+    /// the kind. If a request fails for another reason, tries again later.
     async fn while_served(&mut self) {
         let mut wait = DefaultBackoff::default();
         loop {

@@ -133,7 +133,7 @@ pub fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
     Some(value)
 }
 
-/// A live reader that requests objects from the API server.
+/// A reader that gets each object directly from the API server, and not from the cache.
 pub struct Reader {
     client: Client,
 }

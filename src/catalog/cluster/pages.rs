@@ -44,7 +44,7 @@ struct Page {
     frames: Frames,
 }
 
-/// A result of reading a list of objects from the API server, page by page: the start of the list, or an object.
+/// An event while a list of objects is read from the API server, page by page. The list begins, or an object was read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'p> {
     /// The listing begins, or begins again. The caller must drop earlier items.

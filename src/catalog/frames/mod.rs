@@ -14,7 +14,7 @@ const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
 /// `items`.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
 
-/// An error in the JSON text of a list.
+/// An error in the JSON text of a Kubernetes list, such as a PodList.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// An expected token is missing. The fields are the token and the byte offset.

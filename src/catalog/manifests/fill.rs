@@ -87,8 +87,8 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
         Ok(count.into_inner())
     }
 
-    /// Decodes and compresses an object, and adds it to the batch. The batch records the kind of the object as its
-    /// position in `kinds`.
+    /// Decodes and compresses an object, and adds it to `batch` with the index of its kind in `kinds`. An object
+    /// without a namespace gets the default namespace. Skips objects of other kinds.
     fn prepare(&self, kinds: &[&'static Kind], object: &Object<'_>, batch: &mut Batch) -> Result<(), String> {
         let Some((at, kind)) = kinds.iter().enumerate().find(|(_, kind)| is_of(kind, object)) else { return Ok(()) };
         let mut projection = decode(self.catalog, kind, object)?;

@@ -47,7 +47,8 @@ pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Res
     files_in(paths).into_iter().flat_map(|found| objects(found, &mut take)).collect()
 }
 
-/// The path of a file to read. If a folder cannot be read, the path of that folder, with the error.
+/// A file to read, or a folder that cannot be read. The first value is its path. The second value is `Ok` for a file,
+/// and the error for a folder.
 pub(super) type Found = (PathBuf, io::Result<()>);
 
 /// Returns the files at the given paths. For a folder, returns the manifest files in it, sorted.

@@ -54,7 +54,8 @@ fn line(entry: &Entry) -> String {
     format!("  {word:<10} {rule:<10} {namespace} {kind} {name}: {field}{message}\n")
 }
 
-/// Returns a table of the findings per rule and outcome.
+/// Returns a table with the number of findings of each rule. It has a row per rule, and a column per outcome, such as
+/// `denied`.
 fn table(entries: &[Entry], registry: &Registry) -> String {
     const WORDS: [&str; 5] = ["denied", "warned", "recorded", "exempt", "unreadable"];
     let mut rules: BTreeMap<&str, [usize; 5]> = BTreeMap::new();

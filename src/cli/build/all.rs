@@ -16,7 +16,9 @@ use crate::kustomize::file::NAMES;
 use crate::kustomize::options::Options;
 use crate::kustomize::tree::{Tree, TreePath};
 
-/// Builds all roots below a folder into files, and prints how many were built.
+/// Builds every kustomize root below a folder, and writes the output of each root to its own file. A root is a folder
+/// with a kustomization file to which no other kustomization refers. Components are not built. Finally, prints how many
+/// roots were built and how many failed.
 pub(super) fn run(
     folder: &Path,
     tree: Tree,

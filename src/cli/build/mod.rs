@@ -159,7 +159,8 @@ fn opened(dir: &str, fetches: bool) -> Result<(Tree, TreePath), Unusable> {
     Ok((files_of_disk(fetches)?, root))
 }
 
-/// Returns the tree of all files on disk. With `fetches`, the tree also fetches remote files when they are read.
+/// Opens the whole file system as a kustomize tree, with `/` as the top folder. With `fetches`, the build can also read
+/// remote files and git repositories, which are then fetched.
 fn files_of_disk(fetches: bool) -> Result<Tree, Unusable> {
     let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::because("/", error))?;
     if !fetches {

@@ -37,7 +37,7 @@ pub(super) struct Args {
     /// A folder to check as a kustomize root; may be repeated. Only files that it refers to are read
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
-    /// The system that builds the roots: kubectl, flux, argocd, fleet, sveltos, or auto (derived from the files)
+    /// The system that builds the folders: kubectl, flux, argocd, fleet, sveltos, or auto (derived from the files)
     #[arg(long, default_value = "auto")]
     profile: Choice,
     /// The folder that is the root of a Flux source; may be repeated

@@ -81,8 +81,9 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
     Ok(())
 }
 
-/// Returns whether an object is the content of a kustomization file, which is not stored in a cluster. A folder may
-/// contain such an object under another file name, for example as an unused template.
+/// Returns whether an object is the content of a kustomization file, and not a stored object. Stored Kustomizations and
+/// Components have the annotation `portcullis.dev/path`. The name of the file does not matter, because some folders
+/// contain kustomization files under other names, such as unused templates.
 fn is_kustomization_file(object: &Value) -> bool {
     let is_stored = || Metadata::of(object).annotations().is_some_and(|all| all.contains_key(PATH_ANNOTATION));
     type_of(object).0 == KUSTOMIZATION_FILES && !is_stored()
@@ -154,8 +155,8 @@ pub(super) fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Optio
 /// The API group of kustomization files. Such files are checked as parts of kustomize trees, and not as objects.
 const KUSTOMIZATION_FILES: &str = "kustomize.config.k8s.io";
 
-/// Returns a request matcher for objects of the given kind. It contains the plural name of the resource. Returns `None`
-/// if Portcullis does not check objects of this kind.
+/// Returns the first request matcher for objects of the given API group and kind. Returns `None` if Portcullis does not
+/// check such objects.
 fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Match> {
     let of_rules = registry.rules().iter().flat_map(|rule| rule.matchers);
     let of_trees = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);

@@ -14,15 +14,17 @@ use crate::kustomize::tree::TreePath;
 /// The id of the rule that reports patches that select nothing.
 const RULE: &str = "KZ025";
 
-/// Findings about patches that select no object. The key is the address of a finding in memory. The number says in how
-/// many kustomization roots the finding occurs. A kustomization root is a folder that is built. The path is the folder
-/// of the file with the finding.
+/// The findings about patches that select no object, with the number of kustomization roots in which each finding
+/// occurs. A kustomization root is a folder that is built.
+///
+/// The key of the map is the address of the finding in memory. The value also contains the folder of the file with the
+/// finding.
 #[derive(Default)]
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
 impl SharedFindings {
-    /// If the finding is about a patch that selects nothing, increments the number of roots with this finding. Ignores
-    /// other findings.
+    /// Adds 1 to the number of kustomization roots that have this finding. Counts only findings about patches that
+    /// select no object, and ignores all others. Roots with the same finding pass the same `located`.
     pub(super) fn count(&mut self, finding: &TreeFinding, located: &Rc<Located>) {
         if finding.rule == RULE {
             let folder = finding.location.file.parent().unwrap_or_default();
@@ -62,8 +64,9 @@ fn users(scan: &Scan, builds: &[Build]) -> HashMap<TreePath, usize> {
     users
 }
 
-/// Returns the folders that a root uses, directly or indirectly. A root without a kustomization file uses all folders
-/// below it, as in Flux.
+/// Returns the folders that a kustomize build uses. These are the root folder, the components that Flux adds to it, and
+/// all folders to which their kustomization files refer, directly or indirectly. If the root folder has no
+/// kustomization file, they also include each folder below it that has one, because Flux then builds these folders.
 pub(super) fn folders(scan: &Scan, build: &Build) -> HashSet<TreePath> {
     let Build { root, options, .. } = build;
     let components = options.flux.components.iter().map(|entry| TreePath::from(&*format!("{root}/{entry}")));

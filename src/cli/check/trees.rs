@@ -40,8 +40,8 @@ pub(super) struct Trees {
     builds: Vec<Build>,
     pub(super) survey: Survey,
     git: Git,
-    /// The kustomize options that follow from the command line arguments. They are used to search for manifests that no
-    /// kustomization lists.
+    /// The kustomize options that the command line arguments select, such as the version of kustomize. Used to search
+    /// for manifests that no kustomization lists.
     options: Options,
     pub(super) used: Used,
     /// Whether the scripts and `.gitignore` files of the repository are read. Scripts show with which options kustomize
@@ -159,7 +159,8 @@ impl Trees {
         (kustomize::Report { evaluation: None, findings, ..judged }, assumed)
     }
 
-    /// Returns the scripts of the checkout. Reads them on the first call. `None` if scripts must not be read.
+    /// Returns the scripts of the git repository, such as Makefiles. The first call reads them from disk. Returns
+    /// `None` if `reads_scripts` is false.
     fn scripts(&self) -> Option<&Scripts> {
         let read = || Scripts::read(&Path::new("/").join(self.git.top.as_str()));
         self.reads_scripts.then(|| self.scripts.get_or_init(read))

@@ -20,11 +20,12 @@ pub(super) struct Used {
 }
 
 impl Used {
-    /// Finds the folders that Flux Kustomizations or similar objects in the checkout refer to, directly or through
-    /// other kustomizations. Sorts `builds`, so that these folders come first.
+    /// Determines which folders of a checkout are used. A folder is used if a Flux Kustomization or a similar object in
+    /// the checkout builds it, directly or through other kustomizations. Sorts `builds`: builds of used folders come
+    /// first.
     ///
-    /// If most folders in `builds` are not named by any object, such objects are probably outside of the checkout. Then
-    /// `is_used` is set in all `builds`, and it is unknown which folders are used.
+    /// The used folders are unknown if the checkout has no such objects, or if more folders are unused than used. The
+    /// objects are then probably outside of the checkout, so `is_used` is set in all `builds`.
     pub(super) fn of(scan: &Scan, survey: &Survey, builds: &mut [Build]) -> Self {
         let roots = |is_used: bool| {
             let of_kind = builds.iter().filter(|build| build.is_used == is_used && build.owners.is_empty() != is_used);

@@ -9,7 +9,8 @@ use crate::kustomize::changes::{Plan, RootChange};
 
 /// Maximum length of the Markdown text, in characters. GitHub accepts comments of up to 65,536.
 const MAX_LENGTH: usize = 60_000;
-/// Number of characters reserved for the last line of the text, which counts omitted parts.
+/// Number of characters reserved for the last line of the Markdown text. This line says how many changed kustomize
+/// roots were omitted because the text would be too long.
 const ROOM: usize = 200;
 
 /// Formats the changes of all kustomize roots as Markdown. The text has a summary, and then a collapsible section for

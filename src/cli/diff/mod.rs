@@ -60,7 +60,7 @@ pub(super) struct Args {
     /// Compare two revisions, A..B, or a revision with the files of the checkout
     #[arg(long, value_name = "REV[..REV]")]
     git: Option<String>,
-    /// The git repository
+    /// The folder of the git repository
     #[arg(long, value_name = "DIR", default_value = ".", requires = "git")]
     repository: PathBuf,
     /// The output format
@@ -71,7 +71,7 @@ pub(super) struct Args {
     exit_code: bool,
     #[command(flatten)]
     limits: Limits,
-    /// The system that builds the roots: kubectl, flux, argocd, fleet, sveltos, or auto (derived from the files)
+    /// The system that builds the folders: kubectl, flux, argocd, fleet, sveltos, or auto (derived from the files)
     #[arg(long, default_value = "auto")]
     profile: Choice,
     /// Which files a kustomization may load if no object, such as a Flux Kustomization, builds it: root-only (files in

@@ -1,4 +1,5 @@
-//! `portcullis explain dry-run`: shows which objects are in dry run and why, and the value of every export.
+//! `portcullis explain dry-run`: shows which objects of a Landscaper Installation are in dry run and why. For objects
+//! in dry run, also shows the values of their exports.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;

@@ -33,7 +33,7 @@ enum Output {
 pub(in crate::cli) struct Args {
     /// Show only the composite with this name
     composite: Option<String>,
-    /// Show only composites in this namespace. In files, objects that do not set a namespace belong to it too
+    /// Show only composites in this namespace or without one. Objects in files without a namespace belong to it too
     #[arg(long, short)]
     namespace: Option<String>,
     /// The Composition to use, instead of the one that the composites name

@@ -7,9 +7,9 @@ use crate::landscaper::dry_run::export::Export;
 use crate::landscaper::dry_run::fragment::Identity;
 use crate::landscaper::export_path::{construct, merge};
 
-/// Returns a template for a missing fragment of a DryRunConfiguration, which the user can complete. It contains the
-/// identity of the object, and a placeholder for each field that `paths` select. Ignores paths that are not simple
-/// field paths.
+/// Returns a template of the object `identity` for the user to add to a DryRunConfiguration. The template contains
+/// apiVersion, kind, namespace and name of the object, and a placeholder value for each field in `paths`. Ignores paths
+/// that contain anything other than field names, such as filters.
 pub(super) fn skeleton<'p>(identity: &Identity, paths: impl Iterator<Item = &'p str>) -> Value {
     let mut fragment = identity.to_fragment();
     for path in paths {
@@ -29,7 +29,8 @@ pub(super) fn path_in<'e>(export: &'e Export, identity: &Identity) -> &'e str {
     }
 }
 
-/// Formats objects as a YAML list, indented as in `spec.exports`.
+/// Formats objects as a YAML list. The list is indented so that the user can paste it below `spec.exports` of a
+/// DryRunConfiguration.
 pub(super) fn yaml(objects: &[Value]) -> String {
     let mut text = String::new();
     for object in objects {

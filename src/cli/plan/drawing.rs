@@ -16,8 +16,8 @@ const MAX_WARNINGS: usize = 20;
 /// Maximum length of a text in a drawing, in characters. Its tooltip has the whole text.
 const MAX_TEXT: usize = 140;
 
-/// A group of actions that the drawing shows under one heading. For example, the actions `delete` and `replace` are
-/// under the heading `Goes`, because they remove objects from the cluster.
+/// A heading in the SVG drawing or HTML page of a plan, and the actions whose objects are listed below this heading.
+/// For example, the heading `Goes` has the actions `delete` and `replace`, which remove objects from the cluster.
 struct Group {
     title: &'static str,
     actions: &'static [&'static str],

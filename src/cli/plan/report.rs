@@ -31,7 +31,8 @@ pub(super) struct Row {
     pub(super) note: Option<String>,
 }
 
-/// The state in the cluster of the objects that a Flux Kustomization renders or no longer renders.
+/// The live state of the objects of a Flux Kustomization: which objects exist in the cluster, and which ones Flux will
+/// delete. Covers the objects that the new revision renders, and the objects that it no longer renders.
 #[derive(Debug, Default)]
 pub(super) struct Live {
     /// For each object that the new revision does not render any more, whether Flux deletes or keeps the object.
@@ -90,8 +91,8 @@ impl Row {
         Self { action: "replace", deletion, replaces: Some(old.name.clone()), ..self }
     }
 
-    /// Creates the row of an object that the new revision does not render any more. The row says whether Flux deletes
-    /// or keeps the object.
+    /// Creates the report row of an object that the new revision of a Flux source no longer renders. `fate` predicts
+    /// whether Flux deletes the object. The row shows this prediction and, if there is one, the reason.
     fn of_fate(id: &ObjectId, fate: &Fate) -> Self {
         let note = fate.reason().map(str::to_owned);
         Self { deletion: deletion(fate), note, ..Self::new(fate.as_str(), id) }

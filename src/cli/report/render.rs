@@ -84,8 +84,9 @@ fn diagnostic(alike: &[&Located], renderer: &Renderer) -> String {
     renderer.render(&[group]).to_string()
 }
 
-/// Returns a line about the other findings that are shown together with the finding `first`. If all texts are equal,
-/// the line lists the positions of the others. Otherwise it shows the text of one of them and counts the rest.
+/// Returns the line below the finding `first` that mentions the other findings of its group. If all findings have the
+/// same text, the line lists the positions of the others, up to a limit. Otherwise it contains the text of the first of
+/// the others, and the number of the rest.
 fn also(first: &Located, others: &[&Located]) -> String {
     if others.iter().any(|other| other.message != first.message) {
         return match others {

@@ -10,8 +10,8 @@ use crate::admission::Level;
 /// Maximum number of reasons for unknown results that are shown.
 const MAX_REASONS: usize = 5;
 
-/// The text in the column `builder` of the result table, for kustomizations that no object, such as a Flux
-/// Kustomization, builds.
+/// The value of the column `builder` in the result table of `portcullis check`, for unused kustomizations. No Flux
+/// Kustomization or similar object builds them.
 const UNUSED: &str = "(none)";
 
 /// Returns the table that `portcullis check` prints after the findings. The table shows how many kustomizations are

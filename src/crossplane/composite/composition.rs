@@ -150,9 +150,14 @@ impl Choosing<'_> {
         }
     }
 
-    /// Returns the newest revision of a Composition that matches the revision selector of the composite. Returns the
-    /// Composition itself if there is no selector, or if the update policy is not `Automatic`. Also returns it if its
-    /// own labels match the selector: Crossplane copies them into the next revision, which may not exist yet.
+    /// Returns the newest revision of the Composition `current` that matches the revision selector of the composite.
+    ///
+    /// Returns `current` itself in these cases:
+    ///
+    /// - The composite and its definition have no revision selector.
+    /// - The update policy is not `Automatic`.
+    /// - The labels of `current` match the selector. Crossplane copies these labels into the next revision, which may not
+    ///   exist yet.
     fn revision_of(&self, current: Chosen) -> Choice {
         let default = || self.of_definition("defaultCompositionRevisionSelector");
         let selector = labels(self.inner("compositionRevisionSelector").or_else(default));

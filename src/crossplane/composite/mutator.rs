@@ -88,7 +88,8 @@ enum Applied {
     /// The composite after the values of the patches were written into it, and the environment that is computed from
     /// this new composite. The values are stable: if the patches are computed again, they write the same values.
     Stable(Value, Box<Computed>),
-    /// The values are not written, because a second computation from the changed composite gives another result.
+    /// The composite is not changed, because the patches are not stable. If Portcullis applies them again to the
+    /// changed composite, they give another result.
     Unstable,
 }
 

@@ -16,7 +16,7 @@ use crate::suggestion::by_similarity;
 pub struct PatchProblem {
     /// The position of the patch as text, such as `Composition "example", spec.environment.patches[0]`.
     pub place: String,
-    /// The reason, such as a missing value or Crossplane's error message.
+    /// A description of the problem, such as Crossplane's error message, or a text that says that a value is missing.
     pub why: String,
     /// How to fix the problem.
     pub help: Option<String>,
@@ -44,8 +44,9 @@ impl Computed {
         self.read().filter_map(one).collect()
     }
 
-    /// Returns the problem of the first failing patch that copies a value from the composite into the environment.
-    /// `None` if no such patch fails. A failing patch stops the computation.
+    /// Returns the problem of the patch that fails while it writes a value of the composite into the environment.
+    /// Returns `None` if no such patch fails. At most one patch can fail, because the patches after a failing patch are
+    /// not applied.
     pub fn failing_input(&self) -> Option<PatchProblem> {
         let is_failing = |outcome: &PatchOutcome| matches!(outcome.ending, Ending::Failed(_));
         let (step, at, _, outcome) = self
@@ -124,8 +125,8 @@ fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<
     Some(PatchProblem { place, why, help: help(outcome, environment) })
 }
 
-/// Returns a help text that lists keys in the environment. They are the keys of the deepest object that exists on the
-/// path of the missing value.
+/// Returns a help text for a patch that reads a missing value. The text lists keys that exist in the environment. For
+/// example, if the patch reads `a.b.c` and the environment has no `a.b`, the text lists the keys of `a`.
 fn help(outcome: &PatchOutcome, environment: &Value) -> Option<String> {
     let missing = outcome.reads.iter().find(|read| read.value.is_none())?;
     let (at, keys) = near(&Path::parse(&missing.path).ok()?, environment)?;

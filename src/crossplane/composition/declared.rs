@@ -34,8 +34,8 @@ impl Declared {
         Self { schema, written, defaults }
     }
 
-    /// Looks up a path in the schema. A field that the schema lacks may have any type if the Composition itself writes
-    /// it.
+    /// Returns which types of values are allowed at a path in the environment. The schema defines them. If the schema
+    /// does not have the path, but the Composition sets it with a patch or in its default data, any type is allowed.
     pub(super) fn at(&self, path: &Path) -> Found {
         let found = self.schema.at(path);
         let is_own = || {

@@ -90,7 +90,9 @@ impl Check<'_> {
         }
     }
 
-    /// Parses a width or a precision, which consists of digits or is `*`. A `*` takes the number from an argument.
+    /// Parses the optional width or precision of a verb, such as `8` in `%8d`. It consists of digits or is `*`. For a
+    /// `*`, `fmt.Sprintf` takes the number from the next argument. Reports a problem if this argument cannot be an
+    /// integer.
     fn size(&mut self) {
         if self.rest.next_if_eq(&'*').is_some() {
             let is_whole = |shape: &Shape| {

@@ -41,8 +41,9 @@ pub fn problems(composition: &Value) -> Arc<[Problem]> {
     checked(composition, None).into()
 }
 
-/// Checks patches against the schema of the environment, and returns the problems. For example, a patch reads a field
-/// that the schema does not declare. Or a transform does not accept the declared type of its input.
+/// Returns a problem for each patch that contradicts `schema`, the JSON Schema that the Composition declares for its
+/// environment. For example, a patch reads a field that is not in the schema, or has a transform that does not accept
+/// the type of this field.
 pub fn against_schema(composition: &Value, schema: Arc<Schema>) -> Vec<Problem> {
     let declared = Declared::new(schema, declaration(composition).as_ref());
     let mut problems = checked(composition, Some(Arc::new(declared)));

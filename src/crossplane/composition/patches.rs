@@ -24,7 +24,9 @@ const MERGES: &[&str] = &[
     "AppendArray",
 ];
 
-/// Checks the list `patches` of a node. `sets` are the names of the existing patch sets.
+/// Checks the patches of an environment, a patch set or a composed resource. `parent` is the value that contains the
+/// list `patches`, and `place` says which of the three it is. `sets` contains the names of the patch sets to which the
+/// patches may refer.
 pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: &[&str]) {
     reader.writes.before = false;
     for patch in reader.objects(parent, "patches") {
@@ -33,7 +35,9 @@ pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: 
     }
 }
 
-/// Records in `reader.writes` whether any patch below a node writes into the environment.
+/// Sets `reader.writes.any` to whether any patch in `parent` writes into the environment of the composite. Sets
+/// `reader.writes.before` to `false`. `parent` is the spec of a Composition, or the input of
+/// function-patch-and-transform.
 pub(super) fn note_writes(reader: &mut Reader, parent: &Node<'_>) {
     let mut quiet = Reader::new(reader.profile);
     let mut any = false;
@@ -238,8 +242,9 @@ fn merge_of(options: &Value) -> &'static str {
     }
 }
 
-/// Reports target paths whose values Crossplane does not store. Crossplane up to 1.17 loses the values that environment
-/// patches write into the status. Later versions store only the status that functions write.
+/// Reports a patch from the environment to the composite if Crossplane does not store the target field. If Crossplane
+/// itself applies the patch (up to version 1.17), it does not store fields of `status`. If a function applies the
+/// patch, Crossplane stores only fields of `status`.
 fn check_target(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let writes_composite = kind.contains("ToComposite") || kind == "FromEnvironmentFieldPath";
     if place != Place::Environment || !writes_composite {

@@ -1,8 +1,9 @@
-//! Checks of environments in pipeline steps: the inputs of function-environment-configs and
+//! Checks the inputs of two functions in the pipeline of a Composition: function-environment-configs and
 //! function-patch-and-transform.
 //!
-//! The functions receive their input only at the first reconcile. function-environment-configs does not validate it: a
-//! missing field causes a nil dereference.
+//! Without these checks, mistakes in the inputs appear only at the first reconcile, when Crossplane calls the
+//! functions. function-environment-configs does not validate its input, so a missing field can cause a nil pointer
+//! dereference.
 
 use serde_json::Value;
 

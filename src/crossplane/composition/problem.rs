@@ -1,4 +1,5 @@
-//! Problems in the declaration of an environment, worded like Kubernetes field errors.
+//! Problems that the checks of a Crossplane Composition find. Their messages have the style of Kubernetes field errors,
+//! such as `Required value: name is required`.
 
 use serde_json::Value;
 
@@ -72,8 +73,8 @@ impl Problem {
         Self::new(Topic::Structure, field, format!("Forbidden: {detail}"))
     }
 
-    /// Creates a problem about a part of a Composition that has no effect. `field` is the path of this part, such as a
-    /// field or a patch. `why` is the message.
+    /// Creates a problem for a field or a patch that has no effect. `field` is the path of this field or patch in the
+    /// Composition. `why` is the message.
     pub fn ignored(field: FieldPath, why: impl Into<String>) -> Self {
         Self::new(Topic::Ignored, field, why)
     }

@@ -1,8 +1,8 @@
-//! Checks of the EnvironmentConfigs that a Composition selects.
+//! Checks how a Composition selects EnvironmentConfigs: the fields `environmentConfigs` and `policy`.
 //!
-//! Required fields are those that Crossplane's own webhook checked up to 1.17 (`Validate` in
-//! `apis/apiextensions/v1/composition_environment.go`), and those that function-environment-configs dereferences
-//! without a check.
+//! A field is required in these cases:
+//! - Crossplane's own webhook checked it up to 1.17 (`Validate` in `apis/apiextensions/v1/composition_environment.go`).
+//! - The function function-environment-configs dereferences it without a check.
 
 use super::labels;
 use super::problem::{Problem, Topic};
@@ -138,9 +138,9 @@ fn check_selector(reader: &mut Reader, source: &Node<'_>) {
     }
 }
 
-/// Returns the selector of an entry of `environmentConfigs`, as a list with one element. In Crossplane's first design
-/// document of environments, `selector` was a list of selectors. Reports such a list as a warning, and returns all its
-/// elements.
+/// Returns the selectors of an entry of `environmentConfigs`. A valid entry has one selector, which is an object. In
+/// Crossplane's first design document of environments, `selector` was a list. If it is a list, this function reports a
+/// warning and returns all elements.
 fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
     let Some(selector) = reader.member(source, "selector") else {
         reader.report(Problem::required(source.at.key("selector"), "selector is required"));

@@ -45,7 +45,7 @@ pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, shape: Option<Shape>)
     }
 }
 
-/// The input of a transform.
+/// The type of a transform's input, and a text that says in messages where the input comes from.
 #[derive(Clone, Copy)]
 struct Input {
     shape: Shape,
@@ -78,9 +78,11 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> S
     }
 }
 
-/// Returns the string in the field `key`, or the first of `words` if the field is missing and optional. Reports a
-/// missing required field, or a string that is not in `words`, and returns `None`. In the inputs of Composition
-/// functions, all these fields are required.
+/// Returns the string in the field `key`, which must be one of `words`. Reports any other value and returns `None`.
+///
+/// If the field is missing or empty, returns the first of `words` as the default value. There is no default in the
+/// input of a Composition function, and none for the `type` of the transform itself. In these cases, reports the
+/// missing field with the message `detail`, and returns `None`.
 fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], detail: &str) -> Option<&'v str> {
     let is_missing = reader.member(node, key).is_none_or(|found| found.value == "");
     if is_missing && (!reader.is_native() || key == "type" && words == TYPES) {

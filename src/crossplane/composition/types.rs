@@ -113,8 +113,8 @@ fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
     }
 }
 
-/// Returns the problems that a patch's transforms have only because their input has the type `shape`. Problems that do
-/// not depend on this type are omitted.
+/// Returns the errors that the transforms of a patch have with an input of the type `shape`. Errors that do not depend
+/// on the input type are omitted.
 fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     let found = |shape: Option<Shape>| {
         let mut reader = Reader { has_integers: reader.has_integers, ..Reader::new(reader.profile) };

@@ -19,8 +19,8 @@ pub struct Computation {
     pub environment: Value,
     /// The composite after the computation of its environment. Patches may have changed the composite.
     pub composite: Value,
-    /// The names that Crossplane up to 1.17 writes into `spec.environmentConfigRefs`; `None` if it does not change
-    /// them.
+    /// The names of EnvironmentConfigs that Crossplane up to 1.17 writes into the composite's field
+    /// `spec.environmentConfigRefs`. `None` if Crossplane does not change this field.
     pub references: Option<Vec<String>>,
     /// Crossplane's error message if the computation fails.
     pub failure: Option<String>,
@@ -47,12 +47,12 @@ pub struct StepOutcome {
 pub enum ActionOutcome {
     /// EnvironmentConfigs were selected and merged.
     Selected {
-        /// The result of each entry of `environmentConfigs`, which selects EnvironmentConfigs by name or by labels.
-        /// Empty if Crossplane up to 1.17 uses the references that the composite already has, and does not evaluate the
-        /// entries.
+        /// The results of the entries of `environmentConfigs`. Each entry selects EnvironmentConfigs by name or by
+        /// labels. Empty if `kept` is set, because Crossplane then does not evaluate the entries.
         sources: Vec<SourceOutcome>,
-        /// The names in the composite's `environmentConfigRefs` if Crossplane up to 1.17 keeps these references. `None`
-        /// if Crossplane selects EnvironmentConfigs again.
+        /// The names in the composite's `spec.environmentConfigRefs`, if the EnvironmentConfigs were taken from there.
+        /// Only Crossplane up to 1.17 does this. `None` if the entries of `environmentConfigs` selected the
+        /// EnvironmentConfigs.
         kept: Option<Vec<String>>,
         /// The data of all selected EnvironmentConfigs, merged into one environment. `None` if the selection failed, or
         /// if it does not change the environment.
@@ -144,9 +144,9 @@ impl Computing<'_> {
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
 
-    /// Returns the names in the composite's `spec.environmentConfigRefs` if Crossplane uses exactly these
-    /// EnvironmentConfigs. Returns `None` if Crossplane selects EnvironmentConfigs again, as Composition functions
-    /// always do.
+    /// Returns the names in the composite's `spec.environmentConfigRefs`, if these EnvironmentConfigs are used without
+    /// a new selection. Returns `None` if EnvironmentConfigs must be selected. Composition functions always select
+    /// them.
     fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
         if self.profile == Profile::Function {
             return None;
@@ -176,7 +176,11 @@ impl Computing<'_> {
         Ok(Some(layers))
     }
 
-    /// Returns the layers to merge; `None` if the environment does not change.
+    /// Returns the data that a step merges into the environment, as a list of layers. The layers are the default data,
+    /// the environment of earlier steps (only for Composition functions), and the data of each selected
+    /// EnvironmentConfig.
+    ///
+    /// `None` if function-environment-configs looks up no EnvironmentConfigs. It then leaves the environment unchanged.
     fn layers(&self, selection: &Selection, sources: &[SourceOutcome]) -> Result<Option<Vec<Layer>>, String> {
         if let Some(error) = sources.iter().find_map(|source| source.error.clone()) {
             return Err(error);

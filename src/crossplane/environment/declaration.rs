@@ -105,9 +105,9 @@ impl Declaration {
         self.profile == Profile::Native117 && self.steps.iter().any(|step| matches!(step.action, Action::Patch(_)))
     }
 
-    /// Sets missing fields to the defaults of the Composition schema, such as the type of a patch. The API server sets
-    /// the same defaults, but Compositions from files may lack them. Only a declaration for Crossplane up to 1.17 is
-    /// changed. The inputs of Composition functions have no schema with defaults.
+    /// Sets missing types of patches, match patterns, and string and math transforms to their defaults. The API server
+    /// sets the same defaults in Compositions, but Compositions from files may lack them. Does nothing for Composition
+    /// functions, because the API server sets no defaults in their inputs.
     #[must_use]
     pub fn with_schema_defaults(mut self) -> Self {
         if self.profile == Profile::Native117 {

@@ -20,7 +20,7 @@ pub struct Layer {
     pub name: LayerName,
     /// The path in the environment under which the data is merged; `None` for the root.
     pub to_field_path: Option<String>,
-    /// The data of the layer, without lower layers.
+    /// The data of this layer alone, before it is merged over the lower layers.
     pub data: Map<String, Value>,
 }
 
@@ -49,9 +49,12 @@ impl std::fmt::Display for LayerName {
 /// The origin of a key in merged data. It has the layer that set the value, and the values that were replaced.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Origin {
-    /// The index of the layer that set the value. For a map, the index of the first layer that has the key.
+    /// The index in `Merged::layers` of the layer that set the value. A layer is data that is merged into the
+    /// environment, such as the data of an EnvironmentConfig. If several layers were merged into a map, this is the
+    /// first of them.
     pub layer: usize,
-    /// The values that later layers replaced, oldest first. Each value comes with the index of its layer.
+    /// The previous values of the key, oldest first. A layer, such as an EnvironmentConfig, set each of these values,
+    /// and a later layer replaced it.
     pub replaced: Vec<Replaced>,
     /// The origins of the keys inside the value, if the value is a map.
     pub members: BTreeMap<String, Origin>,
@@ -116,7 +119,8 @@ impl Merged {
         merged
     }
 
-    /// Returns the keys that a later layer sets again, sorted by path.
+    /// Returns the keys whose values were replaced during the merge, sorted by path. For example, two
+    /// EnvironmentConfigs set the same key. If a key was replaced several times, returns only the last replacement.
     pub fn overwrites(&self) -> Vec<Overwrite<'_>> {
         let mut found = Vec::new();
         overwrites(&self.data, &self.origins, &FieldPath::root(), &mut found);

@@ -31,8 +31,8 @@ pub struct TemplateOutcome {
     pub patches: Vec<(Patch, PatchOutcome)>,
     /// The resource before it is patched.
     pub base: Value,
-    /// The composed resource after its patches. Patches that need the existing resource are not applied. If a patch
-    /// fails, its error message.
+    /// The composed resource after its patches, or the error message if a patch failed. Patches that read the composed
+    /// resource from the cluster, such as `ToCompositeFieldPath`, are not applied.
     pub rendered: Result<Value, String>,
 }
 
@@ -53,7 +53,7 @@ impl Patching {
         Self { profile, environment: Document::new(environment), observed, desired, left: MAX_WRITTEN }
     }
 
-    /// Returns the current environment.
+    /// Returns the environment with the changes of all patches that were applied so far.
     pub fn environment(&self) -> &Value {
         &self.environment.value
     }
@@ -87,8 +87,9 @@ impl Patching {
         composite
     }
 
-    /// Applies the patches of `environment.patches` up to the first failure. Returns the outcome of each applied patch,
-    /// and upstream's error message if a patch fails.
+    /// Applies the patches of `environment.patches` in order, and stops at the first failure. Returns the outcome of
+    /// each patch, including the failed one. If a patch fails, also returns the error message that Crossplane or
+    /// function-patch-and-transform would report.
     pub fn environment_patches(&mut self, patches: &[Patch]) -> (Vec<PatchOutcome>, Option<String>) {
         let mut outcomes = Vec::with_capacity(patches.len());
         for (at, patch) in patches.iter().enumerate() {

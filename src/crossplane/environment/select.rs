@@ -105,7 +105,8 @@ impl SourceOutcome {
         }
     }
 
-    /// Returns the names that Crossplane up to 1.17 stores as references for this source.
+    /// Returns the names of EnvironmentConfigs that Crossplane up to 1.17 stores for this source in the composite's
+    /// field `spec.environmentConfigRefs`. The names include an optional EnvironmentConfig that does not exist.
     pub(super) fn references(&self) -> impl Iterator<Item = String> {
         self.selected.iter().map(|stored| stored.name().to_owned()).chain(self.missing.clone())
     }
@@ -329,9 +330,8 @@ pub(super) fn not_fetched(name: &str) -> String {
     )
 }
 
-/// Returns a copy of `object` with the number types that Crossplane or Composition functions see. Composition functions
-/// see every number as a float64, so all integers in the copy are converted. For Crossplane up to 1.17, the copy is
-/// unchanged. `profile` says which of the two applies.
+/// Returns a copy of the composite `object` with its numbers as the patches read them. Composition functions receive
+/// every number as a float64, so all integers are converted. For Crossplane up to 1.17, the copy is unchanged.
 pub(super) fn loaded(profile: Profile, object: &Value) -> Value {
     match profile {
         Profile::Native117 => object.clone(),

@@ -1,4 +1,5 @@
-//! The fields of the sources from which an environment selects EnvironmentConfigs.
+//! Types for the entries of `environmentConfigs`. Each entry selects EnvironmentConfigs by name or by labels. Their
+//! data is merged into the environment of a composite.
 
 use serde::Deserialize;
 
@@ -57,7 +58,8 @@ names! {
     }
 }
 
-/// An entry of `environmentConfigs`.
+/// An entry of the list `environmentConfigs`. It selects EnvironmentConfigs by name or by labels. Their data is merged
+/// into the environment of a composite.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvironmentSource {
@@ -93,9 +95,9 @@ pub struct Selector {
     pub max_match: Option<u64>,
     /// Minimum number of EnvironmentConfigs, in mode Multiple.
     pub min_match: Option<u64>,
-    /// The path in the EnvironmentConfig by which matches are sorted, in mode Multiple. `None` means `metadata.name`.
-    /// For function-environment-configs, an empty path means the same. Crossplane up to 1.17 cannot sort by an empty
-    /// path.
+    /// The field path in an EnvironmentConfig by which the matches are sorted. It is only used in mode Multiple. `None`
+    /// means `metadata.name`. For function-environment-configs, an empty path also means `metadata.name`. Crossplane up
+    /// to 1.17 cannot sort by an empty path.
     pub sort_by_field_path: Option<String>,
     /// The labels that an EnvironmentConfig must have.
     #[serde(deserialize_with = "or_default")]
@@ -146,8 +148,8 @@ impl Selector {
         or(&self.mode, self.mode.is_unset(), Mode::Single)
     }
 
-    /// Returns the sort path. The default is `metadata.name`. For function-environment-configs, an empty path is the
-    /// same as a missing path.
+    /// Returns the field path by which the selected EnvironmentConfigs are sorted. The default is `metadata.name`. For
+    /// function-environment-configs, an empty path means the default too.
     pub fn sort_path(&self, profile: Profile) -> &str {
         let path = self.sort_by_field_path.as_deref();
         path.filter(|path| profile == Profile::Native117 || !path.is_empty()).unwrap_or("metadata.name")

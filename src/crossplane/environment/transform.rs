@@ -39,7 +39,7 @@ names! {
         /// Formats with Go's `fmt.Sprintf`. The schema of Compositions sets this type by default. The code of
         /// Crossplane up to 1.17 and of function-patch-and-transform has no default.
         Format = "Format",
-        /// Applies a named conversion.
+        /// Applies a conversion such as `ToUpper` or `ToBase64`.
         Convert = "Convert",
         /// Removes a prefix.
         TrimPrefix = "TrimPrefix",

@@ -16,7 +16,8 @@ use crate::admission::patch::diff;
 use crate::catalog::Stored;
 use crate::go::integers;
 
-/// The explanation of a composite's environment.
+/// An explanation of how the environment of a composite is computed. It says which EnvironmentConfigs are selected and
+/// why, where each key comes from, and what each patch does. It can be shown as text, JSON or an SVG drawing.
 #[derive(Debug)]
 pub struct Explanation {
     composite: Value,

@@ -1,4 +1,5 @@
-//! Formats an explanation as text, for people.
+//! Formats the explanation of a Crossplane environment as text for people. The explanation says how the environment of
+//! a composite is computed.
 
 use serde_json::Value;
 

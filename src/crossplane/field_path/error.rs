@@ -11,7 +11,7 @@ pub enum ParseError {
     Unexpected {
         /// The unexpected delimiter: `.`, `[` or `]`.
         delimiter: char,
-        /// The position of the delimiter.
+        /// The position of `delimiter` in the path, as a byte offset from zero.
         position: usize,
     },
     /// A bracket without its closing bracket.

@@ -68,8 +68,11 @@ impl<'v> PartialPath<'v> {
         Ok(Outcome::Reached(self.segments))
     }
 
-    /// Replaces the next wildcard of this path by each index of the list, or each key of the object, at this place.
-    /// Returns one path for each of them.
+    /// Returns one path for each element that the next wildcard matches. In each path, the index or the field name of
+    /// the element replaces the wildcard.
+    ///
+    /// Fails if the value at the wildcard is neither a list nor an object, or if it has more than `MAX_EXPANSIONS`
+    /// elements.
     fn replaced(self) -> Result<Vec<Self>, Failed<'v>> {
         let at = || text_of(&self.segments[..self.at]);
         let too_many = |length: usize| (length > MAX_EXPANSIONS).then_some(PathError::TooManyExpansions);

@@ -1,4 +1,4 @@
-//! Finds the value at a path.
+//! Finds the value that a Crossplane field path names in an object.
 
 use serde_json::Value;
 

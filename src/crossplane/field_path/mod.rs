@@ -121,12 +121,13 @@ impl Path {
         merge::merge(self, object, value, options)
     }
 
-    /// Replaces the wildcards of this path, and returns all resulting paths that exist in an object. The members of an
-    /// object are sorted by name.
+    /// Returns the paths of all existing values in an object that match this path. In each returned path, an index or a
+    /// member name replaces each wildcard (`*`). The paths follow the order of list elements. Members are sorted by
+    /// name.
     ///
     /// # Errors
-    /// If a wildcard or segment is applied to a value without elements or members. If there are more than
-    /// [`MAX_EXPANSIONS`] paths.
+    /// If a segment does not fit the type of the value, such as an index on an object, or a wildcard on a string or
+    /// `null`. If there are more than [`MAX_EXPANSIONS`] paths.
     pub fn expand(&self, object: &Value) -> Result<Vec<Self>, PathError> {
         let paths = expand::expand(&self.segments, object)?;
         Ok(paths.into_iter().map(|segments| Self { segments }).collect())

@@ -1,4 +1,4 @@
-//! Writes a value at a path.
+//! Writes a value into an object, at a Crossplane field path such as `spec.items[0].name`.
 
 use serde_json::{Map, Value};
 
@@ -20,8 +20,8 @@ pub(super) fn set(segments: &[Segment], object: &mut Value, value: Value) -> Res
     Ok(())
 }
 
-/// Checks that the indexes in a path and the depth of the written object are within limits. Upstream only limits
-/// indexes.
+/// Checks whether a value may be written to a path. Returns an error if a list index in the path is above `MAX_INDEX`,
+/// or if the value would be nested more than `MAX_DEPTH` levels deep in the object. Crossplane only limits the index.
 fn check(segments: &[Segment], value: &Value) -> Result<(), PathError> {
     for segment in segments {
         match segment {

@@ -46,7 +46,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns findings about selectors whose matches for a composite cannot be sorted.
+/// Returns findings about selectors of EnvironmentConfigs for the composite in the request. A selector is reported if
+/// the EnvironmentConfigs that it matches cannot be sorted.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let Some(computed) = of_request(request, view) else { return Vec::new() };
     let finding = |(step, at, source): (usize, usize, &SourceOutcome)| {

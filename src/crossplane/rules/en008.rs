@@ -86,7 +86,8 @@ fn of_composition(composition: &Value, view: &View<'_>) -> Vec<Finding> {
     findings
 }
 
-/// Returns findings about patches that read fields which the declared schema lacks.
+/// Checks the patches of a Composition against the schema that the Composition declares for its environment, and
+/// returns findings. A schema that cannot be read is also a finding. Returns no findings if no schema is declared.
 fn of_schema(composition: &Value, view: &View<'_>) -> Vec<Finding> {
     match schema::declared(composition, view) {
         None => Vec::new(),

@@ -175,7 +175,7 @@ fn changed(request: &Request<'_>, impact: &Impact, view: &View<'_>) -> Vec<Findi
     let of = |effect: &Effect| {
         let (who, problems) = (shown(&effect.object), effect.problems.join("; "));
         // Future composites of a Composition may provide the missing values.
-        let is_certain = !is_text(&effect.object);
+        let is_certain = !is_composition_or_revision(&effect.object);
         let level = if is_certain { on_change(view) } else { on_change(view).min(Level::Warn) };
         finding(changed.field(), format!("{} {who} breaks: {problems}", changed.words), level)
     };
@@ -198,8 +198,7 @@ fn changed(request: &Request<'_>, impact: &Impact, view: &View<'_>) -> Vec<Findi
     findings
 }
 
-/// Returns whether `who` refers to a Composition or a CompositionRevision, and not to a composite resource.
-fn is_text(who: &Reference) -> bool {
+fn is_composition_or_revision(who: &Reference) -> bool {
     [&COMPOSITIONS, &REVISIONS].iter().any(|kind| std::ptr::eq(*kind, who.kind))
 }
 

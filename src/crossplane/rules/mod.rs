@@ -1,4 +1,5 @@
-//! The rules about environments, one file each.
+//! The rules with the prefix `EN`, which check Crossplane's EnvironmentConfigs, and the environments that Compositions
+//! merge from them. Each rule has its own file.
 
 mod en001;
 mod en002;

@@ -13,7 +13,8 @@ use super::{Schema, SchemaError};
 use crate::admission::Metadata;
 use crate::catalog::{Kind, LiveRead, Reference, Scope, Storage, View};
 
-/// The annotation that contains the schema: JSON Schema, as JSON or YAML.
+/// The annotation of a Composition that contains the schema of its environment. The value is a JSON Schema, written as
+/// JSON or YAML.
 pub const ANNOTATION: &str = "portcullis.dev/environment-schema";
 /// The annotation that names the key of a ConfigMap with the schema: `NAMESPACE/NAME/KEY`.
 pub const FROM_ANNOTATION: &str = "portcullis.dev/environment-schema-from";

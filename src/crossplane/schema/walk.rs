@@ -44,7 +44,8 @@ struct Walk<'s> {
     left: usize,
 }
 
-/// The result of following one segment of a path through all schemas that apply.
+/// The result of looking up one segment of a path, such as a field name, in the schemas of a value. A value has several
+/// schemas if they are combined, for example with `allOf`.
 enum Step<'s> {
     /// The schema allows any value at this segment.
     Anywhere,
@@ -192,8 +193,8 @@ fn member<'s>(part: &'s Value, name: &str) -> Option<Part<'s>> {
     }
 }
 
-/// Looks up the list element `index` in one schema. Returns `None` if the schema has no keywords about list elements,
-/// such as `items`.
+/// Looks up the schema of the list element at `index` in the schema `part`. Returns `None` if `part` has no keywords
+/// about list elements, such as `items`.
 fn element(part: &Value, index: usize) -> Option<Part<'_>> {
     let first = part.get("prefixItems").or_else(|| part.get("items")).and_then(Value::as_array);
     if let Some(schema) = first.and_then(|first| first.get(index)) {

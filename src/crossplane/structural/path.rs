@@ -106,8 +106,8 @@ impl Rules<'_> {
     }
 }
 
-/// Returns whether a CEL expression may read a field of `variable`. `names` is the path of this field. Reading a parent
-/// of the field, or a field below it, also counts.
+/// Returns whether a CEL expression may read the field of `variable` at the path `names`. Reading a parent of this
+/// field, or a value inside it, also counts. If `names` is empty, every use of `variable` counts.
 fn mentions(expression: &str, variable: &str, names: &[&str]) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
     expression.match_indices(variable).any(|(at, _)| {

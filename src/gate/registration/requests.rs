@@ -95,9 +95,9 @@ pub(super) struct Rules {
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The condition under which the webhook with `failurePolicy: Fail` receives requests for this resource. At least
-    /// one of the rule families in the condition, such as `KZ`, must be enabled. Otherwise, the webhook with
-    /// `failurePolicy: Ignore` receives all requests for it.
+    /// The condition under which the webhooks with `failurePolicy` `Fail` and `Ignore` divide the requests for this
+    /// resource. It holds if at least one of the rule families in it, such as `OW`, is enabled. Otherwise, the webhook
+    /// with `Ignore` receives all these requests.
     pub(super) when: When,
 }
 

@@ -1,8 +1,8 @@
-//! Conditions on the enabled rule families, such as `OW`. The manifests contain a part, such as a rule of a webhook
-//! configuration, only if its condition holds.
+//! Conditions that decide which parts of the manifests are generated. A condition depends on the enabled rule families,
+//! such as `OW`. For example, a rule of a webhook configuration is generated only if a family needs it.
 //!
-//! `portcullis manifests` evaluates a condition. The chart contains the same condition as a Helm template expression.
-//! So for the same families, the chart renders exactly what `manifests` writes.
+//! `portcullis manifests` evaluates the conditions itself. The Helm chart contains the same conditions as template
+//! expressions. With the same enabled families, the chart therefore renders exactly what `manifests` writes.
 
 use std::collections::BTreeSet;
 

@@ -127,11 +127,11 @@ impl Scanner<'_> {
         Ok(())
     }
 
-    /// Checks the syntax of the first part of a JSON value. This part ends after the first string, number, boolean,
-    /// null, `{}` or `[]` that is not an object key. For example, it is `{"a": [1` in the value `{"a": [1, 2]}`.
+    /// Checks the syntax of a JSON value up to its first scalar, `{}` or `[]`. In `{"a": [1, 2]}`, for example, checks
+    /// only `{"a": [1`.
     ///
-    /// The closing brackets of the unfinished objects and lists, here `}` and `]`, are added to the field `open`. The
-    /// caller uses them to check the rest of the value.
+    /// Adds the closing brackets that are still missing, here `}` and `]`, to the field `open`. The caller uses them to
+    /// check the rest of the value.
     fn value(&mut self, context: &str) -> Result<(), String> {
         let mut context = context.to_owned();
         loop {

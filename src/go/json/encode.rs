@@ -13,7 +13,8 @@ const LARGE: f64 = 1e21;
 /// Magnitude below which Go formats floats with an exponent.
 const SMALL: f64 = 1e-6;
 
-/// Encodes a value like Go. Keys are sorted. `<`, `>`, `&`, U+2028 and U+2029 are escaped. `1.0` becomes `1`.
+/// Encodes a value as JSON, with the same output as Go's `json.Marshal`. Keys are sorted. `<`, `>`, `&`, U+2028 and
+/// U+2029 are escaped. `1.0` becomes `1`.
 pub fn marshal(value: &Value) -> String {
     escape(encode(value, GoNumbers(CompactFormatter)))
 }
@@ -30,7 +31,8 @@ fn encode(value: &Value, formatter: impl Formatter) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Escapes characters that HTML or JavaScript would interpret. They only occur in strings.
+/// Replaces `<`, `>`, `&`, U+2028 and U+2029 in a JSON text by escapes such as `\u003c`. Go does this because HTML or
+/// JavaScript could interpret these characters. In JSON, they occur only inside strings, where escapes are allowed.
 fn escape(text: String) -> String {
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {
         return text;

@@ -16,20 +16,20 @@ use crate::kustomize::options::ArgoSpec;
 use crate::kustomize::rules::{kz004, kz031};
 use crate::kustomize::tree::{Tree, TreePath};
 
-/// A record of the fields in a kustomization file that come from the kustomize options of an Argo CD Application. With
-/// this record, findings about these fields are reported for the Application.
+/// The parts of a kustomization file that come from the kustomize options of an Argo CD Application. Findings about
+/// these parts name the field of the Application. Labels, annotations and replicas are not recorded here.
 #[derive(Debug, Clone)]
 pub(in crate::kustomize) struct Own {
     field: FieldPath,
     /// The number of entries in `patches` of the original kustomization file. Later entries come from the kustomize
     /// options of the Argo CD Application.
     patches: usize,
-    /// The origin of the entries of `components` in the merged kustomization file. The first part is the number of
-    /// entries from the original file. The entries after them come from the option `components` of the Argo CD
-    /// Application, and the second part has their indexes in this option.
+    /// The number of entries in `components` of the original kustomization file. Later entries come from the option
+    /// `components` of the Argo CD Application. The list contains their indexes in this option.
     components: (usize, Vec<usize>),
-    /// The fields of the kustomization file, other than `patches` and `components`, that the kustomize options set.
-    /// Each pair has the name of the field, and the name of the option that sets it.
+    /// The fields `namePrefix`, `nameSuffix`, `namespace` and `images` of the kustomization file, if the Argo CD
+    /// Application sets them. Each pair has the name of the field, and the name of the option in the Application that
+    /// sets it.
     set: Vec<(&'static str, &'static str)>,
 }
 

@@ -97,8 +97,8 @@ impl Bases {
 #[derive(Debug)]
 pub(super) struct Pending {
     key: Key,
-    /// The length of the build's list of visited folders when the build of the base began. All later folders in the
-    /// list belong to the base.
+    /// The number of folders that the build had visited before it started on this base. The folders that it visited
+    /// later belong to the base.
     folders: usize,
     warnings: usize,
     spent: u64,

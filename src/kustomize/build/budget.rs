@@ -12,8 +12,8 @@ use crate::kustomize::node::{Kind, Node};
 const MAX_BYTES: u64 = 256 << 20;
 /// Approximate memory overhead of a value in bytes. The size of a value is this overhead and the length of its text.
 const VALUE: u64 = 160;
-/// Number of bytes that count toward `MAX_BYTES` when a transformer processes one object. This is a measure of running
-/// time, not of memory. So `MAX_BYTES` also limits the running time of a build.
+/// The running time of a transformer for one object, counted in bytes toward `MAX_BYTES`. So `MAX_BYTES` limits both
+/// the memory and the running time of a build.
 const STEP: u64 = 16;
 
 /// A counter of the memory that one build uses, in bytes. It also limits the work: each visit of an object by a

@@ -93,12 +93,13 @@ impl Run<'_> {
         Ok(list.transformers)
     }
 
-    /// Returns the transformer in `what`. If `what` is an error in the configuration of the transformer, records the
-    /// error, and returns a placeholder instead. The placeholder changes no objects, so the build can continue.
+    /// Handles an error in the configuration of a transformer, so that the build can continue. If `what` is an error,
+    /// records it, and returns a placeholder that changes no objects. Otherwise, returns the transformer in `what`.
     ///
     /// # Errors
     ///
-    /// If `what` is an error, and the build stops at its first error. Also if the build has exceeded a limit.
+    /// If `what` is an error, and the build stops at its first error. Also if `what` says that the build exceeds a
+    /// limit.
     fn configured(&self, what: Step<What>) -> Step<What> {
         Ok(self.recover(&mut Lost::Nothing, Lost::Nothing, what)?.unwrap_or(What::LeftOut))
     }

@@ -54,7 +54,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the error for an entry that does not name a folder.
+    /// Returns the error for a list entry in a kustomization file that cannot be loaded as a folder. `no_folder` is the
+    /// reason. For example, the folder is missing, or it includes the current folder.
     pub(super) fn no_folder(&self, loader: &Loader<'_>, entry: &Entry<'_>, no_folder: &NoFolder) -> Stop {
         let (site, text) = (entry.site.clone(), entry.text);
         let kind = if matches!(no_folder, NoFolder::Git { .. }) { StepKind::Remote } else { StepKind::Broken };

@@ -131,8 +131,9 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether applying this field spec to `node` can change an existing value or fail. `steps` is the rest of
-    /// the field path. If the result is false and no field may be created, the caller need not copy the node.
+    /// Returns whether the path `steps` leads to an existing value in `node`, or to an error. `steps` is the rest of
+    /// the field path. If the result is false and no field may be created, `node` stays unchanged. The caller then need
+    /// not copy it.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {
@@ -175,8 +176,10 @@ impl FieldSpec {
         }
     }
 
-    /// Returns the value of the field in `map` to which the path step `step` leads. Creates a missing or null value if
-    /// both `create` and the field spec allow it.
+    /// Returns the value of the field `step` in `map`. `None` if the field is missing and is not created. Creates a
+    /// missing or null value if both `create` and the field spec allow it.
+    ///
+    /// If `step` ends with `[]`, a missing field is never created, and a null value always becomes an empty list.
     fn field<'n>(
         &self,
         map: &'n mut Node,

@@ -23,8 +23,9 @@ use crate::kustomize::rules::{kz013, kz031};
 use crate::yaml;
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
-/// Maximum number of output bytes for each input byte, in addition to `MAX_TEXT_BYTES`. Without this limit, aliases and
-/// bases that are built many times could make the output very large.
+/// Number of output bytes that a build may produce for each byte of the files that it has read. In addition, it may
+/// produce `MAX_TEXT_BYTES`. Without a limit, YAML aliases and bases that are built many times could make the output
+/// very large.
 const MAX_GROWTH: usize = 4;
 /// The fixed part of the limit on the output size of a build, in bytes. The limit also includes `MAX_GROWTH` bytes for
 /// each byte of the files that the build has read.
@@ -67,16 +68,15 @@ pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     remove_local(map, run)
 }
 
-/// Removes local objects, which are not printed. A local object has the annotation [`LOCAL`] with a value other than
+/// Removes local objects from the build output. A local object has the annotation [`LOCAL`] with a value other than
 /// `false`.
 ///
-/// kustomize compares the identities of all objects with those of the objects to print, and removes objects whose
-/// identity is not among them. So a local object stays if it has the same identity as an object to print.
+/// Like kustomize, keeps a local object if an object that is not local has the same identity.
 ///
 /// # Errors
 ///
-/// If two of the removed objects have the same identity. kustomize removes one identity at a time, and fails if this
-/// removes more than one object.
+/// If two of the removed objects have the same identity. kustomize removes objects by identity, and fails if an
+/// identity belongs to more than one object.
 fn remove_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let is_local = |resource: &Resource| resource.annotation(LOCAL).is_some_and(|text| text != "false");
     if !map.resources().iter().any(is_local) {
@@ -171,9 +171,11 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
     Ok(())
 }
 
-/// Returns the annotations of an object as kustomize prints them, by key. `own` contains the current annotations of the
-/// object. Annotations whose key satisfies `kept` are copied from `own`, with their values as strings. `notes` contains
-/// the annotations to add, such as the origin of the object, which the field `buildMetadata` requests.
+/// Returns the annotations that kustomize prints for an object, by key. They consist of the annotations in `own` whose
+/// key satisfies `kept`, with their values as strings, and of the annotations in `notes`.
+///
+/// `own` contains the current annotations of the object. `notes` contains the annotations that `buildMetadata`
+/// requests, such as the origin of the object.
 fn values(
     own: Option<&Node>,
     kept: impl Fn(&str) -> bool,
@@ -211,8 +213,8 @@ fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes:
     merged.map_err(|why| Stop::of_content(kz013::no_object(site, &words, why)))
 }
 
-/// Returns whether the key of an annotation is empty, a list or a mapping. If `metadata.annotations` is a list, its
-/// items are checked as kustomize reads them: a key, its value, the next key, and so on.
+/// Returns whether the object has an annotation whose key is empty, a list or a mapping. If `metadata.annotations` is a
+/// list, kustomize reads its items as alternating keys and values. This function does the same.
 pub(super) fn has_nameless_annotation(resource: &Resource) -> bool {
     let Some(annotations) = resource.node.at_path(&["metadata", "annotations"]) else { return false };
     let is_nameless = |key: &Node| key.text().unwrap_or_default().is_empty();

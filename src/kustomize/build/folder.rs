@@ -45,8 +45,8 @@ impl Run<'_> {
         }
     }
 
-    /// Marks the file that was recorded last as misplaced, because it is listed in `components`, which may list only
-    /// folders.
+    /// Marks the last recorded build step as misplaced in the explanation of the build. The step is for a file in the
+    /// list `components`. This list may contain only folders.
     fn misplace(&self) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.misplaced = true;
@@ -90,9 +90,9 @@ impl Run<'_> {
         log.begin(is_recorded.then(step));
     }
 
-    /// Builds the folder that an entry names. If the folder is a component, applies it to `acc` and returns `None`. If
-    /// it is a base, returns the objects of the base and leaves `acc` unchanged. Also returns `None` if the folder has
-    /// errors.
+    /// Builds the folder that an entry of a list such as `resources` or `components` names. If the list is
+    /// `components`, applies the folder to `acc`, which contains the objects built so far, and returns `None`. For any
+    /// other list, returns the objects of the folder. Also returns `None` if the folder has errors.
     fn visited(
         &mut self,
         target: &Target<'_>,
@@ -124,12 +124,12 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Repeats two steps of the build after a component was applied, because kustomize does the same. `entry` is the
-    /// entry of `components` that names the component.
+    /// Repeats two steps of the build after a component was applied, as kustomize does. First, looks up whether the
+    /// kinds of all objects are namespaced. Then removes each field spec that has the same path as an earlier one, if
+    /// the earlier one selects the same or fewer objects.
     ///
-    /// The first step looks up whether the kinds of all objects are namespaced. The second step removes superfluous
-    /// field specs. A field spec names a field that a transformer changes. It is superfluous if an earlier field spec
-    /// has the same path and selects the same or fewer objects.
+    /// A field spec names a field that a transformer changes. `entry` is the entry of `components` that names the
+    /// component.
     fn regather(&self, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         let looked_up = self.looked_up(acc.map.resources());
         self.recover(&mut acc.map.lost, Lost::Nothing, looked_up)?;
@@ -160,8 +160,8 @@ impl Run<'_> {
         }
     }
 
-    /// Reports objects that became duplicates when a component or patch changed identities. kustomize rejects such
-    /// duplicates, because it adds all objects to a new accumulator after the change.
+    /// Reports objects that have the same identity as another object after a component or a patch has changed
+    /// identities. kustomize fails in this case, because it then adds all objects to a new list and rejects duplicates.
     pub(super) fn unique(&self, map: &mut ResMap, site: &Site) -> Step<()> {
         if !map.may_have_duplicates() {
             return Ok(());

@@ -13,8 +13,9 @@ use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::finding::Site;
 use crate::kustomize::rules::{kz015, kz016};
 
-/// The position of the entry or object that configures a generator. For an entry, it also locates the fields of the
-/// entry.
+/// The position at which errors about a generator are reported. If an entry of the kustomization file configures the
+/// generator, this is the entry or one of its fields. If an object configures the generator, such as a
+/// `ConfigMapGenerator`, this is the object.
 pub(super) struct Spot<'t> {
     target: &'t Target<'t>,
     /// The path of the entry in the kustomization file, such as `configMapGenerator[0]`. `None` if an object configures
@@ -31,9 +32,8 @@ impl<'t> Spot<'t> {
         Self { target, site: target.site(field.clone()), field: Some(field) }
     }
 
-    /// Creates a `Spot`, which says where errors about a generator are reported. This function is for a generator that
-    /// is configured by an object, such as a `ConfigMapGenerator`. All errors are reported at `site`, the position of
-    /// this object.
+    /// Creates the error position for a generator that is configured by an object, such as a `ConfigMapGenerator`. All
+    /// errors of the generator are reported at `site`, the position of this object.
     pub(super) fn of_object(target: &'t Target<'t>, site: Site) -> Self {
         Self { target, field: None, site }
     }
@@ -139,9 +139,9 @@ impl Run<'_> {
         }
     }
 
-    /// Adds the literals, files and environment files of a generator to `pairs`. If any of them is invalid, stores the
-    /// last error in `last`, which the caller returns as the error of the generator. Records the earlier errors, so
-    /// that they are reported too.
+    /// Adds the literals, files and environment files of a generator to `pairs`. Continues after an error, to find
+    /// further errors in the same generator. Stores the last error in `last`, because the caller returns it. Reports
+    /// the earlier errors itself.
     fn pairs(&self, spot: &Spot<'_>, generator: &Generator, pairs: &mut Pairs, last: &mut Option<Stop>) -> Step<()> {
         let mut gather = |gathered: Step<()>| -> Step<()> {
             let Err(stop) = gathered else { return Ok(()) };

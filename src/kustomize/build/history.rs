@@ -54,7 +54,8 @@ impl Run<'_> {
         self.history = Some(history);
     }
 
-    /// Returns the recorded changes of the observed field in the object `uid`, and stops recording changes.
+    /// Returns the recorded changes of one field in the object `uid`, in the order of the build steps. `Run::history`
+    /// says which field is recorded. Stops the recording.
     pub(super) fn changes(&mut self, uid: u64) -> Vec<Change> {
         let changes = self.history.take().map(|history| history.changes).unwrap_or_default();
         changes.into_iter().filter(|(own, _)| *own == uid).map(|(_, change)| change).collect()

@@ -73,13 +73,20 @@ pub(super) fn to_node(value: &Json, origin: Origin, before: &Node) -> Node {
     with_style(value, origin, style_of, Some(before))
 }
 
-/// Converts JSON to a node as if the JSON text had been parsed as YAML. All strings of this node are in double quotes.
-/// The nodes get the origins of the nodes at the same paths in `before`.
+/// Converts JSON to a node in which all strings are in double quotes. kustomize gets such a node when it parses a JSON
+/// text as YAML.
+///
+/// Each node gets the origin (file and line) of the node at the same path in `before`. If there is no such node, or a
+/// scalar differs from it, the node gets the origin of `before` itself.
 pub(super) fn parsed(value: &Json, before: &Node) -> Node {
     with_style(value, before.origin, |_| Style::DoubleQuoted, Some(before))
 }
 
-/// Converts JSON to a node. Uses the keys, texts and origins of equal nodes in `before`.
+/// Converts JSON to a node. `style` returns the YAML style of a string.
+///
+/// `before` is the node before a change, if any. A scalar that is unchanged at its path keeps the origin that it has in
+/// `before`. A map or list keeps its origin even if its content has changed. All other nodes get the origin `origin`.
+/// Unchanged keys and strings share their memory with `before`.
 fn with_style(value: &Json, origin: Origin, style: fn(&str) -> Style, before: Option<&Node>) -> Node {
     let scalar = |text: &str, tag| Node::new(Kind::Scalar(text.into()), tag);
     let member = |(key, value): (&String, &Json)| {

@@ -40,8 +40,11 @@ impl Run<'_> {
         Ok(file)
     }
 
-    /// Reads the kustomization file of the built folder leniently, as Flux does. The result is not cached, because the
-    /// same file is read strictly if it belongs to a base of another kustomization.
+    /// Reads the kustomization file of the folder that Flux builds. Like Flux, accepts for example unknown fields and a
+    /// missing `kind`.
+    ///
+    /// The result is not cached. Another kustomization may include the same folder as a base, and then the stricter
+    /// rules of kustomize apply to the file.
     fn lax(&self, path: &TreePath) -> Result<SharedFile, NotRead> {
         let bytes = self.tree.read(path).map_err(NotRead::Unreadable)?;
         KustomizationFile::read_lax(path.clone(), &bytes).map(Arc::new).map_err(NotRead::Bad)

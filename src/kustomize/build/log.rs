@@ -6,8 +6,9 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::kustomize::explain;
 use crate::kustomize::finding::{InTree, TreeFinding};
 
-/// Maximum number of errors that are recorded for a kustomization with its bases. The same limit applies to other
-/// findings, and to the reasons for unknown results. Only a malicious kustomization has more.
+/// Maximum number of errors in the log of a folder, including the errors of its bases. The same limit applies
+/// separately to other findings, and to the reasons why the result is unknown. Only a malicious kustomization exceeds
+/// this limit.
 const MAX_FINDINGS: usize = 1_000;
 
 /// The findings, the reasons for unknown results, and the recorded steps of a build so far.
@@ -108,7 +109,8 @@ impl Log {
         self.own().step = Some(step);
     }
 
-    /// Returns the step that builds the current folder, if steps are recorded.
+    /// Returns the recorded step that describes the build of the current folder, so that the caller can add details to
+    /// it. `None` if the build does not record its steps.
     pub(super) fn step(&mut self) -> Option<&mut explain::Step> {
         self.own().step.as_mut()
     }

@@ -63,7 +63,8 @@ pub(super) fn find(node: &mut Node, steps: &[String], create: Option<Create>) ->
     Ok(found)
 }
 
-/// Returns the node to which a path of indexes leads; `None` if there is none.
+/// Returns the node below `node` at the path `way`. Each step of the path is the index of an entry or item. `None` if
+/// there is no such node.
 pub(super) fn node<'n>(node: &'n Node, way: &[usize]) -> Option<&'n Node> {
     way.iter().try_fold(node, |node, at| match &node.kind {
         Kind::Map(entries) => entries.get(*at).map(|entry| &entry.value),
@@ -72,7 +73,8 @@ pub(super) fn node<'n>(node: &'n Node, way: &[usize]) -> Option<&'n Node> {
     })
 }
 
-/// Returns a mutable reference to the node to which a path of indexes leads; `None` if there is none.
+/// Returns a mutable reference to the node at the path `way` below `node`. Each index in the path selects an entry of a
+/// mapping or an element of a sequence. `None` if the path does not exist.
 pub(super) fn node_mut<'n>(node: &'n mut Node, way: &[usize]) -> Option<&'n mut Node> {
     way.iter().try_fold(node, |node, at| match node.kind {
         Kind::Map(_) => node.entries_mut()?.get_mut(*at).map(|entry| &mut entry.value),

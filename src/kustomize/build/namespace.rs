@@ -10,8 +10,8 @@ use crate::kustomize::node::{Node, Origin, Tag};
 /// The annotation of objects that Helm rendered. Helm sets their namespaces itself.
 pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 
-/// The subjects of RoleBindings and ClusterRoleBindings in which the transformer sets the namespace. Corresponds to
-/// kustomize's field `setRoleBindingSubjects`.
+/// The subjects of RoleBindings and ClusterRoleBindings whose namespace kustomize's namespace transformer sets.
+/// Corresponds to the transformer's field `setRoleBindingSubjects`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Subjects {
     /// Sets the namespace of each RoleBinding or ClusterRoleBinding subject that has the name `default`.

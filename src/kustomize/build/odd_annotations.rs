@@ -1,12 +1,12 @@
-//! Handles objects whose annotations are not a single mapping. Either the field `metadata.annotations` occurs several
-//! times, or it is a list or a string.
+//! Handles objects in which the field `metadata.annotations` occurs several times, or is a list or a string.
 //!
 //! kustomize accepts such objects, but changes these fields when it writes annotations. This module makes the same
 //! changes. Source: two functions of kustomize.
 //!
-//! - `SetAnnotations` in `kyaml/yaml/rnode.go` removes the first field, and adds its annotations to the second field.
-//! - `AnnotationSetter` in `kyaml/yaml/kfns.go` removes a field without annotations. Then it adds one annotation to the
-//!   first field that is left.
+//! - `SetAnnotations` in `kyaml/yaml/rnode.go` removes the first `annotations` field, and adds its annotations to the
+//!   second one.
+//! - `AnnotationSetter` in `kyaml/yaml/kfns.go` first removes an `annotations` field that is empty, if there is one.
+//!   Then it adds an annotation to the first `annotations` field that is left.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -63,13 +63,13 @@ fn is_empty(annotations: &Node) -> bool {
     annotations.is_scalar() || annotations.is_null_or_empty()
 }
 
-/// Removes empty fields named `annotations` from the `metadata` of an object, as kustomize does when it stores the
-/// previous name of the object there. There are several fields of this name if the user repeated the field by mistake.
-/// This function does not store the name, because Portcullis stores previous names in `Resource`.
+/// Removes the empty `annotations` fields from `metadata` that kustomize removes when it stores a previous identity of
+/// an object in annotations. There can be several such fields, by mistake of the user. This function does not store the
+/// identity, because `Resource` contains it.
 ///
 /// # Errors
 ///
-/// If the first field named `annotations` is not a mapping, because kustomize then panics.
+/// If the first `annotations` field is neither a mapping nor null, because kustomize then panics.
 pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), &'static str> {
     for at in 0..IDENTITY_WRITES {
         // the first field is not empty if it has an origin or transformers, or a part of the identity after the first
@@ -94,16 +94,16 @@ pub(super) fn hinder_notes(metadata: &Node) -> bool {
     count(metadata) > 1 && fields(metadata).any(|(_, annotations)| annotations.get(LOCAL).is_some())
 }
 
-/// Returns whether kustomize fails when it adds an annotation of `buildMetadata`, such as the origin, to an object with
-/// several fields named `annotations`. kustomize removes the first of these fields and writes to the second one. It
-/// fails if the second one is not a mapping.
+/// Returns whether kustomize fails when it adds annotations of `buildMetadata`, such as the origin, to an object. If
+/// `metadata` has several fields named `annotations`, kustomize removes the first one and writes to the second one.
+/// This fails if the second one is neither a mapping nor null.
 fn refuse_notes(metadata: &Node) -> bool {
     fields(metadata).nth(1).is_some_and(|(_, second)| !second.is_map() && !second.is_null())
 }
 
-/// Merges the fields named `annotations` in the `metadata` of an object, if there are several. kustomize does this at
-/// the end of a build. It merges the first field into the second one, and repeats this at most twice. So if there are
-/// five fields, at least two are left.
+/// Merges duplicate fields `annotations` in the `metadata` of an object, as kustomize does at the end of a build. Also
+/// converts a list of annotations to a mapping. kustomize merges the first field into the second one, at most three
+/// times. So if there are more than four fields, several are left.
 ///
 /// `stored` says which data kustomize has added as annotations during the build, such as previous names of the object.
 /// `kept` receives the key of an annotation. If it returns false, the annotation is removed.

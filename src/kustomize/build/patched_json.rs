@@ -53,7 +53,8 @@ impl Tree {
         };
     }
 
-    /// Reads this value and all values nested in it.
+    /// Replaces every part of this value that is still `Unread`, at any depth. Parts that have been read stay
+    /// unchanged.
     pub(super) fn read_all(&mut self) {
         self.read();
         match self {
@@ -102,10 +103,11 @@ impl Tree {
     }
 
     /// Returns the value that the JSON patch operation `copy` creates from this value. The operation encodes the value
-    /// as JSON. So characters such as `<` in strings are escaped.
+    /// as JSON, so characters such as `<` in strings are escaped.
     ///
-    /// If this value is a null that an earlier operation of the patch added, the result is a scalar with the text
-    /// `null`. Inside an object or array, such a null becomes [`Tree::Null`].
+    /// A null that an earlier operation of the same patch added is not copied as it is:
+    /// - If this value is such a null, the result is a scalar with the text `null`.
+    /// - If an object or array contains such a null, the copy contains [`Tree::Null`].
     pub(super) fn copied(&self) -> Self {
         match self {
             Self::Null => Self::Null,

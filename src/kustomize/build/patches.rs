@@ -35,7 +35,8 @@ pub(super) enum Patch {
 /// The reason why a patch is invalid. The message completes a sentence whose subject is the patch.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum BadPatch {
-    /// The text contains neither objects nor JSON patch operations.
+    /// The patch is neither a valid strategic merge patch nor a valid JSON patch. Contains the error of parsing it as a
+    /// strategic merge patch.
     #[error("{0}")]
     Neither(BadObjects),
     /// The text is valid both as a strategic merge patch and as a JSON patch.
@@ -256,10 +257,12 @@ fn inapplicable(failed: Failed, site: &Site, id: &Id<'_>) -> Stop {
     failed.by(site.clone(), |site, why| kz014::inapplicable(site, &id.words(), why))
 }
 
-/// Merges a patch into an object. Returns `false` if the patch deletes the object, and leaves an empty object.
+/// Merges a patch into an object. Returns `true` if the object remains. If the patch deletes the object, returns
+/// `false` and makes `resource.node` an empty mapping.
 ///
-/// kustomize stores data about an object in its annotations during a build, such as previous names. If the patch
-/// removes all annotations, kustomize loses this data. So this function then also clears the data in `resource`.
+/// During a build, kustomize stores internal data, such as previous names, in annotations of the object. A patch that
+/// removes all annotations also removes this data. Portcullis keeps the data in other fields of `resource`, so this
+/// function then clears those fields.
 fn merge_with_state(resource: &mut Resource, patch: &Node, schema: &Schema) -> Result<bool, MergeError> {
     // Of two annotations a null can remain, in which kustomize stores identities; a merge drops it.
     if resource.is_stored_in_null() {

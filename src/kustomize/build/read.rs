@@ -37,7 +37,7 @@ pub enum BadObjects {
     NoName {
         /// The kind of the object.
         kind: String,
-        /// The position of the object.
+        /// The file and line of the object.
         origin: Origin,
     },
     /// The `items` of a List object are not a sequence.
@@ -159,9 +159,9 @@ pub(super) fn check(node: &Node) -> Result<(), BadObjects> {
     Ok(())
 }
 
-/// Returns an error if an object has duplicate keys with different values, and it is unknown which value kustomize
-/// uses. The checked keys are `apiVersion`, `kind`, and those of labels and annotations. Duplicates of `metadata`, its
-/// `name` and its `namespace` are allowed, because kustomize uses the first value.
+/// Returns an error if `apiVersion`, `kind`, a label or an annotation of an object occurs several times with different
+/// values. It is then unknown which of the values kustomize uses. Duplicates of `metadata`, its `name` and its
+/// `namespace` are allowed, because kustomize uses the first value.
 fn unambiguous(node: &Node) -> Result<(), BadObjects> {
     let ambiguous = |what| Err(BadObjects::Ambiguous(what, node.origin));
     let metadata = node.get("metadata");

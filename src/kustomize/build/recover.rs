@@ -25,9 +25,9 @@ impl Run<'_> {
     /// Continues the build after a step that may have failed. Returns the value in `result`. If `result` is an error,
     /// records the error and returns `None`.
     ///
-    /// `lost` says what is missing from the build because earlier steps failed, such as objects. An error that may be a
-    /// consequence of this is not recorded. If this step has failed, `lost` then also includes `more`, which is what is
-    /// missing because of this failure.
+    /// - `lost`: the kind of data that is missing because earlier steps failed. An error that this missing data may
+    ///   have caused is not recorded.
+    /// - `more`: the kind of data that is missing if this step failed. It is then added to `lost`.
     ///
     /// # Errors
     ///

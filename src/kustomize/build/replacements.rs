@@ -34,8 +34,9 @@ struct Copied {
 }
 
 impl Copied {
-    /// Updates the copied value if the object from which it was copied has changed. `object` is the changed object, and
-    /// `at` is its index. Does nothing if the value was copied from another object.
+    /// Reads the copied value again from `object`, if the value comes from this object. The value may have changed,
+    /// because a replacement can write to the object from which it copies. `at` is the index of `object` in the list of
+    /// all objects.
     fn read(&mut self, at: usize, object: &Node) {
         let way = self.place.as_ref().filter(|(source, _)| *source == at).map(|(_, way)| way);
         if let Some(node) = way.and_then(|way| matcher::node(object, way)) {
@@ -43,9 +44,9 @@ impl Copied {
         }
     }
 
-    /// Keeps the copied value unchanged from now on, if a write replaces a mapping or list that contains its source
-    /// field. Otherwise the value is read again from this field before each write, as in kustomize. `at` is the index
-    /// of the object that is written, and `replaced` is the path of the replaced node.
+    /// Stops reading the value again from its source field, if the next write replaces a mapping or list that contains
+    /// this field. The value then stays as it was last read. `at` is the index of the object that is written, and
+    /// `replaced` is the path of the replaced node.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
         self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));
@@ -302,7 +303,8 @@ fn set(node: &mut Node, value: &Node, options: &FieldOptions, budget: &Budget) -
     Ok(())
 }
 
-/// Replaces a node. If it is a scalar, only its text is replaced.
+/// Replaces `node` by `value`. If `node` is a scalar, replaces only its text and its origin, and keeps its type and
+/// style.
 pub(super) fn overwrite(node: &mut Node, value: Node) {
     match node.kind {
         Kind::Scalar(_) => {

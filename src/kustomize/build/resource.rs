@@ -249,8 +249,9 @@ impl Resource {
         }
     }
 
-    /// Deletes the data that kustomize stores in annotations of the object, such as previous names. This is necessary
-    /// if all annotations of the object were removed, for example by a patch. kustomize then loses the data too.
+    /// Deletes the internal data that kustomize stores in annotations of the object during a build, such as previous
+    /// names. Portcullis stores this data in other fields of this type. Call this function if a patch or merge removes
+    /// all annotations of the object, because kustomize then loses the data.
     pub(super) fn forget(&mut self) {
         self.identities = Identities::default();
         self.prefixes.clear();
@@ -271,9 +272,10 @@ impl Resource {
         Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
     }
 
-    /// Returns whether kustomize stores previous names of the object in a field `annotations` that is null. kustomize
-    /// adds the names to the YAML node of the field, but the node keeps the tag `!!null`. So a later merge removes the
-    /// field together with the names. An object can have such a field if the user repeated `annotations` by mistake.
+    /// Returns whether kustomize stores the previous names of the object in an `annotations` field that later merges
+    /// treat as null. Such a merge removes the field together with the names. The reason is that kustomize adds the
+    /// names to the YAML node of the field, but the node keeps the tag `!!null`. An object can have such a field if the
+    /// user repeated `annotations` by mistake.
     pub(super) fn is_stored_in_null(&self) -> bool {
         let are_null = self.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
         are_null && self.identities.are_stored() && !self.has_notes()

@@ -249,12 +249,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that all objects can be converted to YAML. For Flux, also checks what Flux does with the objects after
-    /// the build, such as the substitution of variables. Records each failed check as an error of the build.
+    /// Checks that all objects can be converted to YAML. For Flux, also checks the steps that Flux does after the
+    /// build, such as the substitution of variables. Records each failed check as an error of the build.
     ///
     /// # Errors
     ///
-    /// If the YAML of all objects is too large. If a check fails, and the build stops at its first error.
+    /// - If a limit is exceeded, such as the size of the YAML of all objects.
+    /// - If a check fails, and the build stops at its first error.
     pub(super) fn check(&self, map: &mut ResMap) -> Step<()> {
         finish::check(map, self)?;
         if self.options.profile != Profile::Flux {

@@ -34,7 +34,8 @@ const MAX_VISITS: usize = 20_000;
 /// Maximum number of entries that name files or folders, in all kustomization files of a build. Only a malicious
 /// kustomization has more entries.
 const MAX_ENTRIES: usize = 100_000;
-/// Maximum depth of nested folders. Each level takes several stack frames.
+/// Maximum nesting depth of kustomizations in a build: an overlay, its base, the base of this base, and so on. The
+/// limit prevents a stack overflow, because each level takes several stack frames.
 pub(super) const MAX_DEPTH: usize = 100;
 
 /// The files of a build, each with a number. Nodes refer to their files by these numbers.
@@ -79,8 +80,9 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates empty caches. The cache of bases holds at most `max_bytes`. It is emptied if a new base would exceed the
-    /// limit. The size of a base is the number of bytes that its build counts against the memory limit.
+    /// Creates empty caches. `max_bytes` limits the total size of the cached bases. If a new base does not fit, all
+    /// cached bases are removed first. The size of a base is the number of bytes that its build counts against the
+    /// memory limit. A base that is larger than `max_bytes` is not cached.
     pub fn within(max_bytes: u64) -> Self {
         Self { bases: Bases::within(max_bytes), ..Self::default() }
     }
@@ -102,9 +104,9 @@ pub(super) struct Run<'a> {
     pub(super) has_schema: bool,
     /// The error of the custom schema, if it is invalid.
     pub(super) invalid_schema: Option<Stop>,
-    /// How kustomize uses a custom schema (`openapi.path`) beside its built-in schema, if a later kustomization of this
-    /// build sets one. The value says which of the two schemas takes precedence. `None` means that the custom schema
-    /// replaces the built-in one, because this build has not used any schema yet.
+    /// The schema that takes precedence if a later kustomization of this build sets a custom schema (`openapi.path`).
+    /// kustomize then uses both its built-in schema and the custom one. `None` if this build has not used any schema
+    /// yet. In this case, the custom schema replaces the built-in one.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,
@@ -248,8 +250,11 @@ impl<'a> Run<'a> {
         self.usable_schema().map(drop)
     }
 
-    /// Returns the schema that kustomize uses to merge objects. Also records that kustomize has used a schema. If a
-    /// later kustomization sets a custom schema, kustomize then uses both its built-in schema and the custom one.
+    /// Returns the schema that kustomize uses to merge objects.
+    ///
+    /// Also records that kustomize has used a schema, which changes how it loads a custom schema later in the build. It
+    /// then combines the custom schema with the built-in one. Without this record, the custom schema would replace the
+    /// built-in one.
     ///
     /// # Errors
     ///

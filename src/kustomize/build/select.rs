@@ -35,7 +35,7 @@ pub(super) enum BadSelector {
     /// An object with labels or annotations that are a list with an odd number of items. kustomize reads the list as
     /// alternating keys and values, and panics. Contains the name of the field.
     OddList(&'static str),
-    /// A regular expression that Go may accept, and that is not supported here.
+    /// A regular expression that Portcullis does not support, although Go may accept it.
     Unsupported(String),
 }
 

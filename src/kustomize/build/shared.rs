@@ -15,9 +15,9 @@ impl Resource {
         self.groups
     }
 
-    /// Copies the new value of each changed shared scalar to the other fields that share it. kustomize creates a shared
-    /// scalar when it puts one value into several fields. If several of these fields have changed, the last value is
-    /// used.
+    /// Copies the new value of a changed field to all fields that share its YAML node in kustomize. kustomize puts one
+    /// YAML node into several fields, for example when it adds a label, so a change of one field changes the others. If
+    /// several of these fields have changed, all get the last new value.
     pub(super) fn spread(&mut self) {
         if self.shared.is_empty() {
             return;
@@ -35,9 +35,11 @@ impl Resource {
     }
 }
 
-/// Finds changed values of linked fields in `node`. kustomize puts one YAML node into several fields, for example when
-/// it adds a label. These fields form a group, and must always have the same value. `groups` contains the ID and the
-/// old value of each group. If a field has another value, adds the ID of its group and the new value to `new`.
+/// Finds fields in `node` whose value differs from the old value of their group. The fields of a group must have the
+/// same value, because kustomize puts one YAML node into all of them, for example for a label.
+///
+/// `groups` contains the ID and the old value of each group. If a field differs, adds the ID of its group and the new
+/// value to `new`. If several fields of a group differ, only the last value is kept.
 fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     match &node.kind {
         Kind::Map(entries) => {

@@ -1,5 +1,6 @@
-//! The errors of a step in a kustomize build. Either kustomize itself fails, or the output of kustomize cannot be
-//! determined here, for example because it depends on a Helm chart.
+//! The error of a step in a kustomize build. A step ends with an error if kustomize itself fails. It also ends with an
+//! error if Portcullis cannot determine the output of kustomize, for example because the output depends on a Helm
+//! chart.
 
 use super::budget::Exceeded;
 use super::recover::Lost;
@@ -23,18 +24,19 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// Decides whether this error is reported after an earlier error in the same build. The earlier error can leave
-    /// data out of the build, and so cause this one. This error is reported only if no more data is missing than this
-    /// value allows. For example, `Lost::Nothing` allows no missing data.
+    /// The largest amount of missing data for which this error is still reported. If an earlier part of the build
+    /// failed, its data is missing, and that may be the real cause of this error. With `Lost::Nothing`, the error is
+    /// reported only if no data is missing.
     pub(super) holds: Lost,
 }
 
 /// The reason why the result of a build step is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// The position of the entry or object that makes the result unknown.
+    /// The position of the entry or object because of which the result of the build step is unknown. For example, an
+    /// entry of `resources` with a URL that was not fetched.
     pub site: Site,
-    /// The message, without the position.
+    /// The message that says why the result is unknown. It does not contain the position, which is in `site`.
     pub message: String,
     /// The category of the reason why the result of a build step cannot be determined. For example, [`Cause::Helm`]
     /// stands for a Helm chart that is not rendered.
@@ -57,7 +59,8 @@ pub enum Cause {
 }
 
 impl Stop {
-    /// Creates an error of kustomize that is always reported, even after other errors in the same build.
+    /// Creates the error of a build step in which kustomize fails. The error is reported even if earlier build steps
+    /// failed. So use it only for errors that an earlier failure cannot have caused, such as an invalid field.
     pub fn refused(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Changes }))
     }
@@ -115,8 +118,8 @@ impl Stop {
 pub(super) enum Failed {
     /// kustomize fails with this message.
     Refused(String),
-    /// The result that the step has in kustomize is unknown, because Portcullis does not reproduce this case exactly.
-    /// Contains the reason.
+    /// It is unknown what kustomize does in this build step, because Portcullis does not reproduce this case exactly.
+    /// Contains the reason as text.
     Unknown(String),
     /// The build exceeds its memory limit.
     Exceeded(Exceeded),

@@ -52,7 +52,7 @@ pub(super) struct Entry<'e> {
     pub list: &'static str,
     /// The index of this entry in the list `list` of the kustomization file, starting at 0.
     pub index: usize,
-    /// The text of the entry, such as `../base`.
+    /// The value of the list entry in the kustomization file, such as `../base`.
     pub text: &'e str,
     /// The position of the entry in the kustomization file.
     pub site: Site,
@@ -292,9 +292,9 @@ impl Run<'_> {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Compared {
     Equal,
-    /// It is unknown whether kustomize sees a change. kustomize compares line numbers, but Portcullis does not know
-    /// them after a JSON patch. This result is used if a JSON patch changed the object before, and the validator is a
-    /// JSON patch too.
+    /// It is unknown whether kustomize sees a change. kustomize also compares line numbers, which Portcullis does not
+    /// know after a JSON patch. This result occurs if an earlier step and the validator both applied a JSON patch to
+    /// the object, and the object may have changed in between.
     Unknown,
     Changed,
 }

@@ -1,7 +1,8 @@
-//! Computes the effect of a change of files on the objects of kustomize roots.
+//! Compares the objects that kustomize renders before and after a change of files.
 //!
-//! Builds every root that can read a changed file, once before and once after the change. Compares the objects of the
-//! two builds. An object is created, changed, replaced, moved to another root, or deleted.
+//! A root is a folder that is built on its own. The module builds each root that the change can affect, once before and
+//! once after the change. It reports the objects that are created, changed, replaced, moved to another root, deleted,
+//! or orphaned. An orphaned object stays in the cluster, although no root renders it any more.
 //!
 //! ```
 //! use portcullis::kustomize::changes::{Action, Side, plan};

@@ -79,8 +79,8 @@ impl Object {
         }
     }
 
-    /// Returns whether a label or annotation excludes the object from pruning. Flux then keeps the object when no root
-    /// renders it any more.
+    /// Returns whether a label or annotation excludes the object from pruning by Flux. Flux does not delete such an
+    /// object when the Kustomization no longer contains it.
     pub(super) fn opts_out_of_pruning(&self) -> bool {
         let is = |of: &str, key: &str, value: &str| {
             let text = self.node.at_path(&["metadata", of, key]).and_then(Node::text);

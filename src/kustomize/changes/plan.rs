@@ -124,9 +124,11 @@ pub struct Counts {
     pub replace: usize,
     /// Number of deleted objects.
     pub delete: usize,
-    /// Number of objects that no root renders any more, but that the cluster keeps.
+    /// Number of objects that stay in the cluster, although no kustomization renders them any more. They stay because
+    /// pruning is disabled, or because they are excluded from pruning.
     pub orphan: usize,
-    /// Number of objects that another root renders after the change.
+    /// Number of objects that move from one kustomization to another. The first no longer renders the object after the
+    /// change, and the second renders it instead.
     pub moved: usize,
     /// Number of unchanged objects in the folders that were compared. Folders that no changed file can affect are not
     /// compared.
@@ -173,9 +175,11 @@ impl Plan {
         !self.roots.iter().any(RootChange::is_changed)
     }
 
-    /// Creates a plan from the effects on each affected kustomization root, which is a folder that is built. If one
-    /// root no longer renders an object and another root of the same clusters now does, records this as a move.
-    /// `untouched` is the number of roots that the change cannot affect.
+    /// Creates a plan of the changes of all kustomization roots. A root is a folder that is built. If an object
+    /// disappears from one root and appears in another root that is applied to the same clusters, the plan records a
+    /// move.
+    ///
+    /// `roots` contains the roots that the changed files can affect. `untouched` is the number of the other roots.
     pub fn new(roots: Vec<RootChange>, untouched: usize) -> Self {
         let mut plan = Self { roots, untouched };
         plan.find_moves();
@@ -212,14 +216,16 @@ pub struct Pair {
     keys: Vec<Key>,
 }
 
-/// Compares the objects of all roots before and after a change. Builds only the roots that can read one of the files
-/// `changed`. If `changed` is `None`, builds all roots.
+/// Compares the objects that each kustomization root renders before and after a change. A root is a folder that is
+/// built, for example by a Flux Kustomization. If `changed` contains the changed files, skips roots that the change
+/// cannot affect. If `changed` is `None`, builds all roots.
 pub fn plan(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> Plan {
     let (reached, untouched) = reached(old, new, changed);
     Plan::new(reached.iter().map(|pair| root_change(pair, old, new)).collect(), untouched)
 }
 
-/// Returns the roots that can read a changed file, sorted by folder. Also returns the number of all other roots.
+/// Returns the roots to compare, sorted by folder, and the number of all other roots. A root is compared if it can read
+/// a changed file, if its build settings change, or if it exists only before or only after the change.
 pub fn reached(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> (Vec<Pair>, usize) {
     let mut pairs: BTreeMap<(Option<usize>, Option<usize>), Vec<Key>> = BTreeMap::new();
     let keys: BTreeSet<&Key> = old.keys.keys().chain(new.keys.keys()).collect();

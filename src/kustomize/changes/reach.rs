@@ -32,7 +32,8 @@ impl Reach {
         reach
     }
 
-    /// Returns whether a build of the root may read at least one of the `changed` files.
+    /// Returns whether kustomize may read at least one of the `changed` files when it builds the root. A root is a
+    /// folder that is built on its own.
     pub(super) fn has_any(&self, changed: &BTreeSet<TreePath>) -> bool {
         let is_below = |file: &TreePath| self.folders.iter().any(|folder| file.is_within(folder));
         changed.iter().any(|file| self.files.contains(file) || is_below(file))

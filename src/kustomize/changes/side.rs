@@ -22,9 +22,9 @@ pub struct Side {
     files: Files,
     settings: Settings,
     pub(super) roots: Vec<Root>,
-    /// Maps each object that builds a folder, such as a Flux Kustomization, to the index of this folder in `roots`. If
-    /// no object builds a folder, the folder itself is the key. Objects that build the same folder with equal options
-    /// have the same index.
+    /// The position in `roots` of each folder that is built. The key is the object that builds the folder, such as a
+    /// Flux Kustomization, or the folder itself if there is no such object. Objects that build the same folder with
+    /// equal options have the same position.
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
@@ -127,7 +127,8 @@ impl Side {
         Self { files: found.files, settings: Settings::default(), roots, keys }
     }
 
-    /// Builds a root, but does not substitute the variables of `postBuild`.
+    /// Runs the kustomize build of `root.folder`. Does not substitute the variables that `postBuild` of a Flux
+    /// Kustomization sets.
     pub(super) fn build<'s>(&'s self, root: &'s Root) -> Step<Built<'s>> {
         build_shared(&root.tree, &root.folder, &root.options, &self.settings, (&self.files, &root.shared))
     }

@@ -18,7 +18,8 @@ use crate::kustomize::options::{FluxSpec, Options, PostBuild, Profile};
 use crate::kustomize::roots;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// Maximum number of Kustomizations. The largest public repositories have about 2,000 Kustomizations.
+/// Maximum number of Flux Kustomizations that are checked in a checkout of a git repository. Further Kustomizations are
+/// skipped, and this is reported. The largest public repositories have about 2,000 Kustomizations.
 const MAX_KUSTOMIZATIONS: usize = 20_000;
 /// Maximum length of a chain of Kustomizations. In a chain, each Kustomization renders the next one. Real chains have
 /// up to five members.
@@ -330,9 +331,9 @@ impl Surveyor<'_> {
         take(&objects, post_build.as_ref(), cluster, pass)
     }
 
-    /// Records in `pass`, the results of the search, a Flux Kustomization whose folder is not built. If it is
-    /// suspended, records its files, so that they are not reported as unused. Otherwise, records the reason: its source
-    /// or path contains unknown variables.
+    /// Records in the search results `pass` that the folder of a Flux Kustomization is not built. If the Kustomization
+    /// is suspended, records the files that its build would read, so that they are not reported as unused. Otherwise,
+    /// records that its path or source is unknown.
     fn not_read(&mut self, object: &Object, pass: &mut Pass) {
         let mut resumed = object.clone();
         let suspend = resumed.value.pointer_mut("/spec/suspend").filter(|suspend| **suspend == true);
@@ -407,11 +408,12 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns the folder of each seed, and the number of its Kubernetes cluster. A seed is a folder or a Flux
-/// Kustomization at which the search for Flux Kustomizations in a repository begins. For a Kustomization, the folder is
-/// that of its file.
+/// Returns the folder of each seed, and a number that identifies the Kubernetes cluster of the seed. A seed is a folder
+/// or a Flux Kustomization at which the search for Flux Kustomizations in a repository begins. The folder of a
+/// Kustomization is the folder that contains its file.
 ///
-/// Portcullis assumes that each folder belongs to a different cluster. The clusters are numbered from 0.
+/// Portcullis assumes that each folder belongs to a different cluster, so seeds with the same folder get the same
+/// number. The numbers start at 0.
 fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();
     let of = |seed: &Seed| {

@@ -40,8 +40,9 @@ const DEFAULTS: [&str; 20] = [
 /// The name of Flux's files with ignore patterns. The patterns apply to the folder that contains the file.
 pub(super) const FILE: &str = ".sourceignore";
 
-/// Returns the tree of a source's artifact. The tree contains the files in or below `top`. It does not contain files
-/// that match the patterns in the files `ignores` or in `spec.ignore`. Files keep their paths.
+/// Returns the part of `tree` that Flux puts into the artifact of a source. These are the files in or below `top`,
+/// without links and ignored files. The ignore patterns are in the files `ignores` and in `spec`, which is the source's
+/// `spec.ignore`. Files keep their paths in `tree`.
 pub(super) fn artifact(tree: &Arc<Tree>, top: &TreePath, ignores: &[TreePath], spec: Option<&str>) -> Tree {
     let mut own = Vec::new();
     for file in ignores.iter().filter(|file| file.is_within(top)) {
@@ -83,8 +84,9 @@ fn patterns(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty())
 }
 
-/// Compiles ignore patterns to a matcher. A pattern that matches a folder also matches all files below it. If the order
-/// of patterns matters, the caller compiles each pattern to its own matcher.
+/// Compiles ignore patterns to one matcher. In this matcher, a pattern that matches a file has priority over a later
+/// pattern that matches a folder above the file. In Flux, the last matching pattern has priority. So if patterns may
+/// contradict each other, the caller compiles each one to its own matcher.
 fn matcher(patterns: &[&str]) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     for pattern in patterns {

@@ -70,8 +70,8 @@ pub struct Checkout<'a> {
 /// A folder that is built, with the build options of the tool that builds it, such as Flux or Argo CD.
 #[derive(Debug, Clone)]
 pub struct Build {
-    /// The files from which the folder is built. Flux builds from an artifact of the checkout, which contains only some
-    /// of its files. Other tools build from the checkout.
+    /// The files that are available to the build. Flux builds from an artifact, which contains only some files of the
+    /// checkout. Other tools use all files of the checkout.
     pub tree: Arc<Tree>,
     /// The folder that is built.
     pub root: TreePath,
@@ -116,8 +116,9 @@ pub struct Survey {
 /// The Flux Kustomizations of one cluster, as far as they can be determined from files.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
-    /// The folder from which the cluster is set up, by hand or by `flux bootstrap`. `None` if the cluster is unknown,
-    /// because kustomize cannot build the folders that contain the Flux Kustomizations.
+    /// The folder of the checkout that contains the first Kustomizations of the cluster. Users apply these, for example
+    /// by hand or with `flux bootstrap`. `None` if the cluster of the Kustomizations is unknown, usually because
+    /// kustomize cannot build the folders that contain them.
     pub folder: Option<TreePath>,
     /// The Kustomizations of the cluster. A Kustomization comes before the Kustomizations that it renders.
     pub members: Vec<Member>,
@@ -126,8 +127,8 @@ pub struct Cluster {
 /// A Flux Kustomization of a cluster.
 #[derive(Debug, Clone)]
 pub struct Member {
-    /// The Kustomization as Flux applies it: with the patches and the known variables of the kustomization that
-    /// contains it.
+    /// The Kustomization as Flux applies it: after kustomize has applied patches to it, and Flux has substituted the
+    /// known variables.
     pub object: Object,
     /// The index in `Cluster::members` of the Kustomization that renders this Kustomization, if any.
     pub parent: Option<usize>,
@@ -246,8 +247,8 @@ fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<Stri
 /// exist. KZ005 reports a folder without a kustomization file.
 const MISSING: [&str; 2] = ["KZ004", "KZ005"];
 
-/// Reads the path at the location of `finding`, which is a list entry in a kustomization file, such as an entry of
-/// `resources`. Returns this path relative to the root of `tree`.
+/// Returns the path that a kustomization file contains at the location of `finding`, such as an entry of `resources`.
+/// The returned path is relative to the root of `tree`. Returns `None` if the file cannot be read.
 fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
     let InTree { file, place, .. } = &finding.location;
     let bytes = tree.read(file).ok()?;

@@ -1,5 +1,5 @@
-//! Reads the objects in the files of a checkout that determine which folders Flux, Argo CD and Sveltos build. Examples
-//! are Flux Kustomizations and Applications.
+//! Reads Flux Kustomizations, Argo CD Applications, Sveltos profiles and similar objects from the files of a checkout.
+//! These objects determine which folders Flux, Argo CD and Sveltos build.
 
 use std::collections::BTreeMap;
 
@@ -141,7 +141,8 @@ pub(super) struct Standing {
 
 /// The image reference of kustomize-controller, up to its version.
 const CONTROLLER: &str = "fluxcd/kustomize-controller:v";
-/// The first version of kustomize-controller in which an unset variable is an error: 1.9.
+/// The kustomize-controller version from which on a missing variable in post-build substitution is an error: 1.9. Older
+/// versions replace the variable with the empty string.
 const FIRST_STRICT: (u32, u32) = (1, 9);
 
 /// Returns whether a text names an image of kustomize-controller that is older than version 1.9. Before this version,
@@ -233,8 +234,8 @@ pub(super) struct Variables(BTreeMap<(String, String, String), Data>);
 pub(super) type Data = BTreeMap<String, Option<String>>;
 
 impl Variables {
-    /// Adds the data of a ConfigMap or Secret. A value is unknown if it is encrypted, or if it contains an unknown
-    /// variable.
+    /// Adds the values in a ConfigMap or Secret as variables. Ignores objects of other kinds. A value is stored as
+    /// unknown if it is encrypted, or if it contains a reference to a variable, such as `${NAME}`.
     pub(super) fn add(&mut self, object: &Value) {
         let kind = text(object.get("kind"));
         if !["ConfigMap", "Secret"].contains(&kind) || !group(object).is_empty() {

@@ -62,9 +62,9 @@ impl Pass {
     }
 }
 
-/// Returns the Flux Kustomizations among `objects`, which are the output of a build. Adds the data of ConfigMaps and
-/// Secrets to `pass.variables[cluster]`, because Flux can use it as variables. Before that, substitutes the variables
-/// of `post_build` in all objects.
+/// Returns the Flux Kustomizations among `objects`, the output of a build, with the Flux variables of `post_build`
+/// substituted. Also adds the data of ConfigMaps and Secrets among `objects` to `pass.variables[cluster]`, because Flux
+/// can use this data as variables. The same variables are substituted in this data first.
 pub(super) fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: usize, pass: &mut Pass) -> Vec<Object> {
     let mut inner = Vec::new();
     for object in objects {

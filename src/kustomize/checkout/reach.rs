@@ -1,4 +1,4 @@
-//! Computes the files that a root reads, by following the references in kustomization files.
+//! Finds the files and folders that kustomize reads to build a folder. Follows the references in kustomization files.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;

@@ -26,9 +26,10 @@ pub(super) enum Place {
     Elsewhere(String),
 }
 
-/// The kind of Flux source that source-controller does not create. Other controllers create it, such as source-watcher.
+/// The kind of a Flux source whose artifact is not produced by source-controller, but by another controller, such as
+/// source-watcher.
 pub(super) const COMPOSED: &str = "ExternalArtifact";
-/// The file that `flux bootstrap` writes.
+/// The name of the file in which `flux bootstrap` defines the Kustomization of the cluster and its source.
 const BOOTSTRAP: &str = "gotk-sync.yaml";
 /// Usual names of the default branch. A source that follows such a branch is assumed to follow the branch of the
 /// checkout.
@@ -89,7 +90,8 @@ impl<'a> Sync<'a> {
         if own.is_empty() { FLUX_NAMESPACE.to_owned() } else { own.to_owned() }
     }
 
-    /// Returns the Kustomization that the Flux Operator creates.
+    /// Returns the Kustomization that the Flux Operator creates from these settings. Without a `name`, it has the name
+    /// of its namespace. Without a `kind`, its source is a GitRepository.
     pub(super) fn kustomization(&self) -> Object {
         let given = text(self.sync.get("name"));
         let namespace = self.namespace();
@@ -212,8 +214,9 @@ impl<'a> Sources<'a> {
         Repository::parse(&definition.url).is_some_and(|url| self.git.remotes.contains(&url))
     }
 
-    /// Returns the root folder of the repository for a source whose URL is a git remote of the checkout. `None` if the
-    /// source follows another branch or a fixed revision.
+    /// Returns the folder of the checkout that is the root of a Flux source. The URL of the source must be a git remote
+    /// of the checkout. `None` if the source follows another branch, a tag or a commit. Its files may then differ from
+    /// the checkout.
     fn remote(&self, definition: &Definition, users: &[User]) -> Option<TreePath> {
         let branch = definition.branch()?;
         let Git { branches, .. } = self.git;

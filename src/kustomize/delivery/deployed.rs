@@ -24,8 +24,9 @@ pub static KINDS: [&Kind; 5] = [
     &source::BUCKETS,
     &source::EXTERNAL_ARTIFACTS,
 ];
-/// The kind Kustomization, and the kinds of sources that source-controller reconciles on request. The kind
-/// ExternalArtifact is not included, because other controllers write its objects.
+/// The kinds that the controller `held-sources` watches: Kustomization, and the sources that source-controller
+/// reconciles when the annotation `reconcile.fluxcd.io/requestedAt` changes. The kind ExternalArtifact is not included,
+/// because other controllers write its objects.
 pub static ON_REQUEST: [&Kind; 4] =
     [&KUSTOMIZATIONS, &source::GIT_REPOSITORIES, &source::OCI_REPOSITORIES, &source::BUCKETS];
 /// The kind Kustomization of Flux, read with `status.inventory`, the list of applied objects. This list is too large
@@ -90,9 +91,9 @@ pub fn approval(kustomization: &Value) -> Option<&str> {
     Metadata::of(kustomization).annotation(APPROVAL_ANNOTATION).filter(|approval| !approval.is_empty())
 }
 
-/// Returns whether a user has approved deletions by a Kustomization, as `message` requests. `message` comes from the
-/// condition `Ready` of a Flux source, and contains a `kubectl` command that sets an annotation. The Kustomization must
-/// have this annotation, with the same value.
+/// Returns whether a Kustomization has the annotation that approves its deletions, with the value that `message` asks
+/// for. `message` is the text of the condition `Ready` of a Flux source. It contains the `kubectl` command that sets
+/// the annotation.
 pub fn is_awaited_approval(message: &str, kustomization: &Value) -> bool {
     let Some(approval) = approval(kustomization) else { return false };
     let metadata = Metadata::of(kustomization);

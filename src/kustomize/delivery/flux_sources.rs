@@ -17,7 +17,8 @@ const fn status(plural: &'static str, kind: &'static str) -> Match {
     Match { subresource: "status", operations, ..Match::create_or_update(GROUP, &[VERSION], plural, kind) }
 }
 
-/// The requests with which a controller publishes a new artifact. These are updates of the status of a Flux source.
+/// The matchers for status updates of Flux sources. With such an update, a controller publishes a new artifact of a
+/// source.
 pub(super) static MATCHERS: [Match; 4] = [
     status("gitrepositories", "GitRepository"),
     status("ocirepositories", "OCIRepository"),

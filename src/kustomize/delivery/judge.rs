@@ -121,8 +121,8 @@ pub fn judge(tree: &Tree, root: &Root, (files, shared): (&Files, &Shared)) -> Ju
     judged
 }
 
-/// The identities of the findings reported so far: rule, file, offset in the file, and message. A finding that several
-/// roots share is reported once.
+/// The findings reported so far, each as its rule, file, byte offset in the file, and message. If the builds of several
+/// folders lead to the same finding, it is reported only once.
 type Reported = HashSet<(&'static str, TreePath, usize, String)>;
 
 impl Judged {

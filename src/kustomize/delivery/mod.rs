@@ -96,9 +96,10 @@ pub struct Delivery {
     /// A function that returns the artifacts to fetch in advance, such as the new artifact of a Flux source. Later
     /// requests then find the artifact in the cache. Portcullis calls the function even if the check is disabled.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
-    /// Changes an object that the check denies, so that the request need not be denied. For example, a Flux source
-    /// keeps its previous artifact, and its condition `Ready` reports the error. Runs in the mutating webhook if the
-    /// level of this check is `deny`.
+    /// A function that changes the object in the request if checks deny it, so that the request can be admitted. For
+    /// example, it restores the previous artifact of a Flux source, and reports the error in the condition `Ready`. The
+    /// mutating webhook calls it if the level of this check is `deny`, even without denials, because `Ready` may need
+    /// an update. `None` if a denial always denies the request.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
     /// A second check, which runs after the folder of a Kustomization is built. It reports effects on objects in the
     /// cluster, such as deletions. `None` if there is no second check.
@@ -125,9 +126,9 @@ pub struct Consequences {
     pub replaces_tree_findings: bool,
 }
 
-/// A function that returns findings about what a kustomize build changes in the cluster, such as deletions. The third
-/// parameter contains the built folder and the result of the build. The last parameter contains the other Flux
-/// Kustomizations of the same cluster, each with the result of building its folder.
+/// A function that returns findings about the effects of a kustomize build on the cluster, such as deletions. The third
+/// parameter is the built folder with the result of its build. The last parameter lists other Flux Kustomizations of
+/// the same cluster, each with the result of building its folder.
 pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
 /// Match conditions of checks that need only some of the requests for a resource. The API server sends only requests
@@ -137,8 +138,8 @@ pub struct Narrowed {
     /// The name of a webhook that receives only requests that meet the conditions in `when`, such as
     /// `trees.portcullis.dev`.
     pub webhook: &'static str,
-    /// A comment about the webhook with the name `webhook`. It is written into the generated webhook configuration, and
-    /// explains why the webhook receives only some requests, or why its failure policy is `Fail` or `Ignore`.
+    /// The YAML comment on this webhook in the generated webhook configuration. It explains why the webhook receives
+    /// only some requests, or why its failure policy is `Fail` or `Ignore`.
     pub reason: &'static str,
     /// CEL expressions that select the requests for the webhook. A request is selected if at least one of them is true.
     /// They can use the variables `request`, `object` and `oldObject`.

@@ -189,9 +189,9 @@ impl<'a> Stage<'a> {
         self.request.user.is_collector() || namespace.is_some_and(is_deleting)
     }
 
-    /// Reports invalid references to folders in the object of the request, a Kustomization or Component of kustomize.
-    /// `own` is the folder in the annotation `portcullis.dev/path` of this object. A reference is invalid if it leads
-    /// to `own` or to a parent folder. It is also invalid in the wrong list, such as a Component in `resources`.
+    /// Reports invalid references to folders in the Kustomization or Component of kustomize that the request creates or
+    /// updates. A reference is invalid if it leads to `own`, the folder of this object, or to a parent folder of `own`.
+    /// A reference in the wrong list is also invalid, such as a Component in `resources`.
     fn entries(&self, own: &TreePath) -> Vec<Finding> {
         let judge = |entry: &Entry<'_>| {
             let field = FieldPath::of([entry.list]).index(entry.index);

@@ -77,10 +77,10 @@ fn paragraphs(denials: &[Finding]) -> String {
 }
 
 /// Prevents a Flux source from reporting `Ready: True` before its new artifact is in the status. Sets the condition
-/// `Ready` to `Unknown`, with the message of `stored`, the condition `ArtifactInStorage`.
+/// `Ready` to `Unknown`. Its message contains the message of `stored`, the condition `ArtifactInStorage`.
 ///
 /// `old` is the source before the request. If its condition `Ready` already has the reason `RevisionWithheld`, restores
-/// that condition instead. So the reason for a denial stays visible.
+/// that condition instead. So the message about a denied revision is kept.
 fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
     match before {

@@ -16,13 +16,14 @@ const WORD: usize = 32;
 /// Maximum number of bytes that Go's JSON encoder writes for one byte of a key. For `<`, it writes `\u003c`.
 const JSON_ESCAPE: usize = 6;
 
-/// Returns a number of bytes that the printed value does not exceed. `None` if it is unknown whether the value can be
-/// printed, because it contains something other than ASCII texts, short keys and finite numbers.
+/// Returns an upper limit for the size of the printed value, in bytes. Returns `None` if the value contains a text that
+/// is not ASCII, a long key, or a number that is not finite. It is then unknown whether the value can be printed.
 pub fn max_size(value: &Value<'_>) -> Option<usize> {
     nested(value, 1)
 }
 
-/// `depth` is the number of lists and mappings around the value, plus 1.
+/// Returns an upper limit for the size of a printed value, in bytes. `None` if it is unknown whether the value can be
+/// printed. `depth` is the number of lists and mappings around the value, plus 1.
 fn nested(value: &Value<'_>, depth: usize) -> Option<usize> {
     let around = AROUND + 2 * INDENT * depth;
     let size = match value {

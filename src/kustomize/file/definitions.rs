@@ -1,7 +1,9 @@
-//! Decodes files in the field `crds`. Such a file contains OpenAPI definitions by name.
+//! Decodes and checks the files that a kustomization lists in its field `crds`. Each of these files contains OpenAPI
+//! definitions by name.
 //!
 //! Source: `LoadConfigFromCRDs` in kustomize's `api/internal/accumulator/loadconfigfromcrds.go`, and `spec.Schema` of
-//! kube-openapi. kube-openapi decodes it with go-json-experiment, so the case and the types of fields must be exact.
+//! kube-openapi. kube-openapi decodes a schema with go-json-experiment. So the field names of a schema are
+//! case-sensitive, and the values of the fields must have exactly the right types.
 
 use std::collections::HashSet;
 
@@ -21,7 +23,8 @@ pub struct Definitions {
     pub unknown: Option<(Place, String)>,
 }
 
-/// The allowed values of a schema's field. Null is always allowed.
+/// The type of value that a field of an OpenAPI schema must have. For example, `Text` is a string, and `Texts` is a
+/// list of strings. Null is always allowed.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Text,
@@ -161,8 +164,8 @@ impl Reader {
         }
     }
 
-    /// Decodes the fields `Schema` and `Dependencies` of a definition. The case of the field names does not matter. In
-    /// YAML, any scalar is accepted as a string in `Dependencies`.
+    /// Checks one OpenAPI definition: its fields `Schema` and `Dependencies`. The case of the field names does not
+    /// matter. In a YAML file, any scalar is accepted as a string in `Dependencies`.
     fn definition(&mut self, value: &Value, path: &FieldPath) {
         let Some(members) = self.mapping(value, path) else { return };
         for (key, value) in members {

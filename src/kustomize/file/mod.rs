@@ -174,7 +174,8 @@ impl KustomizationFile {
         })
     }
 
-    /// Creates the kustomization file that Flux generates for a root that has no kustomization file.
+    /// Creates a `KustomizationFile` for a folder that has no kustomization file. Flux generates such a file from the
+    /// other files in the folder. `path` is the path of the generated file, and `kustomization` is its content.
     pub fn generated(path: TreePath, kustomization: Kustomization) -> Self {
         Self {
             path,

@@ -14,14 +14,14 @@ pub(super) enum Type {
     /// The field contains a mapping of strings.
     Texts,
     List(&'static Type),
-    /// The field contains a mapping with exactly these fields.
+    /// The field contains a mapping. All its keys must be names of fields in this list, but none of them is required.
     Fields(&'static Fields),
 }
 
 /// The fields of a Go struct of kustomize.
 #[derive(Debug)]
 pub(super) struct Fields {
-    /// The name of the struct in kustomize's errors.
+    /// The name of the Go struct, such as `Kustomization`. Messages about unknown fields contain it.
     pub(super) name: &'static str,
     /// Whether the Go field is a pointer, so that an empty mapping differs from an absent one.
     pub(super) pointer: bool,

@@ -19,8 +19,8 @@ pub(in crate::kustomize) struct Generated {
     pub(in crate::kustomize) file: KustomizationFile,
     /// The errors that the build will report.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
-    /// The files and folders that Portcullis cannot evaluate, such as a file that it cannot read. Each has the reason
-    /// as a text. The result of the build is unknown if there are any.
+    /// Files and folders that Portcullis cannot evaluate, and the reason for each. An example is a file that it cannot
+    /// read. If the list is not empty, the result of the build is unknown.
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 

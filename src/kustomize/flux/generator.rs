@@ -1,7 +1,7 @@
-//! Merges the spec of a Flux Kustomization into the root's kustomization file.
+//! Merges the spec of a Flux Kustomization into the kustomization file in the folder `spec.path`.
 //!
-//! Flux does not transform objects itself. It edits the kustomization file, and kustomize applies the transformations
-//! in its own order.
+//! Flux does not transform objects itself. It edits this file. kustomize then applies the transformations in its own
+//! order.
 
 use crate::admission::FieldPath;
 use crate::admission::field::Segment;
@@ -27,16 +27,17 @@ pub(in crate::kustomize) struct Own {
 const ORIGINS: &str = "originAnnotations";
 
 impl Own {
-    /// Records the content of a kustomization file before the spec of the Flux Kustomization is merged into the file.
+    /// Creates the record for a kustomization file. Must be called before the spec of the Flux Kustomization is merged
+    /// into this file.
     pub(in crate::kustomize) fn of(kustomization: &Kustomization) -> Self {
         let (components, patches) = (kustomization.components.len(), kustomization.patches.len());
         let images = kustomization.images.len();
         Self { components, patches, images, namespace: true, name_prefix: true, name_suffix: true }
     }
 
-    /// Returns the field in the spec of the Flux Kustomization from which `field` was copied. `field` is a field of the
-    /// kustomization file after the spec was merged into the file. Returns `None` if the field does not come from the
-    /// spec.
+    /// Returns the path in the Flux Kustomization from which a field of the merged kustomization file was copied. For
+    /// example, returns `spec.targetNamespace` for `namespace`. Returns `None` if the field was not copied from the
+    /// Flux Kustomization.
     pub(in crate::kustomize) fn in_spec(&self, field: &FieldPath) -> Option<FieldPath> {
         let spec = |name: &str| FieldPath::of(["spec", name]);
         let (first, rest) = field.segments().split_first()?;
@@ -61,7 +62,9 @@ impl Own {
     }
 }
 
-/// Sets Flux's defaults in the root's kustomization file. Flux does this before it merges the spec into the file.
+/// Sets `buildMetadata` to `originAnnotations` if the kustomization file has no resources, as Flux does. Otherwise the
+/// file could be empty, and kustomize rejects empty files. Flux does this before it merges the spec of the Flux
+/// Kustomization into the file.
 pub(in crate::kustomize) fn complete(kustomization: &mut Kustomization) {
     if kustomization.resources.is_empty() {
         kustomization.build_metadata = vec![ORIGINS.to_owned()];

@@ -46,8 +46,8 @@ impl ObjectId {
         entries.into_iter().flatten().filter_map(|entry| Self::parse(entry.get("id")?.as_str()?)).collect()
     }
 
-    /// Returns the identity without its namespace. This form is for comparisons of objects that have no namespace in
-    /// the cluster. For an object of an unknown kind, kustomize sets a namespace even if the kind is cluster-scoped.
+    /// Returns the name, group and kind, without the namespace. They are used to compare cluster-scoped objects.
+    /// kustomize sets a namespace in such an object if it does not know the kind.
     fn without_namespace(&self) -> (&str, &str, &str) {
         (&self.name, &self.group, &self.kind)
     }

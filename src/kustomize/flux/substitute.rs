@@ -27,10 +27,10 @@ pub(in crate::kustomize) enum Variable<'a> {
     Unknown,
 }
 
-/// The reason why a text cannot be evaluated.
+/// The reason why the variables in a text, such as `${name}`, cannot be substituted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::kustomize) enum Failure {
-    /// The text has a syntax error; contains its description.
+    /// The text has a syntax error. Contains a message about the error.
     Syntax(&'static str),
     /// The text ends inside a variable, before the `}` that closes a `${`. Flux would read the following text of the
     /// same object as a part of the variable.

@@ -6,11 +6,11 @@ use super::Problem;
 use super::error::kind_name;
 use crate::kustomize::node::Node;
 
-/// Replaces the matching elements of a list with `element`, or removes them if `element` is `None`. If no element
-/// matches, appends `element`. An element matches if its fields `keys` have the values `values`. An empty string in
-/// `values` matches any value of the field.
+/// Replaces each matching element of a list with `element`, or removes it if `element` is `None`. If no element
+/// matches, appends `element`. Also removes null elements and empty mappings.
 ///
-/// Also removes null elements and empty mappings. If `values` is empty, removes all existing elements.
+/// An element matches if it has the fields `keys`, each with the value at the same index in `values`. An empty string
+/// in `values` stands for any value. If `values` is empty, all existing elements are removed.
 pub(super) fn set(
     items: &mut Vec<Node>,
     element: Option<&Node>,

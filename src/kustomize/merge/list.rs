@@ -22,8 +22,8 @@ const ITSELF: &str = "";
 struct Lists {
     dest: Vec<Node>,
     patch: Vec<Node>,
-    /// Whether kustomize has only one list in memory, which belongs to both the object and the patch. `dest` and
-    /// `patch` are then equal, and each change is made to both.
+    /// Whether kustomize uses the patch's list as the object's list, without a copy. For example, it does this if the
+    /// object has no such list. `dest` and `patch` are then equal, and a change of one also changes the other.
     same: bool,
     /// The resulting list. It gets the merged elements first, and then the elements of `dest` that were not merged.
     first: Vec<Node>,
@@ -171,20 +171,20 @@ impl Lists {
         all.filter(|values| seen.insert(values.clone())).collect()
     }
 
-    /// Finds the first element with `values` at `keys` in the object's list, and the first one in the patch's list.
-    /// Returns both indexes. Ignores a key if its value in `values` is empty.
+    /// Returns the index of an element in the object's list, and the index of an element in the patch's list. Each is
+    /// the first element of its list whose fields `keys` have the values `values`. Keys with an empty value are
+    /// ignored, unless all values are empty.
     fn find(&self, keys: &[&str], values: &[&str]) -> (Option<usize>, Option<usize>) {
         let own: Values = values.iter().map(|value| (*value).to_owned()).collect();
         let (keys, values) = keys::valid(std::slice::from_ref(&own), &own, keys);
         (element::find(&self.dest, &keys, &values), element::find(&self.patch, &keys, &values))
     }
 
-    /// Removes the key `$patch` from an element of the patch's list, after the element was merged. `patch` is the index
-    /// of this element, and `dest` is the index of the matching element in the object's list. An index is `None` if
-    /// there is no such element.
+    /// Removes the key `$patch` from the element at index `patch` of the patch's list. Does nothing if `patch` is
+    /// `None` or the element has no such key.
     ///
-    /// If the object had no such list, kustomize uses the patch's list for the object too, without a copy. The key is
-    /// then removed from the element in the object's list too, because kustomize has only one list.
+    /// If `self.same` is set, kustomize has only one list in memory for the object and the patch. The changed element
+    /// is then also copied to index `dest` of the object's list.
     fn take_directive(&mut self, dest: Option<usize>, patch: Option<usize>) {
         if let Some(element) = patch.and_then(|at| self.patch.get_mut(at))
             && element.is_map()

@@ -12,15 +12,14 @@ use super::quotes::needs_quotes;
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The two cases in which a patch usually leaves a part of an object unchanged. Either the patch has no value for this
-/// part, or the part already comes from the patch. kustomize merges the part in both cases, and this may still change
-/// it. For example, kustomize removes empty fields.
+/// The reason why a patch does not set a new value for a part of an object. kustomize merges the part nevertheless, and
+/// this may change it. For example, kustomize removes empty fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The patch has no value for this part of the object.
     Untouched,
-    /// A part that kustomize moved from the patch into the object before the merge. The merge then gets the same node
-    /// twice, as the object's node and as the patch's node.
+    /// The part comes from the patch. kustomize has moved it into the object, for example because the object did not
+    /// have it, and then merges it with itself.
     Moved,
 }
 

@@ -17,9 +17,10 @@ use crate::kustomize::schema::{FieldSchema, Schema};
 pub(super) struct Sources {
     /// The node of the object to which the patch is applied.
     pub(super) dest: Option<Node>,
-    /// The node of the patch.
+    /// The node of the patch that is merged into `dest`; `None` if the patch does not have this node.
     pub(super) patch: Option<Node>,
-    /// Whether the object and the patch share one node, because this part of the patch was moved into the object.
+    /// Whether `dest` and `patch` are the same node in kustomize's memory. This happens after kustomize has moved a
+    /// part of the patch into the object, for example because the object did not have this part.
     pub(super) same: bool,
 }
 
@@ -55,14 +56,15 @@ impl Sources {
         Self { dest, patch, same: false }
     }
 
-    /// Creates the input for a merge of `node` with itself. kustomize performs such a merge after it moves a part of
-    /// the patch into the object, for example because the object does not have this part. The object and the patch then
-    /// share this part in memory.
+    /// Creates the input for a merge in which `node` is both the object's node and the patch's node. kustomize performs
+    /// such a merge after it moves a node from the patch into the object, for example because the object has no such
+    /// node.
     fn moved(node: Node) -> Self {
         Self { dest: Some(node.clone()), patch: Some(node), same: true }
     }
 
-    /// Copies the style of the patch to the object's mapping or list, if that mapping or list is empty.
+    /// Sets the YAML style of an empty mapping or list of the object to the style of the patch, such as block style or
+    /// flow style (`{…}`). Does nothing if the object's node is a scalar or is not empty.
     fn take_style(&mut self) {
         if let (Some(dest), Some(patch)) = (&mut self.dest, &self.patch)
             && !dest.is_scalar()

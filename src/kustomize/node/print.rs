@@ -157,8 +157,9 @@ enum Key {
     Other,
 }
 
-/// Returns the type of a key in kustomize's output. go-yaml quotes empty keys, so they become strings. Inside braces,
-/// it also quotes keys that contain a colon, such as times.
+/// Returns the type of a mapping key when kustomize parses its own output. An empty key is a string, because go-yaml
+/// quotes it when it writes the output. Inside braces, go-yaml also quotes a key with a colon, such as `12:30`, so this
+/// key is a string too.
 fn key(entry: &Entry, is_in_flow: bool) -> Key {
     let tag = match entry.key_tag {
         Tag::Null | Tag::None if entry.key.is_empty() => Tag::Str,

@@ -170,7 +170,7 @@ impl Writer {
         }
     }
 
-    /// Writes the comment at the end of line `line` of the source, if there is one.
+    /// Copies the comment at the end of line `line` of the source to the output, if there is one.
     fn tail(&mut self, line: u32) {
         if let Some(comment) = self.comments.get(self.next).filter(|comment| comment.is_tail && comment.line == line) {
             let _ = write!(self.out, " {}", comment.text);

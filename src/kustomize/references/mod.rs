@@ -7,8 +7,9 @@ pub use remote::{Repository, is_git, is_http};
 use super::options::{Options, Restrictor, Version};
 use super::tree::{Located, Lost, Tree, TreePath};
 
-/// The folder of a kustomization that is being built, with the folders that refer to it. Entries are resolved relative
-/// to this folder.
+/// The folder of a kustomization that is being built. Entries of its kustomization file, such as `../base`, are
+/// resolved relative to this folder. `referrer` leads to the folders that refer to it, which is needed to detect
+/// cycles.
 #[derive(Debug, Clone, Copy)]
 pub struct Loader<'a> {
     /// The folder that is being built.

@@ -116,8 +116,11 @@ fn separator(text: &str, like_scp: bool) -> Option<usize> {
     }
 }
 
-/// Splits a path into the path of a repository and the path of a folder in this repository. If the path has no
-/// separator such as `//`, and `whole` is set, the whole path is the path of the repository.
+/// Splits the path of a git URL into the path of the repository and the path of a folder in the repository.
+///
+/// The path of the repository ends before `//`, after `.git`, or after the segment that follows `_git/`. If the path
+/// has none of these, the whole path is the repository if `whole` is set. Otherwise the first two segments are the
+/// repository, and the result is `None` for a path of one segment.
 fn split(path: &str, whole: bool) -> Option<(&str, &str)> {
     if let Some(at) = path.find("_git/") {
         let after = at + "_git/".len();

@@ -14,11 +14,11 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ004.md"),
 };
 
-/// Returns a finding about an entry of a kustomization file that leads to no file or folder. `near` is the most similar
-/// existing path.
+/// Returns a finding about an entry of a kustomization file that refers to a path that does not exist. Paths of entries
+/// are relative to `folder`, the folder of this file. The finding suggests a correct path if one is known.
 ///
-/// `elsewhere` is set if the entry exists relative to the root of the tree. It then contains the correct path from
-/// `folder`.
+/// - `near` is the most similar existing path.
+/// - `elsewhere` is set if the entry is a valid path from the root of the file tree. It is this path, relative to `folder`.
 pub(in crate::kustomize) fn missing(
     site: Site,
     entry: &str,

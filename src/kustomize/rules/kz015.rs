@@ -16,7 +16,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ015.md"),
 };
 
-/// Returns a finding about Helm charts, for which the build needs a flag.
+/// Returns the finding that a kustomization uses Helm charts, but the build runs without `--enable-helm`.
 pub(in crate::kustomize) fn helm(site: Site) -> TreeFinding {
     RULE.at(site, "Helm charts are not inflated unless that is enabled")
         .help("build with --enable-helm, or render the chart into the tree")

@@ -9,7 +9,7 @@ use super::unique::Unique;
 use crate::kustomize::file;
 use crate::yaml::{self, Limits};
 
-/// The prefix of references to definitions.
+/// The prefix of a `$ref` to a definition in an OpenAPI document. The name of the definition follows the prefix.
 const DEFINITIONS: &str = "#/definitions/";
 /// The OpenAPI extension with the group, version and kind of the objects that a definition or operation describes.
 const KINDS: &str = "x-kubernetes-group-version-kind";

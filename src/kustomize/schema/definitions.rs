@@ -5,7 +5,8 @@ use std::borrow::Cow;
 /// The index of a [`Shape`] in [`Definitions`].
 pub(super) type ShapeId = usize;
 
-/// A name in a definition: a static text from the binary, or an owned one from a file.
+/// A name in a schema definition, such as the name of a field or a kind. It is borrowed from the binary if the
+/// definition is built in, and owned if the definition comes from a file.
 pub(super) type Name = Cow<'static, str>;
 
 /// A reduced OpenAPI schema. It contains only what merging needs: fields, elements of lists, and how lists are merged.
@@ -37,9 +38,9 @@ pub(super) struct Definitions {
     pub(super) names: Cow<'static, [(Name, ShapeId)]>,
     /// The kinds, each with its apiVersion and the id of its schema.
     pub(super) kinds: Cow<'static, [(Name, Name, ShapeId)]>,
-    /// The id of the schema for fields that these definitions do not contain. This schema is empty. Only kustomize's
-    /// built-in definitions have it, because Portcullis stores only the part of them that it needs for merging. `None`
-    /// for other definitions, which are complete.
+    /// The id of an empty schema, which is used for fields that these definitions omit. Only kustomize's built-in
+    /// definitions omit fields, because Portcullis stores only the fields that matter for merging lists. `None` for all
+    /// other definitions, which are complete.
     pub(super) opaque: Option<ShapeId>,
 }
 

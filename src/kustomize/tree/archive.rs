@@ -1,5 +1,5 @@
-//! A tree from a tar archive. The archive may be compressed with gzip (such as the artifacts of Flux) or uncompressed
-//! (such as the output of `git archive`).
+//! Reads a file tree from a tar archive. The archive may be compressed with gzip, such as the artifacts of Flux, or
+//! uncompressed, such as the output of `git archive`.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -84,7 +84,7 @@ impl Tree {
         let mut memory = Memory::new();
         for entry in archive.entries()? {
             let mut entry = entry.map_err(|error| cause(error, &left, limits))?;
-            if limits.strict && !is_strict(&entry)? {
+            if limits.strict && !is_unpacked_by_flux(&entry)? {
                 continue;
             }
             add(&mut memory, &mut entry).map_err(|error| cause(error, &left, limits))?;
@@ -122,7 +122,7 @@ fn cause(error: io::Error, left: &Cell<u64>, limits: ArchiveLimits) -> ArchiveEr
 
 /// Returns whether Flux unpacks an entry of a tar archive. Returns an error if Flux rejects the whole archive because
 /// of the entry.
-fn is_strict<R: Read>(entry: &tar::Entry<'_, R>) -> Result<bool, ArchiveError> {
+fn is_unpacked_by_flux<R: Read>(entry: &tar::Entry<'_, R>) -> Result<bool, ArchiveError> {
     let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
     if path.is_empty() || path.starts_with('/') || path.contains('\\') || path.contains("../") {
         return Err(ArchiveError::LeadsOut(path.chars().take(100).collect()));

@@ -12,7 +12,8 @@ pub struct Memory {
     nodes: HashMap<TreePath, Node>,
     top: BTreeSet<String>,
     weight: u64,
-    /// Whether a path may lead through a link, or through a file that replaced a folder.
+    /// Whether a symbolic link was added, or a file or link replaced a folder. If neither happened, folders can be
+    /// looked up by their path, without a search for links in the path.
     has_detours: bool,
 }
 

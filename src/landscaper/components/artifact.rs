@@ -14,7 +14,8 @@ use super::descriptor::Descriptor;
 use crate::oci::Blob;
 use crate::yaml;
 
-/// Maximum size of the configuration blob, in bytes. It contains only the reference to one layer.
+/// Maximum size of the configuration blob of a component's OCI artifact, in bytes. The blob contains only a reference
+/// to the layer with the component descriptor.
 pub const MAX_CONFIG_BYTES: usize = 64 << 10;
 /// Maximum size of the layer that contains the descriptor, in bytes. A descriptor with a thousand references, with
 /// labels and digests, needs half of this size.

@@ -20,7 +20,7 @@ use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::substitution::Entry;
 use crate::oci::{Client, Credentials, Error, Keyring, Manifest, Mirror, Repository};
 
-/// Maximum number of descriptors of one tree that are fetched concurrently.
+/// Maximum number of component descriptors that are fetched at the same time for one component tree.
 const AT_ONCE: usize = 8;
 /// Maximum number of component descriptors that are fetched at the same time, for the component trees of all
 /// Installations together. Descriptors beyond this limit are not fetched. They stay unknown until Portcullis computes
@@ -159,13 +159,12 @@ impl ComponentCache {
         }
     }
 
-    /// Returns the cache key of a component version and the credentials for its repository.
+    /// Returns the cache key of a component version, and the credentials for its repository.
     ///
     /// # Errors
     ///
-    /// If the reference has no repository context, or if its repository context cannot be used. Without a cache key,
-    /// the component version cannot be looked up. The error is the result that the caller returns for it, such as
-    /// [`Found::Missing`].
+    /// [`Found::Missing`] if the reference has no repository context. `Found::Unreadable` if the repository context or
+    /// the configured mirror does not result in a valid OCI repository.
     fn key(&self, reference: &ComponentReference, keyring: &Keyring) -> Result<(Key, Credentials), Found> {
         let Some(context) = &reference.repository_context else { return Err(Found::Missing { nearest: Vec::new() }) };
         let repository = repository::repository(context, &reference.component_name).map_err(Found::Unreadable)?;

@@ -94,13 +94,13 @@ pub struct Step {
 /// The component version that a component reference leads to, or the reason why that version was not read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// The reference is the first one in the component tree that leads to its component version. Contains the index of
-    /// this version in [`Closure::components`].
+    /// No earlier reference in the component tree leads to this component version. Contains the index of the version in
+    /// [`Closure::components`].
     New(usize),
     /// The reference leads to a component version that is already in the tree, so its references are not added again.
     /// Contains the index of this version in [`Closure::components`].
     Again(usize),
-    /// The reason why the component version of the reference was not read.
+    /// The component version was not read. Contains the reason.
     Gap(Gap),
 }
 
@@ -227,8 +227,8 @@ impl Closure {
         Some(text)
     }
 
-    /// Returns the component references that lead from the Installation to the component reference `step`, nearest to
-    /// `step` first. Includes neither `step` itself nor the component reference in the Installation.
+    /// Returns the ancestors of `step` in the component tree, beginning with its parent. Omits the root of the tree,
+    /// which is the component reference in the Installation.
     fn above<'c>(&'c self, step: &'c Step) -> impl Iterator<Item = &'c Step> {
         std::iter::successors(self.parent(step), |step| self.parent(step)).filter(|step| step.from.is_some())
     }

@@ -44,8 +44,8 @@ pub struct Descriptor {
     pub digest: Option<String>,
 }
 
-/// A reference to another component version. Landscaper looks it up in the repository context of the component tree's
-/// root reference.
+/// A reference in a component descriptor to another component version. Landscaper looks for this version in the same
+/// repository as the component of the Installation, unless a ComponentVersionOverwrites object changes the repository.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Reference {
     /// The name of the reference, unique in the descriptor.

@@ -15,8 +15,9 @@ use super::descriptor::{Descriptor, REPOSITORY_LABEL, Reference};
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::substitution::Substitution;
 
-/// Returns the JSON Patch that writes substitutions into a component descriptor. Each of the `steps` is the
-/// substitution for one reference of this descriptor. The patch is empty if no reference changes.
+/// Returns the JSON Patch that applies a ComponentVersionOverwrites object to the references in a component descriptor.
+/// Each of the `steps` contains one of these references before and after the change. The patch is empty if no reference
+/// changes.
 pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) -> Patch {
     let mut operations = Vec::new();
     for step in steps {
@@ -64,8 +65,8 @@ fn label(pointer: &str, reference: &Reference, context: Value) -> Vec<PatchOpera
     }
 }
 
-/// Parses a JSON pointer. All callers pass valid pointers. An invalid pointer becomes the empty pointer, which refers
-/// to the whole document. The patch then fails, because its test operation compares the whole document with one value.
+/// Parses a JSON pointer. Callers pass only valid pointers. For an invalid pointer, returns the empty pointer, which
+/// refers to the whole document.
 fn path(pointer: &str) -> PointerBuf {
     PointerBuf::parse(pointer).unwrap_or_default()
 }

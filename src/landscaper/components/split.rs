@@ -19,8 +19,8 @@ pub struct Split<'c> {
     /// The index of an entry in the list `overwrites` of a ComponentVersionOverwrites object. This entry matches the
     /// reference `matched`, but not the reference `other`. So the component is in the component tree in two versions.
     pub entry: usize,
-    /// The reference to the other version of the component. The ComponentVersionOverwrites entry that changes the
-    /// reference `matched` does not match this reference. So the two references lead to different versions.
+    /// A reference to the same component that the ComponentVersionOverwrites entry does not match. It leads to a
+    /// different version than the reference `matched`.
     pub other: &'c Step,
 }
 

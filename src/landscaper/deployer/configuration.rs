@@ -30,8 +30,8 @@ pub struct Deployers {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Identities {
-    /// Names of Kubernetes users, such as `system:serviceaccount:landscaper:landscaper`. If one of them sends a
-    /// request, the request counts as sent by the client that this object describes, such as Landscaper.
+    /// Names of Kubernetes users, such as `system:serviceaccount:landscaper:landscaper`. A request matches these
+    /// identities if one of these users sends it.
     pub users: Vec<String>,
     /// Names of user groups in Kubernetes, such as `system:serviceaccounts:landscaper`. All users in these groups are
     /// included.

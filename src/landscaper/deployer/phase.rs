@@ -18,7 +18,7 @@ pub enum Phase {
     Progressing,
     /// A phase that Landscaper defines, but that none of its components sets.
     Completing,
-    /// The work has succeeded.
+    /// A deployer has processed the DeployItem successfully.
     Succeeded,
     /// Processing the DeployItem has failed, for example because no deployer picked it up in time.
     Failed,

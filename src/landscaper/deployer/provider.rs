@@ -22,7 +22,7 @@ const UNINSTALL_ARGUMENTS: &[&str] = &["timeout", "wait"];
 pub(in crate::landscaper) struct Fault {
     /// The level of the finding: `Deny`, or `Warn` if a newer release of the deployer may accept the configuration.
     pub(in crate::landscaper) level: Level,
-    /// The field path of the error in the configuration.
+    /// The path of the invalid or missing field, relative to `spec.config`.
     pub(in crate::landscaper) field: FieldPath,
     /// What is wrong with the configuration, for the message of the finding.
     pub(in crate::landscaper) problem: String,

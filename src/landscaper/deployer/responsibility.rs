@@ -43,7 +43,7 @@ impl<'v> Route<'v> {
         }
     }
 
-    /// Returns the type and the Target in the spec, ignoring the annotations.
+    /// Returns the type and the Target in the `spec` of a DeployItem. Ignores the annotations that can override them.
     pub fn specified(item: &'v Value) -> Self {
         let spec = item.get("spec").unwrap_or(&Value::Null);
         let target = spec.get("target").and_then(|target| text(target, "name"));
@@ -97,8 +97,8 @@ pub fn deploys_any(deployer: &Deployer) -> bool {
 /// Returns whether a deployer processes DeployItems of the type `type_name`. The configuration of the deployer lists
 /// its types, and names DeployerRegistration objects that list more types.
 ///
-/// If the first value is `false`, the cached copy of a DeployerRegistration may be outdated. The second value is then a
-/// reference to this object. To be certain, the caller must read it from the API server.
+/// If the answer `false` may be wrong, the second value refers to a DeployerRegistration whose cached copy may be
+/// outdated. The caller must then read this object from the API server. Otherwise, the second value is `None`.
 fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Option<Reference>) {
     if deployer.types.iter().any(|served| served == type_name) {
         return (true, None);

@@ -75,7 +75,8 @@ impl<'v> Status<'v> {
         }
     }
 
-    /// Returns the progress of the DeployItem's job.
+    /// Returns the state of the DeployItem's last job: open, finished, or none if there was no job. Landscaper requests
+    /// a job from the deployer with a new `jobID`. The job is finished if `jobIDFinished` equals this id.
     pub fn job(&self) -> Job {
         match (self.job, self.finished) {
             ("", "") => Job::None,

@@ -24,7 +24,8 @@ pub enum Deployer {
     Helm,
 }
 
-/// An export of a DeployItem.
+/// An export in the configuration of a DeployItem: a value that the deployer reads from a deployed object and passes to
+/// Landscaper.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Export {
     /// The field path of the export in the configuration of the DeployItem.
@@ -141,8 +142,8 @@ impl Export {
         }
     }
 
-    /// Returns the exported value in a dry run with this DryRunConfiguration. `None` for an export without
-    /// `fromResource`.
+    /// Returns the value that this export has in a dry run. It is read from the objects in `configuration`, a
+    /// DryRunConfiguration. `None` for an export without `fromResource`.
     ///
     /// # Errors
     /// Returns the reason why the export has no value.

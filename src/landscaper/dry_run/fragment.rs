@@ -36,8 +36,9 @@ impl Identity {
         }
     }
 
-    /// Returns a Kubernetes object that has only this apiVersion, kind, namespace and name. If this object is missing
-    /// from a DryRunConfiguration, the error message contains the result, so that the user can add it there.
+    /// Returns a partial Kubernetes object that contains only this apiVersion, kind, namespace and name. Error messages
+    /// about a fragment that is missing in a DryRunConfiguration show this object, so that the user can add it to
+    /// `spec.exports`.
     pub fn to_fragment(&self) -> Value {
         let mut metadata = json!({"name": self.name});
         if !self.namespace.is_empty() {

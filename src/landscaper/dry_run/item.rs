@@ -71,11 +71,12 @@ impl Item {
         }
     }
 
-    /// Returns a message for the user that contains `text`. If the item is a DeployItem template, its name comes first.
+    /// Returns `text` as a message for the user. For a DeployItem template, the message begins with the name of the
+    /// template.
     ///
-    /// If the template is compressed, the message also contains `of`, the path of a field in the deployer's
-    /// configuration. In this case, [`Item::field`] cannot return this path, because a field path cannot point into
-    /// compressed data.
+    /// `of` is the path of a field in the deployer's configuration. The message contains this path only if the template
+    /// is compressed. In this case, [`Item::field`] cannot return it, because a field path cannot point into compressed
+    /// data.
     pub fn message(&self, of: &FieldPath, text: &str) -> String {
         match (&self.config, &self.template) {
             (Place::Compressed(_), Some(template)) => format!("template {template:?}, config.{of}: {text}"),

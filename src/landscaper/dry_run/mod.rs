@@ -31,9 +31,8 @@ pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 /// The CustomResourceDefinitions that Portcullis adds for dry runs.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
-/// Returns the level for a finding about the object in a request, such as `deny`. This is usually `level`. If the
-/// request is an update that does not change the values that `parts` returns, the level is at most `warn`. For example,
-/// `parts` returns the spec of an object.
+/// Returns the level for a finding about the object in a request. This is `level`, but at most `warn` for an update
+/// that leaves certain values of the object unchanged. `parts` returns these values, for example the spec.
 ///
 /// Landscaper and its deployers make such updates while they process an object. If the updates were denied, they could
 /// not finish.

@@ -82,8 +82,9 @@ impl Reading {
     }
 }
 
-/// Returns the DryRunConfiguration that must be read from the API server before the request is denied, because the
-/// DryRunConfiguration may just have been created or changed.
+/// Returns a reference to the DryRunConfiguration that the object of the request names, so that it is read from the API
+/// server. This read is necessary because the cached DryRunConfiguration may be outdated. The result is empty if the
+/// object names none, or does not need it.
 pub(in crate::landscaper) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if kinds::is(&DRY_RUN_CONFIGURATIONS, request) {
         return Vec::new();

@@ -9,7 +9,8 @@ use super::error::{PathError, Problem};
 use super::node::{Node, Part};
 use super::parse;
 
-/// The maximum nesting depth of a result. The limit is needed because results are processed recursively.
+/// Maximum number of field names in the key of an export. Each field name adds a nesting level to the exported object.
+/// The limit is needed because such objects are merged recursively.
 const MAX_LEVELS: usize = 256;
 
 /// Parses the key of an export. Returns one list of field names for each template group (`{…}`) of the key.

@@ -51,8 +51,8 @@ pub enum Problem {
     /// The path finds several values in random order ([`Class::Random`]).
     #[error("several values are found in no particular order: Landscaper picks one at random")]
     Random,
-    /// The key of the export contains this syntax element, such as `an index`; only field names are allowed
-    /// ([`Class::Unsupported`]).
+    /// The key of the export contains something other than field names, such as an index. The text names this part of
+    /// the key. The class of this error is [`Class::Unsupported`].
     #[error("{0} is not allowed in a key, only field names")]
     Unsupported(&'static str),
     /// The path is longer than [`super::MAX_BYTES`].

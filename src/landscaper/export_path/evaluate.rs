@@ -50,8 +50,8 @@ struct Evaluation<'a> {
     steps: usize,
     shuffles: u32,
     is_random: bool,
-    /// The number of `range` keywords that were read, but whose loop does not run yet. The loop runs only after the
-    /// closing brace of an expression such as `{range .items[*]}`.
+    /// The number of `range` keywords that were read, but whose loop has not started yet. A loop starts after the
+    /// closing brace of its expression, such as `{range .items[*]}`.
     begun: usize,
     /// The number of `range` loops that are running.
     inside: usize,

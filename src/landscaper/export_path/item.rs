@@ -7,8 +7,8 @@ use serde_json::{Number, Value};
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,
-    /// The ids of the map iterations that led to this value. Two values with a common id have a random order, because
-    /// Go iterates over maps in random order. A map with only one member gets no id.
+    /// The ids of the maps whose members were visited to reach this value. Go visits the members of a map in random
+    /// order. So if two values share an id, either of them may come first. A map with only one member gets no id.
     pub(super) shuffles: Vec<u32>,
 }
 
@@ -22,10 +22,10 @@ pub(super) enum Datum<'a> {
     Bool(bool),
     /// One byte of a string. As in client-go, the JSONPath operators `*` and `..` split a string into its bytes.
     Byte(u8),
-    /// No value. It replaces an element of a `range` loop that is `null`.
+    /// No value. It represents a `null` element of a `range` loop.
     ///
-    /// It is also used if a `range` loop has no elements. The content of the loop is then evaluated once, only to find
-    /// the keyword `end` of the loop. The results are discarded.
+    /// It is also the input for the content of a `range` loop without elements. The content is evaluated once, only to
+    /// find the keyword `end` of the loop. The results are discarded.
     Nothing,
 }
 
@@ -52,8 +52,8 @@ impl<'a> Item<'a> {
 
     /// Returns the values inside this item: the members of a map, the elements of a list or the bytes of a string.
     ///
-    /// Go returns the members of a map in random order. To record this, all members of a map get the same new id in
-    /// [`Item::shuffles`]. The function `shuffle` returns the id. It is not called for a map with only one member.
+    /// Go visits the members of a map in random order. So if a map has several members, calls `shuffle` once for a new
+    /// id, and adds the id to [`Item::shuffles`] of each member. Members with a common id have no fixed order.
     pub(super) fn inside(&self, mut shuffle: impl FnMut() -> u32) -> Vec<Self> {
         match self.datum {
             Datum::Value(Value::Object(members)) => {

@@ -216,8 +216,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Moves the position past the `)]` of a filter. As in client-go, parentheses are ignored only in the first quoted
-    /// string, and only the quote character of this string is recognized.
+    /// Moves the position past the `)]` that ends a filter. A `)` inside a quoted string does not end the filter. As in
+    /// client-go, this applies only to the first quoted string of the filter.
     fn filter_end(&mut self, from: usize) -> Result<(), PathError> {
         let (mut quote, mut closed) = (None, false);
         loop {

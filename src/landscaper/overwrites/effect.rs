@@ -74,7 +74,8 @@ pub struct InlineReference {
     /// JSON pointer to the component reference, such as
     /// `/spec/componentDescriptor/inline/component/componentReferences/0`. It begins at the top of the Installation.
     pub pointer: String,
-    /// The reference before the substitution.
+    /// The component reference as it is written in the inline component descriptor, before the overwrites are applied.
+    /// It also contains the digest and the number of labels.
     pub reference: Reference,
     /// The component reference in the inline component descriptor, before and after the overwrites are applied to it.
     pub substitution: Substitution,
@@ -170,7 +171,8 @@ pub fn entries(object: &Value) -> Arc<Vec<Entry>> {
 }
 
 impl Effect {
-    /// Reports whether the overwrites change the component reference or a reference of the inline descriptor.
+    /// Reports whether the overwrites change a component reference in the Installation. This is the Installation's own
+    /// component reference, or a reference in its inline component descriptors.
     pub fn changes_anything(&self) -> bool {
         self.substitution.changed().next().is_some() || !self.references.is_empty()
     }

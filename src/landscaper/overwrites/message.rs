@@ -16,7 +16,8 @@ pub struct Condition {
     pub status: &'static str,
     /// The reason of the condition, as Landscaper writes it: `FoundOverwrite`, or `No overwrite defined`.
     pub reason: &'static str,
-    /// The message of the condition: the text of [`diff_text`], or a statement that nothing was overwritten.
+    /// The message of the condition. If an entry of the overwrites matched, this is the text of [`diff_text`].
+    /// Otherwise, it states that the component reference was not overwritten.
     pub message: String,
 }
 

@@ -1,12 +1,13 @@
-//! A mutator that records in an Installation how a ComponentVersionOverwrites object changes its component reference.
-//! The change is computed as a JSON Patch.
+//! The mutator that records how a ComponentVersionOverwrites object changes the component reference of an Installation.
+//! It writes the change as a JSON Patch into an annotation of the Installation.
 //!
 //! In mode `annotate`, the mutator writes two annotations: the JSON Patch, and the values from which it was computed.
-//! In mode `apply`, it also applies the JSON Patch to the spec. When nothing is overwritten any more, the mutator
-//! removes the annotations and reverts the patch.
+//! In mode `apply`, it also applies the JSON Patch to the spec of the Installation. When the overwrites no longer
+//! change anything, the mutator removes the annotations and reverts the patch.
 //!
-//! The JSON Patch in the annotation also contains the values that the user wrote. In mode `apply`, the mutator first
-//! restores these values, and then applies the overwrites again. So the result is the same if the mutator runs twice.
+//! If an earlier request has applied a patch, the mutator first reverts this patch, and then applies the overwrites
+//! again. The JSON Patch in the annotation contains the original values that are needed for this. So the result is the
+//! same if the mutator runs twice.
 
 use json_patch::Patch;
 use serde::Serialize;
@@ -146,8 +147,8 @@ fn annotate(draft: &mut Draft<'_>, effect: Option<(&Effect, &Patch)>, mode: Mode
     draft.annotate(SOURCE_ANNOTATION, source);
 }
 
-/// The content of [`SOURCE_ANNOTATION`]: the objects and values from which the patch was computed. With this content,
-/// Portcullis decides whether the patch is still valid. The fields are sorted by name.
+/// The content of [`SOURCE_ANNOTATION`]: the objects and values from which the patch was computed. The fields are sorted
+/// by name, so that equal contents have equal texts.
 #[derive(Serialize)]
 struct Source<'e> {
     context: &'e str,

@@ -21,8 +21,8 @@ const NAMED: usize = 10;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Note {
-    /// A hash of the overwrites and of the Installation's component reference, from [`fingerprint`]. If they change,
-    /// the hash changes, so that this summary is recognized as outdated.
+    /// A hash of the data from which this summary was computed: the overwrites, and the Installation's component
+    /// reference. The summary is outdated if [`fingerprint`] returns another hash for the current data.
     pub from: String,
     /// The number of component versions in the component tree.
     pub components: usize,
@@ -32,7 +32,8 @@ pub struct Note {
     pub complete: bool,
     /// The indexes of the ComponentVersionOverwrites entries that match a reference in the component tree.
     pub matched: Vec<usize>,
-    /// The names of the ConfigMaps with the patches of the tree's component descriptors.
+    /// The names of the ConfigMaps that record how the overwrites change component descriptors. The ConfigMaps contain
+    /// JSON Patches of the changed descriptors.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub config_maps: Vec<String>,
     /// The references for which overwrites set a component version that does not exist.
@@ -64,8 +65,8 @@ pub struct Missing {
 }
 
 impl Note {
-    /// Creates a summary of an Installation's component tree: its component, and the components that this one refers
-    /// to, directly or indirectly. The field `config_maps` is empty, because the ConfigMaps are built later.
+    /// Creates the summary of `closure`, the component tree of an Installation. `effect` contains the overwrites that
+    /// were applied to the tree. The field `config_maps` is empty, because the ConfigMaps are built later.
     pub fn of(effect: &Effect, closure: &Closure) -> Self {
         let overwritten = closure.steps.iter().filter(|step| step.substitution.changed().next().is_some());
         Self {

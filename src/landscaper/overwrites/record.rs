@@ -1,6 +1,6 @@
-//! Builds the ConfigMaps with the patches of a component tree. They contain one JSON Patch for each changed component
-//! descriptor, and the data from which the patches were computed. The ConfigMaps contain no timestamps, so the same
-//! tree always results in the same ConfigMaps.
+//! Builds the ConfigMaps that record how overwrites change the components of an Installation. The ConfigMaps contain a
+//! JSON Patch for each changed component descriptor, and the data from which the patches were computed. They contain no
+//! timestamps, so the same component tree always results in the same ConfigMaps.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ use crate::oci::digest;
 /// Key in the ConfigMaps that contain JSON Patches of component descriptors. The value describes from which data the
 /// patches in the same ConfigMap were computed.
 pub const SOURCE_KEY: &str = "source";
-/// Key of the summary in the first ConfigMap of an Installation. The summary describes all changes that the overwrites
-/// make, for users.
+/// Key in the first ConfigMap with JSON Patches of an Installation's component descriptors. The value lists the changes
+/// that ComponentVersionOverwrites make, one per line, for users. A list that is too long is truncated.
 pub const SUMMARY_KEY: &str = "summary";
 /// Label on each ConfigMap that records overwrites. Its value is the name of the Installation.
 pub const LABEL: &str = "portcullis.dev/overwrites-of";
@@ -33,8 +33,9 @@ pub const MAX_PARTS: usize = 16;
 /// Maximum length of an object's name in Kubernetes.
 const MAX_NAME_LENGTH: usize = 253;
 
-/// The effect of overwrites on an Installation's component tree, as it is stored in the cluster. ConfigMaps contain
-/// JSON Patches of the changed component descriptors. An annotation of the Installation contains a summary of the tree.
+/// The ConfigMaps and the annotation that record how ComponentVersionOverwrites change an Installation's component
+/// tree. The ConfigMaps contain a JSON Patch for each changed component descriptor. The annotation of the Installation
+/// contains a summary of the tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Record {
     /// The ConfigMaps to store. They contain a JSON Patch for each component descriptor that the overwrites change.

@@ -38,7 +38,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The maximum number of objects below a root Installation that one decision examines.
+/// The maximum number of objects below a root Installation that one search examines. The search finds DeployItems that
+/// prevent a switch between dry run and real run.
 const MAX_EXAMINED: usize = 2_000;
 /// Maximum number of DeployItems that are read from the API server to check whether they prevent a switch between dry
 /// run and real run. A few are enough, because a single DeployItem can prevent the switch.
@@ -135,8 +136,8 @@ fn is_deployed(item: &Value) -> bool {
     !text("/status/phase").is_empty() && !was_dry_run
 }
 
-/// Returns the DeployItems of a root Installation that prevent the update in `request`, which turns dry run on or off.
-/// For example, a deployer is still processing them.
+/// Returns the DeployItems that block a change of dry run on a root Installation. `switch` says whether `request` turns
+/// dry run on or off. For example, a DeployItem blocks the change while a deployer processes it.
 ///
 /// Only DeployItems in the catalog, a cache of objects, are examined. Returns at most [`MAX_LIVE_READS`] of them.
 fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {

@@ -1,4 +1,8 @@
-//! DR012: reports objects in dry run that a deployer would really deploy, or that no deployer would process.
+//! DR012: reports dry runs in which a deployer may really deploy DeployItems.
+//!
+//! A dry run is an Installation, Execution or DeployItem with the dry-run annotation. If Portcullis routes DeployItems
+//! to the dry-run deployer, the rule also reports DeployItems that neither this nor another configured deployer would
+//! process.
 
 use serde_json::Value;
 
@@ -108,8 +112,9 @@ const HELP: &str = "route items to the dry-run deployer (section dryRun, mutator
 const HELP_FOR_TYPE: &str = "leave such items out of dry runs, or name the type in dryRun.types and in --dry-run-type, or set \
                              honoursDryRun: true for a deployer that honours the annotation";
 
-/// Returns findings about DeployItems in dry run that a deployer would really deploy, or that no deployer would
-/// process. The request contains a DeployItem, or an Execution with templates of DeployItems.
+/// Checks a DeployItem in dry run, or the DeployItem templates of an Execution in dry run. Returns findings about
+/// DeployItems that a deployer would or may deploy despite the dry run. If Portcullis routes DeployItems to the dry-run
+/// deployer, also returns findings about those that no configured deployer would process.
 fn below(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let mut items = items(request);
     let mut seen = std::collections::BTreeSet::new();

@@ -111,12 +111,11 @@ impl Forms {
         self.0[..at].iter().position(shadows)
     }
 
-    /// Returns the indexes of earlier `overwrites` entries because of which the entry at index `at` never takes effect.
-    /// For each component reference that the entry matches, one of the earlier entries has already set an attribute
-    /// that the entry would also set. Landscaper then skips the entry.
+    /// Returns the indexes of the earlier `overwrites` entries that prevent the entry at index `at` from ever taking
+    /// effect. Landscaper skips an entry for a component reference if an earlier entry has already set one of the same
+    /// attributes of this reference.
     ///
-    /// Returns `None` if the entry takes effect for some component reference, or if there are too many references to
-    /// try.
+    /// Returns `None` if the entry takes effect for some component reference, or if too many references must be tried.
     fn always_shadowed(&self, at: usize, matches_made: &mut usize) -> Option<Vec<usize>> {
         let values: Vec<Vec<u32>> = (0..3).map(|part| self.values(at, part)).collect();
         let tried = values.iter().map(Vec::len).try_fold(1usize, usize::checked_mul)?;
@@ -137,9 +136,12 @@ impl Forms {
         Some(by)
     }
 
-    /// Returns the values of one attribute with which the `overwrites` entry at index `at` is tested. `part` selects
-    /// the attribute: 0 is the repository context, 1 the component name, and 2 the version. The values are numbers from
-    /// the table `Numbers`; 0 represents all values that no earlier entry specifies.
+    /// Returns the values of an attribute that must be tried to find out whether an `overwrites` entry can take effect.
+    /// `at` is the index of the entry. `part` selects the attribute: 0 is the repository context, 1 the component name,
+    /// and 2 the version.
+    ///
+    /// If the entry specifies the attribute, only this value is returned. Otherwise, the values in all earlier entries
+    /// are returned, and 0 for any other value. The values are numbers from the table `Numbers`.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];

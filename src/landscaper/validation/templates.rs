@@ -39,8 +39,8 @@ impl<'t> Template<'t> {
         text(self.value, key)
     }
 
-    /// Returns the path of a field of the template, for findings. `keys` is the path inside the template. For
-    /// compressed templates, returns `spec.deployItemsCompressed`.
+    /// Returns the field path of a field of the template, as findings show it. `keys` is the path of the field inside
+    /// the template. If the templates are compressed, the result is always `spec.deployItemsCompressed`.
     pub(in crate::landscaper) fn field(&self, keys: &[&str]) -> FieldPath {
         let keys = if self.is_compressed { &[] } else { keys };
         keys.iter().fold(self.place.clone(), |place, key| place.key(key))

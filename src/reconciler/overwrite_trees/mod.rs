@@ -41,16 +41,17 @@ use crate::landscaper::overwrites::effect::{self, Effect, Evaluation};
 use crate::landscaper::overwrites::message;
 use crate::landscaper::overwrites::record::Record;
 
-/// Timeout for fetching one tree, which is shorter than the timeout of a reconciliation. After the timeout, the partial
-/// result is kept, and the next reconciliation continues from it.
+/// Timeout for fetching the component descriptors of one Installation's component tree. It is shorter than the timeout
+/// of a reconciliation, so that the controller can write a partial result. The next reconciliation fetches the missing
+/// descriptors.
 const FETCH_TIMEOUT: Duration = Duration::from_secs(40);
 /// Interval between reconciliations of an Installation whose component tree has missing or unreadable components.
 const INCOMPLETE_INTERVAL: Duration = Duration::from_secs(90);
 /// Interval between reconciliations of an Installation whose component tree is complete. The interval is long because
 /// component versions are usually immutable.
 const COMPLETE_INTERVAL: Duration = Duration::from_secs(3600);
-/// Maximum number of Installations that are queued after a change of a Context or of overwrites. This is the capacity
-/// of a queue.
+/// Maximum number of Installations of one Context that are queued when the Context or its ComponentVersionOverwrites
+/// change. The number is equal to the capacity of the queue.
 const MAX_INSTALLATIONS: usize = 100_000;
 /// Maximum number of Contexts whose Installations are queued after a change of overwrites.
 const MAX_CONTEXTS: usize = 1_000;

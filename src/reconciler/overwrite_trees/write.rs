@@ -21,7 +21,8 @@ const MANAGER: &str = "portcullis-overwrite-trees";
 /// Maximum length of a label value.
 const MAX_LABEL_LENGTH: usize = 63;
 
-/// A writer of the ConfigMaps, annotations and condition of one Installation.
+/// A writer that records the effect of component version overwrites on one Installation. It writes ConfigMaps,
+/// annotations of the Installation, and a condition in the status of the Installation.
 pub(super) struct Write<'a> {
     pub(super) object: &'a Reference,
     /// The Installation in the state that the watch last reported.
@@ -155,10 +156,12 @@ impl Write<'_> {
         serde_json::from_value(config_map_manifest).map_err(|error| Failure::Unknown(format!("its ConfigMap: {error}")))
     }
 
-    /// Updates the annotations of the Installation about component version overwrites, and removes those for which the
-    /// parameter is `None`. `note` is written into `portcullis.dev/overwrite-tree`. `effect` is written into
-    /// `portcullis.dev/overwrite-patch` and `portcullis.dev/overwrite-source`, unless the admission webhook writes
-    /// these two.
+    /// Writes the effect of component version overwrites into annotations of the Installation. `note` is written into
+    /// `portcullis.dev/overwrite-tree`, and `effect` into `portcullis.dev/overwrite-patch` and
+    /// `portcullis.dev/overwrite-source`. `None` removes the annotations.
+    ///
+    /// If the admission webhook has applied the overwrites to the Installation, the annotations for `effect` belong to
+    /// the webhook. They are then not changed.
     async fn annotate(&self, effect: Option<&Effect>, note: Option<&Note>) -> Result<(), Failure> {
         // A note consists of JSON values, so it serializes.
         let note = note.map(|note| serde_json::to_string(note).unwrap_or_default());

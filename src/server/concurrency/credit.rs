@@ -31,10 +31,10 @@ impl IdleCredit {
         *self = Self { left, updated: now, is_overload: self.is_overload && left < policy.burst };
     }
 
-    /// Subtracts the time since the last update from the credit, but at most `policy.overload_deadline`. Credit is the
-    /// time for which all permits may be in use before a long queue counts as overload. Call this function only if no
-    /// permit was free during this time. `waiting` is the number of queued requests. Overload begins if no credit is
-    /// left and `waiting` is more than `policy.burst_length`.
+    /// Subtracts the time since the last update from the credit. All permits must have been in use during this time. At
+    /// most `policy.overload_deadline` is subtracted, because a longer time means that this process was not scheduled.
+    /// Overload begins if no credit is left and `waiting`, the number of queued requests, is more than
+    /// `policy.burst_length`.
     pub(super) fn spend(&mut self, now: Instant, waiting: usize, policy: QueuePolicy) {
         // A longer step means that this process itself was not scheduled.
         let spent = now.saturating_duration_since(self.updated).min(policy.overload_deadline);

@@ -77,8 +77,8 @@ impl Drop for Permit {
 }
 
 impl ConcurrencyLimiter {
-    /// Creates a limiter with `permits` permits and a queue of `capacity` requests. A thread that has computed for
-    /// `yield_after` yields to the runtime before the next step of a decision.
+    /// Creates a limiter with `permits` permits, at least one, and a queue of at most `capacity` requests. A thread
+    /// that has computed for `yield_after` yields to the async runtime, so that other tasks can run.
     pub(super) fn new(permits: usize, capacity: usize, policy: QueuePolicy, yield_after: Duration) -> Arc<Self> {
         let credit = IdleCredit::full(policy, Instant::now());
         let permits = permits.max(1);

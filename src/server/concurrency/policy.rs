@@ -7,7 +7,7 @@ use std::time::Duration;
 pub(in crate::server) struct QueuePolicy {
     /// Maximum time in the queue under overload.
     pub(in crate::server) overload_deadline: Duration,
-    /// Maximum time in the queue without overload.
+    /// Maximum time that a request waits in the queue while the server is not overloaded.
     pub(in crate::server) deadline: Duration,
     /// Time for which all permits may be in use before a long queue counts as overload. The limiter stores this time as
     /// credit. Busy time uses up the credit, and idle time refills it up to this maximum.

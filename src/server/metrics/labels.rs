@@ -8,7 +8,7 @@ pub enum BadRequest {
     Path,
     /// A method other than POST.
     Method,
-    /// A content type other than JSON.
+    /// A request whose content type is missing or is not JSON.
     ContentType,
     /// A body that is larger than the limit.
     TooLarge,
@@ -72,7 +72,7 @@ impl Shed {
 pub enum Reload {
     /// The changed certificate file was loaded successfully and is now in use.
     Loaded,
-    /// The new file cannot be loaded. The old file stays in use.
+    /// The changed certificate file cannot be loaded. The previous certificates stay in use.
     Failed,
 }
 
@@ -85,7 +85,8 @@ impl Reload {
 pub enum RefusedClient {
     /// The client presented no certificate.
     NoCertificate,
-    /// The certificate is not signed by the CA, or not valid now.
+    /// The certificate was not issued by a CA in the file `--client-ca`, or it is not valid, for example because it has
+    /// expired.
     Authority,
     /// None of the names of the certificate is on the list of accepted names.
     Name,

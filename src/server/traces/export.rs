@@ -43,10 +43,11 @@ const EXPORT: Duration = Duration::from_secs(5);
 const CONNECT: Duration = Duration::from_secs(2);
 /// Maximum size of a collector's response, which usually has a few bytes.
 const MAX_ANSWER_BYTES: usize = 64 << 10;
-/// Interval of log records about failed exports.
+/// Minimum time between two log records about failed exports of spans. Failures in between are not logged.
 const LOG_INTERVAL: Duration = Duration::from_secs(60);
-/// Maximum time to wait for the last spans at shutdown. It is so short that the whole shutdown takes less than the 30 s
-/// after which a pod is killed. The shutdown also includes the lame-duck period, draining and the last log records.
+/// Maximum time to wait at shutdown until the remaining spans are exported. The whole shutdown must take less than the
+/// 30 s after which a pod is killed. It also includes the lame-duck period, draining of connections and the last log
+/// records.
 const LAST_SPANS: Duration = Duration::from_secs(2);
 
 /// An exporter that sends the spans of webhook calls to an OpenTelemetry collector. Clones share the exporter.
@@ -89,7 +90,8 @@ impl Traces {
         Ok(Self { provider, tracer })
     }
 
-    /// Sends the remaining spans, waiting for at most `LAST_SPANS`. Later spans are not sent.
+    /// Sends the remaining spans to the collector and stops the exporter. Waits no longer than the timeout
+    /// `LAST_SPANS`. Spans that end later are not sent.
     pub async fn finish(&self) {
         let provider = self.provider.clone();
         let ended = spawn_blocking(move || provider.shutdown_with_timeout(LAST_SPANS)).await;

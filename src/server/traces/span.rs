@@ -8,8 +8,8 @@ use super::{Traces, parent};
 use crate::admission::{Finding, Phase, Refusal, Request, Verdict};
 use crate::server::log::RULES;
 
-/// Maximum length of an attribute value. This is the length of the longest name that the API server accepts. Other
-/// clients may send longer names.
+/// Maximum length of an attribute value, in bytes. Longer values are truncated. The API server limits the names of most
+/// objects to this length, but other callers of the webhook may send longer names.
 const MAX_TEXT_LENGTH: usize = 253;
 
 /// The span of a call in progress. Clones share the span. It ends with [`answered`](Self::answered), or when the last

@@ -20,16 +20,18 @@ const PAIR: &str = "a `?` without a key stands in a list within brackets";
 
 /// A key of a YAML mapping. `text` is empty if the key is a list or mapping, as in kyaml.
 ///
-/// `size` is the number of values that the limit on YAML aliases counts for the key. It is 0 for a scalar of less than
-/// 128 bytes, because only the value of the entry is counted then.
+/// `size` is the cost of the key when a YAML alias copies the mapping. The total cost of copies is limited. A list or
+/// mapping costs as much as all keys and values in it, plus 1. A scalar costs 1 for each full 128 bytes. Shorter
+/// scalars cost nothing, because the value of the entry is counted already.
 struct Key {
     text: Arc<str>,
     tag: Tag,
     size: usize,
 }
 
-/// Converts the error of an invalid merge key (`<<`) to [`Problem::WithinMerged`], because kustomize may not report
-/// this error. The merge key may be at the top level of a Kubernetes `List`, of which kustomize keeps only the items.
+/// Changes the error of an invalid merge key (`<<`) to [`Problem::WithinMerged`], which means that kustomize may ignore
+/// the merge key. Other errors stay the same. Called for merge keys at the top level of a document that may be a
+/// Kubernetes `List`. kustomize keeps only the items of a `List`.
 fn open(error: YamlError) -> YamlError {
     match error.problem {
         Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },

@@ -10,9 +10,9 @@ use crate::kustomize::changes::RootChange;
 #[derive(Default)]
 pub(super) struct Folder<'p> {
     folders: BTreeMap<&'p str, Self>,
-    /// The kustomize roots of this folder. Each entry has the index of a root in the list of changed roots, and the
-    /// number of changed objects in this root. A folder has several roots if several objects, such as Flux
-    /// Kustomizations, refer to it.
+    /// The changed kustomizations of this folder. Each entry has the index of a kustomization in the list of changed
+    /// kustomizations, and its number of changed objects. There are several entries if several objects, such as Flux
+    /// Kustomizations, build this folder.
     roots: Vec<(usize, usize)>,
 }
 

@@ -203,9 +203,11 @@ fn depends_on(object: &Object) -> Vec<String> {
     list.into_iter().flatten().map(entry).collect()
 }
 
-/// Returns the overview entries for the Flux Kustomizations of a cluster, which are given as `members`. Each one comes
-/// after the Kustomization that renders it. Kustomizations that are rendered by the same one have the order in which
-/// Flux applies them. A Kustomization that is rendered several times has only one entry.
+/// Returns the overview entries for `members`, the Flux Kustomizations of a cluster. Each Kustomization has one entry,
+/// even if it is rendered several times.
+///
+/// The parent of a Kustomization is the Kustomization that renders it. A parent comes before its children. The children
+/// of one parent have the order in which Flux applies them.
 fn entries(members: &[Member], reasons: &Reasons<'_>, show: &dyn Fn(&TreePath) -> String) -> Vec<Entry> {
     let names: Vec<_> = members.iter().map(|member| member.object.qualified_name()).collect();
     let dependencies: Vec<_> = members.iter().map(|member| depends_on(&member.object)).collect();

@@ -23,8 +23,9 @@ const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
 /// The default namespace of Applications. It applies if neither the service account of the controller nor the tracking
 /// id names a namespace.
 const CONTROL_NAMESPACE: &str = "argocd";
-/// Maximum time from the approval of deletions until Argo CD starts the operation that deletes the objects. If an
-/// operation is denied, Argo CD starts a new one, so the approval must also cover operations that start later.
+/// Maximum time between the approval of deletions and the start of the Argo CD operation that deletes the objects. If
+/// the Application itself is being deleted, its `deletionTimestamp` is the start. After a denial, Argo CD starts a new
+/// operation, which the approval must also cover.
 const APPROVAL: Duration = Duration::HOUR;
 
 /// The kind Application of Argo CD. Applications are not cached. A decision that needs an Application reads it from the

@@ -49,9 +49,10 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     [owner].into_iter().chain(source).collect()
 }
 
-/// Checks a deletion by Flux. Returns a finding if the result is known without a build, for example because the kind of
-/// the object is protected. Otherwise, returns the folder that must be built to count all deletions. `None` if there is
-/// nothing to check, for example because Flux does not delete the object.
+/// Checks a deletion by Flux as far as possible without a build. The result contains a finding if one is certain
+/// without a build, for example because the kind of the object is protected. If a build is needed to count all
+/// deletions, it contains the folder to build instead. Returns `None` if there is nothing to check, for example because
+/// somebody other than Flux deletes the object.
 pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
     let reference = owner(deletion)?;
     let Some(deleting) = Deleting::of(deletion, &reference) else {

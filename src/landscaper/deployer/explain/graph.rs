@@ -68,7 +68,7 @@ fn place(state: State) -> Point {
     }
 }
 
-/// Returns the state machine as an SVG drawing with a legend.
+/// Returns an SVG drawing, with a legend, of the states of a DeployItem and the transitions between them.
 pub fn svg() -> String {
     let edges = edges();
     let mut shapes = [Actor::Landscaper, Actor::Deployer].map(arrowhead).concat();

@@ -9,7 +9,8 @@ use super::machine::{Actor, STATES, State, StateInfo, TRANSITIONS, Transition};
 use super::phase::PHASES;
 use super::requirements::REQUIREMENTS;
 
-/// All transitions from one state to another by the same actor.
+/// An edge in the state graph of a DeployItem. It combines all transitions with the same start state, end state and
+/// actor.
 pub struct Edge {
     /// The state of the DeployItem before the transitions.
     pub from: State,

@@ -12,7 +12,8 @@ const MAX_BYTES: usize = 1024 * 1024;
 /// The maximum number of errors in a message; further errors are only counted.
 const MAX_REPORTED: usize = 10;
 
-/// The result of looking up the DryRunConfiguration to which an annotation of a DeployItem in dry run refers.
+/// The DryRunConfiguration of a DeployItem, or the reason why there is none. An annotation of the DeployItem contains
+/// the name of the DryRunConfiguration.
 #[derive(Debug, Clone, Copy)]
 pub enum Configuration<'v> {
     /// The DeployItem does not name a DryRunConfiguration.

@@ -137,8 +137,8 @@ impl Deployer {
         self.types.iter().any(|held| held == of)
     }
 
-    /// Reports whether the dry-run deployer may have to write a DeployItem. The result depends only on the DeployItem,
-    /// so the caller needs no other object for this check.
+    /// Returns whether the dry-run deployer may have to write a DeployItem. It writes to process an open job, or to
+    /// correct a status that an earlier dry run wrote. The check needs no other object.
     pub fn is_wanted(&self, item: &Value) -> bool {
         claims_deployment(item) || self.has_dry_run(item)
     }
