@@ -44,8 +44,11 @@ impl DeliveryContext<'_> {
         let look = (delivery.look)(self.request, self.view);
         let mut findings = look.findings;
         let last = live_read_deadline(self.request);
-        let judging = look.roots.iter().map(|root| self.gate.trees.judge(root, hosts, last));
-        let outcomes = join_all(judging).await;
+        let outcomes = match look.roots.as_slice() {
+            // most objects have one root
+            [root] => vec![self.gate.trees.judge(root, hosts, last).await],
+            roots => join_all(roots.iter().map(|root| self.gate.trees.judge(root, hosts, last))).await,
+        };
         let mut unknown: HashMap<String, Vec<&Root>> = HashMap::new();
         for (root, outcome) in look.roots.iter().zip(outcomes) {
             match outcome {

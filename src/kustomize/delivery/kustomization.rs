@@ -103,7 +103,7 @@ impl SourceRef {
     /// Returns the key of the source in the index [`BY_SOURCE`], such as `GitRepository/flux-system/apps`.
     pub(in crate::kustomize) fn key(&self) -> String {
         let Self { kind, namespace, name } = self;
-        format!("{kind}/{namespace}/{name}")
+        [kind, "/", namespace, "/", name].concat()
     }
 }
 
