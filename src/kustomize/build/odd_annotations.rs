@@ -17,6 +17,8 @@ const FIELD: &str = "annotations";
 /// The annotation of local objects. An object with this annotation is not printed, unless the value is `false`.
 pub(super) const LOCAL: &str = "config.kubernetes.io/local-config";
 const NO_MAPPING: &str = "metadata.annotations is no mapping";
+/// The error for annotations that are a list with an odd number of items.
+pub(super) const ODD_LIST: &str = "metadata.annotations is a list, not a mapping";
 /// Number of times that kustomize writes annotations to store an identity. It stores the name, the namespace and the
 /// kind separately.
 const IDENTITY_WRITES: usize = 3;
@@ -39,6 +41,12 @@ pub(super) struct Stored {
 /// Returns whether `metadata` has several fields `annotations`, or a field `annotations` that is a list.
 pub(super) fn are_odd(metadata: &Node) -> bool {
     count(metadata) > 1 || metadata.get(FIELD).is_some_and(Node::is_seq)
+}
+
+/// Returns whether the annotations in `metadata` are a list with an odd number of items. kustomize reads a list as
+/// alternating keys and values, and panics if the last value is missing.
+pub(super) fn have_odd_list(metadata: &Node) -> bool {
+    metadata.get(FIELD).is_some_and(|annotations| listed(annotations).is_none())
 }
 
 /// Returns how many fields named `annotations` the `metadata` of an object contains. More than one is a mistake of the

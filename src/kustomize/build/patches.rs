@@ -199,7 +199,10 @@ impl<'s, 'r> Merging<'s, 'r> {
         let steps = self.run.budget.steps(map.resources().len());
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
         self.run.check_identities(map)?;
-        let target = target_of(map, patch, self.site);
+        let target = match patch.unreadable_identities() {
+            Some(why) => Err(inapplicable(Failed::from(why), self.site, &patch.id(&map.scope))),
+            None => target_of(map, patch, self.site),
+        };
         self.run.recover(&mut map.lost, Lost::Nothing, target)
     }
 

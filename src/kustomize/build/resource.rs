@@ -204,7 +204,10 @@ impl Resource {
     /// Returns the error with which kustomize fails when it reads the previous names, namespaces and kinds of the
     /// object. kustomize stores them in annotations of the object. `None` if it can read them.
     pub(super) fn unreadable_identities(&self) -> Option<&'static str> {
-        self.unstorable_identity.or_else(|| (!self.identities.agree()).then_some(identities::DISAGREE))
+        let metadata = self.node.get("metadata");
+        let is_odd = metadata.is_some_and(odd_annotations::have_odd_list).then_some(odd_annotations::ODD_LIST);
+        let disagree = || (!self.identities.agree()).then_some(identities::DISAGREE);
+        self.unstorable_identity.or(is_odd).or_else(disagree)
     }
 
     /// Deletes the recorded previous names, namespaces and kinds of the object. The caller does this when it records an

@@ -5,6 +5,7 @@
 use super::id::{Gvk, Id, Scope};
 use super::label_selector::Labels;
 use super::odd_annotations;
+use super::recover::Lost;
 use super::resource::Resource;
 use super::stop::Stop;
 use crate::go::regexp::Code;
@@ -135,6 +136,8 @@ impl MetadataSelector {
         let labels = self.parsed.as_ref().ok_or_else(|| BadSelector::Labels(self.text.clone()))?;
         let values = resource.node.at_path(&["metadata", self.field]);
         let listed = values.map_or(Some(Vec::new()), odd_annotations::listed);
+        // an object with an error was reported before
+        let listed = listed.or_else(|| (resource.lost != Lost::Nothing).then(Vec::new));
         let listed = listed.ok_or(BadSelector::OddList(self.field))?;
         let value = |key: &str| {
             let in_list = || listed.iter().rev().find(|entry| &*entry.key == key).map(|entry| &entry.value);
