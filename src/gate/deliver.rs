@@ -70,10 +70,9 @@ impl DeliveryContext<'_> {
         findings.into_iter().filter_map(|finding| self.levelled(finding, max_level)).collect()
     }
 
-    /// Returns whether to predict how the cluster changes when the build result is applied (see [`Consequences`]). For
-    /// example, objects may be deleted. Returns false for an update that does not change the build result, such as an
-    /// update of labels. But returns true for an update that changes nothing at all, because audits check existing
-    /// objects with such updates.
+    /// Returns whether to predict the [`Consequences`] of the request, such as deletions in the cluster. An update that
+    /// does not affect the build result, such as an update of labels, has none. An update that changes nothing at all
+    /// is an exception, because audits check existing objects with such updates.
     fn has_consequences(&self) -> bool {
         !is_unchanged(self.request) || self.request.object() == self.request.old_object()
     }

@@ -55,8 +55,8 @@ pub struct Replayed<'a> {
     pub now: Answer,
     /// The differences between the recorded and the new decision.
     pub differences: Vec<Difference>,
-    /// The reason why differences may come from gaps in the recording instead of the rules. `None` if the recording has
-    /// no such gaps.
+    /// The reason why an answer may differ although the rules did not change: the recording does not contain all data
+    /// that the rules read. `None` if it does.
     pub not_comparable: Option<&'static str>,
 }
 

@@ -31,7 +31,7 @@ pub(in crate::cli) struct Args {
     /// as in the profile
     #[arg(long)]
     load_restrictor: Option<Restrictor>,
-    /// Show how a field of this object got its value: KIND/NAME as in the output
+    /// Show how a field of this object got its value. KIND/NAME are those of the built object
     #[arg(long, value_name = "KIND/NAME", requires = "field")]
     object: Option<String>,
     /// The field, such as spec.replicas or spec.template.spec.containers.[name=web].image

@@ -169,8 +169,8 @@ impl Reader {
         Some(default)
     }
 
-    /// Reports a problem for which Crossplane up to 1.17 rejects the Composition. Functions continue despite the
-    /// problem, so for them it is a warning.
+    /// Reports a problem for which Crossplane up to 1.17 rejects a native environment (`spec.environment`). A Composition
+    /// function ignores such a problem in its input, so it is only a warning there.
     pub(super) fn report_native(&mut self, problem: Problem) {
         let is_native = self.is_native();
         self.report(if is_native { problem } else { problem.as_warning() });

@@ -9,7 +9,7 @@ const INDENT: usize = 2;
 /// backslash on both sides. The indentation of a new line comes in addition.
 const ESCAPE: usize = 6;
 /// Maximum number of bytes around a value or a key: quotes, `- `, `? `, `: `, the header of a block such as `|2-`, and a
-/// line break. The indentation of two lines comes in addition.
+/// line break. Indentation is counted separately.
 const AROUND: usize = 16;
 /// Maximum length of a printed number or word, such as `-1.7976931348623157e+308` or `false`.
 const WORD: usize = 32;
