@@ -5,6 +5,7 @@
 //! only other credentials can read. Descriptors with the same digest are stored once. During an outage of a registry,
 //! known descriptors stay in the cache.
 
+use std::cell::RefCell;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -89,6 +90,13 @@ struct Known {
     due: Instant,
 }
 
+impl Known {
+    /// Returns whether the descriptor must be fetched again.
+    fn is_due(&self) -> bool {
+        self.due <= Instant::now()
+    }
+}
+
 /// The result of fetching a component version from a registry.
 struct Answer {
     found: Found,
@@ -135,28 +143,47 @@ impl ComponentCache {
         inside: impl Fn(&ComponentReference) -> Option<Arc<Descriptor>>,
         until: Instant,
     ) -> Closure {
-        let known = |reference: &ComponentReference| match inside(reference) {
-            Some(descriptor) => Found::Descriptor(descriptor),
-            None => self.find(reference, keyring),
-        };
         let mut requested = HashSet::new();
         loop {
-            let closure = Closure::of(root.clone(), entries, &known);
-            let results = closure.steps.iter().map(|step| &step.substitution.result);
-            let wanted: Vec<_> = results
-                .filter(|reference| inside(reference).is_none())
-                .filter_map(|reference| self.key(reference, keyring).ok())
-                .filter(|(key, _)| self.state.is_due(key) && requested.insert(key.clone()))
-                .collect();
+            let (closure, mut wanted) = self.cached(root, entries, keyring, &inside);
+            wanted.retain(|(key, _)| requested.insert(key.clone()));
             if wanted.is_empty() {
                 return closure;
             }
             let fetches =
                 stream::iter(wanted).for_each_concurrent(AT_ONCE, |(key, credentials)| self.refresh(key, credentials));
             if timeout_at(until, fetches).await.is_err() {
-                return Closure::of(root.clone(), entries, &known);
+                return self.cached(root, entries, keyring, &inside).0;
             }
         }
+    }
+
+    /// Computes the component tree of `root` from the descriptors in the cache. Also returns the keys of all
+    /// descriptors that the cache lacks or must refresh, with the credentials for fetching them.
+    fn cached(
+        &self,
+        root: &ComponentReference,
+        entries: &[Entry],
+        keyring: &Keyring,
+        inside: &impl Fn(&ComponentReference) -> Option<Arc<Descriptor>>,
+    ) -> (Closure, Vec<(Key, Credentials)>) {
+        let wanted = RefCell::new(Vec::new());
+        let lookup = |reference: &ComponentReference| {
+            if let Some(descriptor) = inside(reference) {
+                return Found::Descriptor(descriptor);
+            }
+            let (key, credentials) = match self.key(reference, keyring) {
+                Ok(found) => found,
+                Err(gap) => return gap,
+            };
+            let known = self.state.entries.get(&key);
+            if known.as_ref().is_none_or(Known::is_due) {
+                wanted.borrow_mut().push((key, credentials));
+            }
+            known.map_or(Found::Pending, |known| known.found)
+        };
+        let closure = Closure::of(root.clone(), entries, &lookup);
+        (closure, wanted.into_inner())
     }
 
     /// Returns the cache key of a component version, and the credentials for its repository.
@@ -192,7 +219,7 @@ impl ComponentCache {
 
 impl State {
     fn is_due(&self, key: &Key) -> bool {
-        self.entries.get(key).is_none_or(|known| known.due <= Instant::now())
+        self.entries.get(key).as_ref().is_none_or(Known::is_due)
     }
 
     /// Fetches a component version into the cache. Does nothing if the cached entry is still fresh, because an earlier
