@@ -109,40 +109,60 @@ impl Mutation<'_> {
     }
 
     fn applied(&self, object: &Value, seen: &Value, computed: &Computed) -> Applied {
-        let stored = self.writable.stored(&self.written(seen, seen, computed));
+        let changes = self.changes(seen, computed);
+        let stored = self.writable.stored(&changes.written(seen, seen));
         if stored == *seen {
             return Applied::Nothing;
         }
         let Some((_, again)) = self.computed(&stored) else { return Applied::Unstable };
-        let twice = self.written(&stored, &stored, &again);
-        let written = self.written(object, seen, computed);
+        let twice = self.changes(&stored, &again).written(&stored, &stored);
+        let written = changes.written(object, seen);
         let is_stable =
             self.writable.stored(&twice) == stored && without_volatile_fields(self.writable.stored(&written)) == stored;
         if is_stable { Applied::Stable(written, Box::new(again)) } else { Applied::Unstable }
     }
 
-    /// Returns a copy of the composite `object` with the references to EnvironmentConfigs, and with the values that
-    /// patches copy from the environment to the composite. `computed` contains both. It was computed from `seen`, which
-    /// is `object` as the API server would store it.
-    fn written(&self, object: &Value, seen: &Value, computed: &Computed) -> Value {
-        let mut written = object.clone();
+    /// Returns the changes to a composite that follow from its environment. `computed` contains the environment. It was
+    /// computed from `seen`, which is the composite as the API server would store it.
+    fn changes(&self, seen: &Value, computed: &Computed) -> Changes {
+        let mut changes = Changes::default();
         // Crossplane stops at the first patch that fails, and writes nothing.
         if computed.computation.failure.is_some() {
-            return written;
+            return changes;
         }
         if let Some(names) = computed.computation.references.as_ref().filter(|names| !names.is_empty()) {
             let reference = |name: &String| json!({"apiVersion": format!("{GROUP}/v1alpha1"), "kind": "EnvironmentConfig", "name": name});
-            if let Some(spec) = written.get_mut("spec").and_then(Value::as_object_mut) {
-                spec.insert("environmentConfigRefs".to_owned(), names.iter().map(reference).collect());
-            }
+            changes.references = Some(names.iter().map(reference).collect());
         }
-        if computed.is_uncertain() {
-            return written;
+        if !computed.is_uncertain() {
+            changes.fields = self.writable.writes(seen, computed).fields;
         }
-        for (path, value) in self.writable.writes(seen, computed).fields {
+        changes
+    }
+}
+
+/// The changes to a composite that follow from its environment.
+#[derive(Default)]
+struct Changes {
+    /// The references to EnvironmentConfigs, for `spec.environmentConfigRefs`.
+    references: Option<Value>,
+    /// The values that patches copy from the environment to the composite, each with its path.
+    fields: Vec<(Path, Value)>,
+}
+
+impl Changes {
+    /// Returns a copy of the composite `object` with these changes. `seen` is `object` as the API server would store it.
+    fn written(&self, object: &Value, seen: &Value) -> Value {
+        let mut written = object.clone();
+        if let (Some(references), Some(spec)) =
+            (&self.references, written.get_mut("spec").and_then(Value::as_object_mut))
+        {
+            spec.insert("environmentConfigRefs".to_owned(), references.clone());
+        }
+        for (path, value) in &self.fields {
             remove_dropped_null(&mut written, seen, path.segments());
             // This does not fail: the same path was written into the stored composite.
-            let _ = path.set(&mut written, value);
+            let _ = path.set(&mut written, value.clone());
         }
         written
     }

@@ -241,7 +241,7 @@ impl Applying<'_> {
         Ok(())
     }
 
-    /// Returns why the patch stops after its target field could not be written. For function-patch-and-transform, a
+    /// Converts the error of writing the target field into the result of the patch. For function-patch-and-transform, a
     /// missing field gives `Stop::Missing`, so that an optional patch is skipped. Every other error gives
     /// `Stop::Failed`, with `prefix` before the message.
     fn write_error(&self, error: WriteError, prefix: &str) -> Stop {

@@ -112,7 +112,7 @@ impl Merged {
                 imprecise(&layer.data, &FieldPath::root(), &mut merged.imprecise);
             }
             for (key, value) in &layer.data {
-                put(&mut merged.data, &mut merged.origins, key, floats(value.clone()), at);
+                put(&mut merged.data, &mut merged.origins, key.clone(), floats(value.clone()), at);
             }
         }
         merged.layers = layers;
@@ -156,24 +156,24 @@ impl Merged {
 
 /// Sets `key` in the merged data, and records in `origins` that the layer with index `layer` set it. If the old and the
 /// new value are objects, calls itself for each key of the new value. So the recursion is as deep as `value` is nested.
-fn put(data: &mut Map<String, Value>, origins: &mut BTreeMap<String, Origin>, key: &str, value: Value, layer: usize) {
-    match (data.get_mut(key), value) {
+fn put(data: &mut Map<String, Value>, origins: &mut BTreeMap<String, Origin>, key: String, value: Value, layer: usize) {
+    match (data.get_mut(&key), value) {
         (Some(Value::Object(there)), Value::Object(members)) => {
-            let origin = origins.entry(key.to_owned()).or_default();
+            let origin = origins.entry(key).or_default();
             for (key, member) in members {
-                put(there, &mut origin.members, &key, member, layer);
+                put(there, &mut origin.members, key, member, layer);
             }
         }
         (there, value) => {
             let before = there.map(std::mem::take);
             let mut origin = Origin { layer, members: members(&value, layer), ..Origin::default() };
             if let Some(old) = before {
-                let last = origins.remove(key).unwrap_or_default();
+                let last = origins.remove(&key).unwrap_or_default();
                 origin.replaced = last.replaced;
                 origin.replaced.push(Replaced { layer: last.layer, value: old });
             }
-            data.insert(key.to_owned(), value);
-            origins.insert(key.to_owned(), origin);
+            data.insert(key.clone(), value);
+            origins.insert(key, origin);
         }
     }
 }
