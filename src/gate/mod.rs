@@ -27,6 +27,7 @@ use crate::kustomize::delivery::{Delivery, Inline, Judge};
 use crate::rule::{Match, Mode, Mutator, Rule, RuleInfo};
 
 pub use policy::{Exemption, NamespaceLevels, Policy, SKIP_LABEL};
+use registry::Matched;
 pub use registry::Registry;
 
 /// Timeout of live reads if a request has no deadline.
@@ -103,17 +104,15 @@ impl Gate {
     /// whether they are for mutation or for validation. `None` if none of them applies.
     fn matching(&self, phase: Phase, request: &Request<'_>) -> Option<Matching> {
         let declared_as = self.declared_as(request);
-        let deliveries = self.registry.deliveries_for(request).copied();
+        let deliveries = self.registry.deliveries_for(request);
         let matching = match phase {
             Phase::Mutate => Matching {
-                declared_as,
                 rules: Vec::new(),
-                mutators: self.registry.mutators_for(request, declared_as).copied().collect(),
-                deliveries: deliveries.filter(|delivery| delivery.withhold.is_some()).collect(),
+                mutators: self.registry.mutators_for(request, declared_as).collect(),
+                deliveries: deliveries.filter(|(delivery, _)| delivery.withhold.is_some()).collect(),
             },
             Phase::Validate => Matching {
-                declared_as,
-                rules: self.registry.rules_for(request, declared_as).copied().collect(),
+                rules: self.registry.rules_for(request, declared_as).collect(),
                 mutators: Vec::new(),
                 deliveries: deliveries.collect(),
             },
@@ -152,23 +151,24 @@ impl Gate {
     }
 
     async fn mutate(&self, matching: Matching, request: &Request<'_>, policy: &Policy) -> Verdict {
-        let Matching { declared_as, mut mutators, mut deliveries, .. } = matching;
-        mutators.retain(|mutator| policy.mode(mutator) != Mode::Off);
-        deliveries.retain(|delivery| policy.max_level(delivery, &request.namespace) == Level::Deny);
-        let matchers = mutators.iter().map(|mutator| mutator.matchers).chain(deliveries.iter().map(|row| row.matchers));
-        if let Err(refusal) = read(request, declared_as, matchers) {
+        let Matching { mut mutators, mut deliveries, .. } = matching;
+        mutators.retain(|(mutator, _)| policy.mode(mutator) != Mode::Off);
+        deliveries.retain(|(delivery, _)| policy.max_level(delivery, &request.namespace) == Level::Deny);
+        let matchers = mutators.iter().map(|(_, one)| *one).chain(deliveries.iter().map(|(_, one)| *one));
+        if let Err(refusal) = read(request, matchers) {
             return Verdict::refused(refusal);
         }
         if request.object().is_null() || request.is_deleting() || policy.skips(request) {
             return Verdict::default();
         }
-        let of_mutators = mutators.iter().filter_map(|mutator| mutator.live_reads);
-        let wants: Vec<_> = of_mutators.chain(deliveries.iter().filter_map(|delivery| delivery.live_reads)).collect();
+        let of_mutators = mutators.iter().filter_map(|(mutator, _)| mutator.live_reads);
+        let of_deliveries = deliveries.iter().filter_map(|(delivery, _)| delivery.live_reads);
+        let wants: Vec<_> = of_mutators.chain(of_deliveries).collect();
         let live = self.read_live(request, &wants, &policy.settings).await;
         let view = View::new(&self.catalog, &live).under(&policy.settings);
         let mut draft = Draft::new(request.object());
         let mut verdict = Verdict::default();
-        for mutator in mutators {
+        for (mutator, _) in mutators {
             match (mutator.mutate)(request, &view, policy.mode(mutator), &mut draft) {
                 Ok(notices) => verdict.notices.extend(notices),
                 Err(finding) => verdict.findings.push(*finding),
@@ -176,9 +176,9 @@ impl Gate {
         }
         // The object reports the denials of all sources of kustomize trees, so `withhold` changes it once, after the
         // last source.
-        let withhold = deliveries.iter().find_map(|delivery| delivery.withhold);
+        let withhold = deliveries.iter().find_map(|(delivery, _)| delivery.withhold);
         let (now, mut denials) = ((self.clock)(), Vec::new());
-        for delivery in deliveries {
+        for (delivery, _) in deliveries {
             let found =
                 deliver::DeliveryContext { gate: self, policy, request, view: &view, now }.findings_of(delivery).await;
             denials.extend(found.into_iter().filter(|finding| finding.level == Level::Deny));
@@ -191,26 +191,25 @@ impl Gate {
     }
 
     async fn validate(&self, matching: Matching, request: &Request<'_>, policy: &Policy) -> Verdict {
-        let Matching { declared_as, mut rules, deliveries, .. } = matching;
-        rules.retain(|rule| policy.level(rule, &request.namespace) != Level::Off);
-        let matchers =
-            rules.iter().map(|rule| rule.matchers).chain(deliveries.iter().map(|delivery| delivery.matchers));
-        if let Err(refusal) = read(request, declared_as, matchers) {
+        let Matching { mut rules, deliveries, .. } = matching;
+        rules.retain(|(rule, _)| policy.level(rule, &request.namespace) != Level::Off);
+        let matchers = rules.iter().map(|(_, one)| *one).chain(deliveries.iter().map(|(_, one)| *one));
+        if let Err(refusal) = read(request, matchers) {
             return Verdict::refused(refusal);
         }
-        let of_rules = rules.iter().filter_map(|rule| rule.live_reads);
-        let judging = deliveries.iter().filter(|row| policy.max_level(row, &request.namespace) != Level::Off);
-        let wants: Vec<_> = of_rules.chain(judging.filter_map(|delivery| delivery.live_reads)).collect();
+        let of_rules = rules.iter().filter_map(|(rule, _)| rule.live_reads);
+        let judging = deliveries.iter().filter(|(row, _)| policy.max_level(row, &request.namespace) != Level::Off);
+        let wants: Vec<_> = of_rules.chain(judging.filter_map(|(delivery, _)| delivery.live_reads)).collect();
         let live = self.read_live(request, &wants, &policy.settings).await;
         let shared = TypedView::default();
         let view = View::new(&self.catalog, &live).under(&policy.settings).sharing(&shared);
         let now = (self.clock)();
         let mut findings = Vec::new();
-        for rule in rules {
+        for (rule, _) in rules {
             let found = (rule.check)(request, &view).into_iter();
             findings.extend(found.map(|finding| levelled(finding, &rule.info, request, policy, now)));
         }
-        for delivery in deliveries {
+        for (delivery, _) in deliveries {
             let found =
                 deliver::DeliveryContext { gate: self, policy, request, view: &view, now }.findings_of(delivery).await;
             deliver::add(&mut findings, found);
@@ -261,10 +260,9 @@ impl Decide for Gate {
 /// Everything that Portcullis runs for one admission request: rules, mutators, and checks of kustomization files. These
 /// checks are in the field `deliveries`, because the configuration file has a key of this name for them.
 struct Matching {
-    declared_as: Option<&'static Declaration>,
-    rules: Vec<&'static Rule>,
-    mutators: Vec<&'static Mutator>,
-    deliveries: Vec<&'static Delivery>,
+    rules: Vec<Matched<Rule>>,
+    mutators: Vec<Matched<Mutator>>,
+    deliveries: Vec<Matched<Delivery>>,
 }
 
 impl Matching {
@@ -285,20 +283,13 @@ fn live_read_deadline(request: &Request<'_>) -> Instant {
 }
 
 /// Parses the objects in the request. Parses only the parts that the rules with these `matchers` need.
-fn read(
-    request: &Request<'_>,
-    declared_as: Option<&Declaration>,
-    matchers: impl Iterator<Item = &'static [Match]>,
-) -> Result<(), Refusal> {
-    let mut last: &[Match] = &[];
-    // most rules of a kind share their matchers
-    let matchers = matchers.filter(|own| {
-        let before = std::mem::replace(&mut last, own);
-        !std::ptr::eq(before, *own)
+fn read(request: &Request<'_>, matchers: impl Iterator<Item = &'static Match>) -> Result<(), Refusal> {
+    let parts: Option<Vec<_>> = matchers.map(|one| one.reads).collect();
+    let parts = parts.map(|mut parts| {
+        // Most rules of a kind read the same parts.
+        parts.dedup_by(|one, before| std::ptr::eq(*one, *before));
+        parts.concat()
     });
-    let covering = matchers.filter_map(|of_one| of_one.iter().find(|one| one.covers(request, declared_as)));
-    let parts: Option<Vec<_>> = covering.map(|one| one.reads).collect();
-    let parts = parts.map(|parts| parts.concat());
     request.read(parts.as_deref()).map_err(|(which, error)| {
         let kind = &request.resource.kind;
         Refusal::Unreadable(format!("request.{which} of kind {kind} cannot be read: {error}"))

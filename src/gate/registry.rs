@@ -27,16 +27,20 @@ pub struct Registry {
     /// resource, such as `installations`, or `*` for all resources. For kinds that objects in the cluster define, the
     /// key is the name of the [`Declaration`]. For example, the key `composites` is for all kinds that
     /// CompositeResourceDefinitions define.
-    looking: HashMap<&'static str, Looking>,
+    by_plural: HashMap<&'static str, Matchable>,
 }
 
+/// A rule, mutator or delivery, with one of its matchers.
+pub(super) type Matched<T> = (&'static T, &'static Match);
+
 /// The rules, mutators and deliveries for admission requests about one resource, such as `installations`. A delivery is
-/// a check of the kustomization files that the object in the request contains or refers to.
+/// a check of the kustomization files that the object in the request contains or refers to. Each of them comes with
+/// each of its matchers for this resource.
 #[derive(Default)]
-struct Looking {
-    rules: Vec<&'static Rule>,
-    mutators: Vec<&'static Mutator>,
-    deliveries: Vec<&'static Delivery>,
+struct Matchable {
+    rules: Vec<Matched<Rule>>,
+    mutators: Vec<Matched<Mutator>>,
+    deliveries: Vec<Matched<Delivery>>,
 }
 
 impl Registry {
@@ -72,22 +76,23 @@ impl Registry {
     /// Creates a registry of these rules and mutators. The registry has no sources of kustomize trees and no
     /// CustomResourceDefinitions.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
-        let mut looking: HashMap<_, Looking> = HashMap::new();
+        let mut by_plural: HashMap<_, Matchable> = HashMap::new();
         for rule in &rules {
-            plurals(rule.matchers).for_each(|plural| looking.entry(plural).or_default().rules.push(rule));
+            rule.matchers.iter().for_each(|one| by_plural.entry(one.plural).or_default().rules.push((rule, one)));
         }
         for mutator in &mutators {
-            plurals(mutator.matchers).for_each(|plural| looking.entry(plural).or_default().mutators.push(mutator));
+            let matchers = mutator.matchers.iter();
+            matchers.for_each(|one| by_plural.entry(one.plural).or_default().mutators.push((mutator, one)));
         }
         let (tree_rules, deliveries) = (Vec::new(), Vec::new());
         let (definitions, optional, declarations) = (Vec::new(), Vec::new(), Vec::new());
-        Self { rules, tree_rules, mutators, deliveries, definitions, optional, declarations, looking }
+        Self { rules, tree_rules, mutators, deliveries, definitions, optional, declarations, by_plural }
     }
 
     fn with_deliveries(mut self, deliveries: Vec<&'static Delivery>) -> Self {
         for delivery in &deliveries {
-            let at = plurals(delivery.matchers);
-            at.for_each(|plural| self.looking.entry(plural).or_default().deliveries.push(delivery));
+            let matchers = delivery.matchers.iter();
+            matchers.for_each(|one| self.by_plural.entry(one.plural).or_default().deliveries.push((delivery, one)));
         }
         Self { deliveries, ..self }
     }
@@ -234,59 +239,60 @@ impl Registry {
         of_rules.chain(of_mutators).filter(move |(_, matchers)| looks(matchers)).map(|(family, _)| family)
     }
 
-    /// Returns the rules that match a request. `declared_as` is set if another object declares the kind of the
-    /// request's object. For example, a CompositeResourceDefinition declares the kind of a composite.
-    pub fn rules_for<'a>(
-        &'a self,
-        request: &'a Request<'_>,
-        declared_as: Option<&'a Declaration>,
-    ) -> impl Iterator<Item = &'a &'static Rule> {
-        let rules = self.looking(request, declared_as).into_iter().flat_map(|looking| &looking.rules);
-        let mut cover = cover(request, declared_as);
-        rules.filter(move |rule| cover(rule.matchers))
+    /// Returns the rules that match a request, each with its first matcher that does. `declared_as` is set if another
+    /// object declares the kind of the request's object. For example, a CompositeResourceDefinition declares the kind of
+    /// a composite.
+    pub(super) fn rules_for(
+        &self,
+        request: &Request<'_>,
+        declared_as: Option<&Declaration>,
+    ) -> impl Iterator<Item = Matched<Rule>> {
+        let rules = self.matchable(request, declared_as).into_iter().flat_map(|matchable| &matchable.rules);
+        covering(rules, request, declared_as)
     }
 
     /// Returns the mutators that match a request; see [`Registry::rules_for`].
-    pub fn mutators_for<'a>(
-        &'a self,
-        request: &'a Request<'_>,
-        declared_as: Option<&'a Declaration>,
-    ) -> impl Iterator<Item = &'a &'static Mutator> {
-        let mutators = self.looking(request, declared_as).into_iter().flat_map(|looking| &looking.mutators);
-        let mut cover = cover(request, declared_as);
-        mutators.filter(move |mutator| cover(mutator.matchers))
+    pub(super) fn mutators_for(
+        &self,
+        request: &Request<'_>,
+        declared_as: Option<&Declaration>,
+    ) -> impl Iterator<Item = Matched<Mutator>> {
+        let mutators = self.matchable(request, declared_as).into_iter().flat_map(|matchable| &matchable.mutators);
+        covering(mutators, request, declared_as)
     }
 
-    /// Returns the checks of kustomization files that have a matcher for a request.
-    pub fn deliveries_for<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = &'a &'static Delivery> {
-        let of_all = self.looking.get(ANY);
-        let looking = self.looking(request, None).into_iter().chain(of_all);
-        let mut cover = cover(request, None);
-        looking.flat_map(|looking| &looking.deliveries).filter(move |delivery| cover(delivery.matchers))
+    /// Returns the checks of kustomization files that match a request, each with its first matcher that does.
+    pub(super) fn deliveries_for(&self, request: &Request<'_>) -> impl Iterator<Item = Matched<Delivery>> {
+        let matchable = self.matchable(request, None).into_iter().chain(self.by_plural.get(ANY));
+        covering(matchable.flat_map(|matchable| &matchable.deliveries), request, None)
     }
 
-    fn looking(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> Option<&Looking> {
-        self.looking.get(declared_as.map_or(&*request.resource.plural, |declaration| declaration.name))
+    fn matchable(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> Option<&Matchable> {
+        self.by_plural.get(declared_as.map_or(&*request.resource.plural, |declaration| declaration.name))
     }
 }
 
-/// Returns a function that says whether one of several matchers covers a request. Consecutive calls with the same
-/// matchers compare only once, because most rules of a kind share their matchers.
-fn cover<'a>(
-    request: &'a Request<'_>,
-    declared_as: Option<&'a Declaration>,
-) -> impl FnMut(&'static [Match]) -> bool + use<'a> {
-    let mut last: Option<(&'static [Match], bool)> = None;
-    move |matchers| {
-        if let Some((before, covers)) = last
-            && std::ptr::eq(before, matchers)
-        {
-            return covers;
+/// Filters rules, mutators or deliveries by their matchers. Returns each that matches a request once, with its first
+/// matcher that does. All matchers of a rule, mutator or delivery must follow each other in `candidates`.
+fn covering<'a, T: 'static>(
+    candidates: impl Iterator<Item = &'a Matched<T>>,
+    request: &Request<'_>,
+    declared_as: Option<&Declaration>,
+) -> impl Iterator<Item = Matched<T>> {
+    // Most rules of a kind share their matchers, so the result of the last comparison is kept.
+    let (mut found, mut compared): (Option<&T>, Option<(&Match, bool)>) = (None, None);
+    candidates.copied().filter(move |(of, one)| {
+        let covers = match compared {
+            Some((before, covers)) if std::ptr::eq(before, *one) => covers,
+            _ => one.covers(request, declared_as),
+        };
+        compared = Some((one, covers));
+        let is_first = covers && found.is_none_or(|before| !std::ptr::eq(before, *of));
+        if is_first {
+            found = Some(of);
         }
-        let covers = matchers.iter().any(|matcher| matcher.covers(request, declared_as));
-        last = Some((matchers, covers));
-        covers
-    }
+        is_first
+    })
 }
 
 /// Groups pairs of a rule family and a Kubernetes kind by the kind. Returns each kind with its distinct rule families.
@@ -300,10 +306,4 @@ fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&
         }
     }
     kinds
-}
-
-/// Returns the distinct plural names of the resources in `matchers`.
-fn plurals(matchers: &'static [Match]) -> impl Iterator<Item = &'static str> {
-    let first = |(at, one): &(usize, &Match)| matchers[..*at].iter().all(|before| before.plural != one.plural);
-    matchers.iter().enumerate().filter(first).map(|(_, one)| one.plural)
 }
