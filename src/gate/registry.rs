@@ -307,3 +307,63 @@ fn by_kind(looks: impl Iterator<Item = (&'static str, &'static Kind)>) -> Vec<(&
     }
     kinds
 }
+
+#[cfg(test)]
+mod tests {
+    use std::ptr;
+
+    use super::*;
+    use crate::admission::{Object, Operation, Resource, User};
+
+    fn request(one: &Match, operation: Operation) -> Request<'static> {
+        let resource = Resource {
+            group: one.group.into(),
+            version: one.versions.first().copied().unwrap_or("v1").into(),
+            plural: one.plural.into(),
+            subresource: one.subresource.into(),
+            kind: one.kind.into(),
+        };
+        let (name, namespace, uid) = ("a".into(), "b".into(), "u".into());
+        let (object, old_object) = (Object::default(), Object::default());
+        let (user, dry_run, deadline) = (User::default(), false, None);
+        Request { uid, resource, name, namespace, operation, user, dry_run, object, old_object, deadline }
+    }
+
+    /// Compares what the index finds with what a comparison of all matchers finds. Returns the number of results.
+    fn compare<T>(
+        found: impl Iterator<Item = Matched<T>>,
+        all: &[&'static T],
+        matchers: fn(&T) -> &'static [Match],
+        request: &Request<'_>,
+        declared_as: Option<&Declaration>,
+    ) -> usize {
+        let addresses = |(of, one): Matched<T>| (ptr::from_ref(of), ptr::from_ref(one));
+        let first = |of: &&'static T| matchers(of).iter().find(|one| one.covers(request, declared_as));
+        let expected: Vec<_> = all.iter().filter_map(|of| Some(addresses((of, first(of)?)))).collect();
+        assert_eq!(found.map(addresses).collect::<Vec<_>>(), expected, "{request:?}");
+        expected.len()
+    }
+
+    #[test]
+    fn the_index_finds_what_a_comparison_of_all_matchers_finds() {
+        let registry = Registry::standard();
+        let Registry { rules, mutators, deliveries, declarations, .. } = &registry;
+        let matchers = rules.iter().map(|rule| rule.matchers).chain(mutators.iter().map(|mutator| mutator.matchers));
+        let matchers = matchers.chain(deliveries.iter().map(|delivery| delivery.matchers));
+        let mut found = 0;
+        for one in matchers.flatten() {
+            let declares = |declaration: &&&Declaration| one.is_declared() && declaration.name == one.plural;
+            let declared_as = declarations.iter().find(declares).copied();
+            for operation in [Operation::Create, Operation::Update, Operation::Delete, Operation::Connect] {
+                let request = request(one, operation);
+                let of_rules = registry.rules_for(&request, declared_as);
+                found += compare(of_rules, rules, |rule| rule.matchers, &request, declared_as);
+                let of_mutators = registry.mutators_for(&request, declared_as);
+                found += compare(of_mutators, mutators, |mutator| mutator.matchers, &request, declared_as);
+                let of_deliveries = registry.deliveries_for(&request);
+                found += compare(of_deliveries, deliveries, |delivery| delivery.matchers, &request, None);
+            }
+        }
+        assert!(found > 100, "{found}");
+    }
+}
