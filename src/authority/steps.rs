@@ -201,8 +201,8 @@ pub enum Step {
     /// Remove the former CAs from the Secret.
     Retire,
     /// Write this state into the Secret that contains the CAs of all replicas. Only a replica whose certificate was
-    /// issued outside Portcullis, for example by cert-manager, takes this step. If the Secret lacks a CA of this
-    /// certificate, the state adds it. If all other CAs are out of use, the state omits them.
+    /// issued outside Portcullis, for example by cert-manager, takes this step. The state contains the CAs of this
+    /// certificate. It no longer contains other CAs if no replica uses them any more.
     Trust(Box<State>),
     /// Record in the Secret that every caBundle now contains the CAs of this replica's certificate. A replica takes
     /// this step only if its certificate was issued outside Portcullis, for example by cert-manager. Before the replica

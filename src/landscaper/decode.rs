@@ -17,7 +17,7 @@ pub struct Problem {
     pub wanted: &'static str,
 }
 
-/// Returns the problem that a value in the field `field` does not have the type `wanted`.
+/// Creates the problem for a value in the field `field` that does not have the type `wanted`.
 pub(super) fn problem(field: FieldPath, value: &Value, wanted: &'static str) -> Problem {
     Problem { field, is: wire::kind_of(value), found: wire::brief(value), wanted }
 }

@@ -30,7 +30,8 @@ use crate::cryptography::provider;
 /// Interval of log records about rejected clients. The records are limited because rejected clients retry continuously.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
-/// The conditions for client certificates: a CA and names. A running server watches the CA file.
+/// The requirements for the certificates of clients: the CA that must have signed them, and the names of accepted
+/// clients. A running server watches the CA file.
 #[derive(Debug)]
 pub struct Clients {
     file: PathBuf,

@@ -198,8 +198,8 @@ impl Manifests {
         self.found.into_iter().map(|manifest| manifest.object).collect()
     }
 
-    /// Counts the values that YAML aliases, such as `*name`, create in the documents of all objects in `found`. The
-    /// number is limited, because each alias copies the values that it refers to.
+    /// Counts the values that are copied by YAML aliases, such as `*name`, in the documents of all objects in `found`.
+    /// The caller limits this number, because a few lines of aliases can create millions of values.
     fn held(&self) -> usize {
         let documents = self.found.chunk_by(|one, other| Arc::ptr_eq(&one.document, &other.document));
         documents.filter_map(|objects| objects.first()).map(|manifest| manifest.document.aliased).sum()

@@ -218,9 +218,9 @@ impl Plan<'_> {
         moves
     }
 
-    /// Returns the order in which Flux applies this Kustomization and `sibling`. `None` means that Flux always applies
-    /// `sibling` first, because this Kustomization depends on it. In this case, Flux does not delete an object that
-    /// moves to `sibling`.
+    /// Returns the order in which Flux applies this Kustomization and `sibling`, if an object that moves to `sibling`
+    /// may be deleted. Returns `None` if Flux always applies `sibling` first, because this Kustomization depends on it.
+    /// Flux then does not delete such an object.
     fn order<'s>(&self, sibling: &'s Sibling) -> Option<Order<'s>> {
         if let Some(source) = &sibling.elsewhere {
             return Some(Order::Elsewhere(source));

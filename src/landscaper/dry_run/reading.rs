@@ -24,7 +24,7 @@ pub(in crate::landscaper) static MATCHERS: [Match; 3] = [
     kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail),
 ];
 
-/// The maximum number of DeployItems that one decision examines for a DryRunConfiguration.
+/// The maximum number of DeployItems that are read to check a request for a DryRunConfiguration.
 pub(in crate::landscaper) const MAX_ITEMS: usize = 200;
 
 /// The result of looking up the DryRunConfiguration of a DeployItem or Execution.

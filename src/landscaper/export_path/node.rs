@@ -32,7 +32,8 @@ pub(super) struct Slice {
     pub(super) from: Option<i64>,
     pub(super) to: Option<i64>,
     pub(super) step: Option<i64>,
-    /// Whether this is an index `[from]`. An index is evaluated as a slice up to `from` + 1.
+    /// Whether the syntax is an index, such as `[0]`, and not a slice. The index `[from]` is evaluated as the slice
+    /// `[from:from + 1]`.
     pub(super) is_index: bool,
 }
 
