@@ -5,7 +5,8 @@
 
 use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec, Text, kind_of};
-use super::id::{Gvk, Scope};
+use super::gvk::Gvk;
+use super::id::Scope;
 use super::resource::{Resource, overwrite};
 use crate::kustomize::node::{Node, Origin, Tag};
 

@@ -3,7 +3,7 @@
 //! Source: `precomputedIsNamespaceScoped` of kyaml's `openapi` package, the schema of Kubernetes 1.21. Kinds that are
 //! not in this table are namespaced, including custom resources.
 
-use super::id::Gvk;
+use super::gvk::Gvk;
 
 /// All cluster-scoped kinds in kustomize's schema, as sorted pairs of apiVersion and kind.
 static CLUSTER_SCOPED: [(&str, &str); 36] = [

@@ -9,7 +9,7 @@ use std::sync::{Arc, LazyLock};
 use serde::Deserialize;
 
 use super::field_spec::{Conflict, FieldSpec, Text, merge_all};
-use super::id::Gvk;
+use super::gvk::Gvk;
 use super::sort;
 
 // the built-in field specs, as `build.rs` writes them from `field_specs.txt`

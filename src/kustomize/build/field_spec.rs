@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::budget::Exceeded;
-use super::id::{Gvk, split_at_slash};
+use super::gvk::{Gvk, split_at_slash};
 use super::resource::Resource;
 use super::stop::Failed;
 use crate::kustomize::node::{Entry, Kind, Node, Tag};

@@ -36,6 +36,7 @@ mod finish;
 mod folder;
 mod generate;
 mod generators;
+mod gvk;
 mod hash;
 mod history;
 mod id;

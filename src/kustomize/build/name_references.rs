@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use super::config::NameReference;
 use super::field_spec::{Create, FieldError, FieldSpec, Steps, kind_of};
-use super::id::{Gvk, Scope};
+use super::gvk::Gvk;
+use super::id::Scope;
 use super::resmap::ResMap;
 use super::resource::{Resource, overwrite, set_scalar};
 use super::run::Run;

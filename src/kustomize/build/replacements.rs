@@ -7,7 +7,8 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::budget::Budget;
-use super::id::{Gvk, Id, Scope};
+use super::gvk::Gvk;
+use super::id::{Id, Scope};
 use super::matcher::{self, Create, Way};
 use super::path;
 use super::recover::Lost;

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::id::{Gvk, Id, Scope};
+use super::gvk::Gvk;
+use super::id::{Id, Scope};
 use super::identities::{self, Identities};
 use super::odd_annotations::{self, Stored};
 use super::origin::{ORIGIN, OriginNote, TRANSFORMATIONS};

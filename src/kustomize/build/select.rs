@@ -2,7 +2,8 @@
 //!
 //! Source: kustomize's `types.Selector`, `SelectorRegex` and `resWrangler.Select`.
 
-use super::id::{Gvk, Id, Scope};
+use super::gvk::Gvk;
+use super::id::{Id, Scope};
 use super::label_selector::Labels;
 use super::odd_annotations;
 use super::recover::Lost;

@@ -4,7 +4,8 @@
 
 use std::cmp::Ordering;
 
-use super::id::{Gvk, Id};
+use super::gvk::Gvk;
+use super::id::Id;
 use super::resmap::ResMap;
 
 const FIRST: [&str; 22] = [

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 
 use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec};
-use super::id::{Gvk, Id};
+use super::gvk::Gvk;
+use super::id::Id;
 use super::path;
 use super::recover::Lost;
 use super::resmap::ResMap;
