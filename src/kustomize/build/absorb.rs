@@ -7,8 +7,8 @@ use std::mem;
 
 use super::generate::value_node;
 use super::id::Id;
+use super::lost::Lost;
 use super::odd_annotations;
-use super::recover::Lost;
 use super::resmap::ResMap;
 use super::resource::{Behavior, Resource};
 use super::run::Run;

@@ -3,7 +3,7 @@
 //! Source: `accumulateComponents` and `accumulateDirectory` in kustomize's `api/internal/target/kusttarget.go`.
 
 use super::config::{Config, merge_shared};
-use super::recover::Lost;
+use super::lost::Lost;
 use super::resmap::ResMap;
 use super::run::{Run, Target};
 use super::stop::{Step, Stop};

@@ -3,7 +3,7 @@
 //! Source: `runGenerators` in kustomize's `api/internal/target/kusttarget.go`.
 
 use super::generate::{self, BadPair, Made, Pairs};
-use super::recover::Lost;
+use super::lost::Lost;
 use super::resource::Resource;
 use super::run::{Run, Target};
 use super::stop::{Cause, Step, Stop};

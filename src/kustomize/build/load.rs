@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::recover::Lost;
+use super::lost::Lost;
 use super::run::Run;
 use super::stop::{Step, Stop};
 use super::target::Entry;

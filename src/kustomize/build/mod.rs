@@ -48,6 +48,7 @@ mod label_selector;
 mod labels;
 mod load;
 mod log;
+mod lost;
 mod matcher;
 mod name_references;
 mod namespace;
@@ -294,7 +295,7 @@ pub(super) fn report(
         Ok(())
     });
     if let Err(stop) = checked {
-        run.record(stop, recover::Lost::Nothing);
+        run.record(stop, lost::Lost::Nothing);
     }
     let log::Folder { findings, reasons, step, .. } = run.take_log().end();
     Reported { findings, reasons, evaluation: step, rendered, excluded }

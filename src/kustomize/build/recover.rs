@@ -4,22 +4,12 @@
 //! objects or changes are missing now. It suppresses later errors that may only be consequences of the failed part.
 
 use super::log::Log;
+use super::lost::Lost;
 use super::resource::Resource;
 use super::run::Run;
 use super::stop::{Cause, Step, Stop};
 use crate::kustomize::finding::TreeFinding;
 use crate::kustomize::rules::kz040;
-
-/// The kind of data that is missing because a part of the build failed: none, whole objects, or changes of objects.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Lost {
-    #[default]
-    Nothing,
-    /// Some objects are missing from the build, because the step that reads or creates them failed.
-    Objects,
-    /// Some objects are incomplete, because a step that changes them failed. Whole objects may be missing too.
-    Changes,
-}
 
 impl Run<'_> {
     /// Continues the build after a step that may have failed. Returns the value in `result`. If `result` is an error,

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use super::id::{Id, Scope};
-use super::recover::Lost;
+use super::lost::Lost;
 use super::resource::Resource;
 
 /// The objects of a build, in the order in which they were loaded.

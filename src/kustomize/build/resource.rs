@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::gvk::Gvk;
 use super::id::{Id, Scope};
 use super::identities::{self, Identities};
+use super::lost::Lost;
 use super::odd_annotations::{self, Stored};
 use super::origin::{ORIGIN, OriginNote, TRANSFORMATIONS};
-use super::recover::Lost;
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag};
 use crate::yaml::core;
 

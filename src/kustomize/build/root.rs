@@ -6,9 +6,9 @@
 use std::sync::Arc;
 
 use super::finish;
+use super::lost::Lost;
 use super::name_references;
 use super::origin::OriginNote;
-use super::recover::Lost;
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::{Own, Run, Target};

@@ -5,8 +5,8 @@
 use super::gvk::Gvk;
 use super::id::{Id, Scope};
 use super::label_selector::Labels;
+use super::lost::Lost;
 use super::odd_annotations;
-use super::recover::Lost;
 use super::resource::Resource;
 use super::stop::Stop;
 use crate::go::regexp::Code;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::config::{Config, Written, merge_shared};
 use super::crds;
 use super::load::bad_file;
-use super::recover::Lost;
+use super::lost::Lost;
 use super::run::{Run, Target};
 use super::stop::{Failed, Step, Stop};
 use super::target::Accumulator;

@@ -3,7 +3,7 @@
 //! chart.
 
 use super::budget::Exceeded;
-use super::recover::Lost;
+use super::lost::Lost;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::rules::kz031;
 
