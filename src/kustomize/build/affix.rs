@@ -7,7 +7,8 @@ use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec, Text, kind_of};
 use super::gvk::Gvk;
 use super::id::Scope;
-use super::resource::{Resource, overwrite};
+use super::resource::Resource;
+use super::setters::overwrite;
 use crate::kustomize::node::{Node, Origin, Tag};
 
 /// The kinds whose objects get no name prefix and no name suffix.

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
-use super::resource::{Behavior, Resource, with_style};
+use super::resource::{Behavior, Resource};
+use super::setters::with_style;
 use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
 

@@ -8,7 +8,8 @@ use regex::Regex;
 
 use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec, Text, kind_of};
-use super::resource::{Resource, overwrite};
+use super::resource::Resource;
+use super::setters::overwrite;
 use crate::go::regexp::{self, SyntaxError};
 use crate::kustomize::file::Image;
 use crate::kustomize::node::{Kind, Node, Origin};

@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 
 use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
-use super::resource::{Resource, overwrite, with_style};
+use super::resource::Resource;
+use super::setters::{overwrite, with_style};
 use crate::kustomize::node::{Entry, Node, Origin};
 
 /// Sets labels or annotations in all fields of an object that the field specs select.

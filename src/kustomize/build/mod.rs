@@ -70,6 +70,7 @@ mod resource;
 mod root;
 mod run;
 mod select;
+mod setters;
 mod settings;
 mod shared;
 mod sort;

@@ -10,8 +10,9 @@ use super::field_spec::{Create, FieldError, FieldSpec, Steps, kind_of};
 use super::gvk::Gvk;
 use super::id::Scope;
 use super::resmap::ResMap;
-use super::resource::{Resource, overwrite, set_scalar};
+use super::resource::Resource;
 use super::run::Run;
+use super::setters::{overwrite, set_scalar};
 use super::stop::{Failed, Step};
 use crate::kustomize::node::{Kind, Node};
 

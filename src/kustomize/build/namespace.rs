@@ -4,7 +4,8 @@
 
 use super::field_spec::{Create, FieldError, FieldSpec, Text, kind_of};
 use super::id::Scope;
-use super::resource::{Resource, map_at, overwrite};
+use super::resource::Resource;
+use super::setters::{map_at, overwrite, set_scalar};
 use crate::kustomize::node::{Node, Origin, Tag};
 
 /// The annotation of objects that Helm rendered. Helm sets their namespaces itself.
@@ -126,6 +127,6 @@ pub(super) fn is_from_helm(resource: &Resource) -> bool {
 /// Sets `metadata.namespace` of an object, without the special cases of the namespace transformer.
 pub(super) fn set_plainly(resource: &mut Resource, namespace: &str) {
     if let Some(metadata) = map_at(&mut resource.node, "metadata") {
-        super::resource::set_scalar(metadata, "namespace", Node::string(namespace));
+        set_scalar(metadata, "namespace", Node::string(namespace));
     }
 }

@@ -16,11 +16,12 @@ use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
 use super::select::{BadSelector, Compiled};
+use super::setters::overwrite_keeping_type;
 use super::stop::{Failed, Step, Stop};
 use super::structured;
 use crate::kustomize::file::{Replacement, Selector, Source, Target};
 use crate::kustomize::finding::Site;
-use crate::kustomize::node::{Kind, Node};
+use crate::kustomize::node::Node;
 use crate::kustomize::rules::{kz017, kz030};
 
 const DEFAULT_PATH: &str = "metadata.name";
@@ -300,18 +301,6 @@ fn set(node: &mut Node, value: &Node, options: &FieldOptions, budget: &Budget) -
         budget.text(&joined)?;
         value.set_text(joined);
     }
-    overwrite(node, value);
+    overwrite_keeping_type(node, value);
     Ok(())
-}
-
-/// Replaces `node` by `value`. If `node` is a scalar, replaces only its text and its origin, and keeps its type and
-/// style.
-pub(super) fn overwrite(node: &mut Node, value: Node) {
-    match node.kind {
-        Kind::Scalar(_) => {
-            node.set_text(value.text().unwrap_or_default());
-            node.origin = value.origin;
-        }
-        _ => node.assign(value),
-    }
 }

@@ -4,7 +4,7 @@
 
 use super::field_spec::{Create, FieldError, FieldSpec, kind_of};
 use super::resmap::ResMap;
-use super::resource::overwrite;
+use super::setters::overwrite;
 use crate::kustomize::file::Replica;
 use crate::kustomize::node::{Kind, Node, Origin, Tag};
 

@@ -9,7 +9,8 @@ use super::identities::{self, Identities};
 use super::lost::Lost;
 use super::odd_annotations::{self, Stored};
 use super::origin::{ORIGIN, OriginNote, TRANSFORMATIONS};
-use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag};
+use super::setters::{map_at, set_scalar};
+use crate::kustomize::node::{Entry, Node, Origin, Tag};
 use crate::yaml::core;
 
 /// The prefix of annotations in which kustomize stores its state.
@@ -429,45 +430,4 @@ impl Resource {
             _ => Behavior::None,
         };
     }
-}
-
-/// Returns the mapping at a key of `node`. Creates the mapping if the value is missing or null. `None` if the value is
-/// not a mapping.
-pub(super) fn map_at<'n>(node: &'n mut Node, key: &str) -> Option<&'n mut Node> {
-    if node.get(key).is_none_or(Node::is_null) {
-        node.set(key, Node::map(Vec::new()));
-    }
-    node.get_mut(key).filter(|node| node.is_map())
-}
-
-/// Sets the value of a key, as kustomize's `FieldSetter` does. An existing scalar keeps its YAML style.
-pub(super) fn set_scalar(map: &mut Node, key: &str, value: Node) {
-    let value = with_style(value);
-    match map.get_mut(key) {
-        Some(old) => overwrite(old, value),
-        None => {
-            if let Some(entries) = map.entries_mut() {
-                entries.push(Entry::new(key, value));
-            }
-        }
-    }
-}
-
-/// Replaces the value of a scalar, but keeps its YAML style, such as double quotes.
-pub(super) fn overwrite(old: &mut Node, value: Node) {
-    let (style, tagged) = (old.style, old.tagged);
-    let origin = if value.origin == Origin::default() { old.origin } else { value.origin };
-    old.assign(Node { style, tagged, origin, ..value });
-}
-
-/// Quotes a string that YAML 1.1 would parse as another type.
-pub(super) fn with_style(mut value: Node) -> Node {
-    if let Kind::Scalar(text) = &value.kind
-        && value.is_string()
-        && value.style == crate::kustomize::node::Style::Plain
-        && crate::yaml::is_not_string_in_1_1(text)
-    {
-        value.style = crate::kustomize::node::Style::DoubleQuoted;
-    }
-    value
 }

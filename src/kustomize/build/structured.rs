@@ -5,7 +5,7 @@
 use super::json;
 use super::matcher::{self, Create};
 use super::path;
-use super::replacements::overwrite;
+use super::setters::overwrite_keeping_type;
 use crate::go::json::{marshal, marshal_indent};
 use crate::kustomize::node::{Node, commented_text};
 use crate::yaml::{self, Limits};
@@ -50,7 +50,7 @@ fn write(
     for way in found.into_iter().flatten() {
         if let Some(inner) = matcher::node_mut(&mut parsed, &way) {
             let origin = inner.origin;
-            overwrite(inner, value.clone());
+            overwrite_keeping_type(inner, value.clone());
             inner.origin = origin;
         }
     }
