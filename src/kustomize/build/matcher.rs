@@ -4,6 +4,7 @@
 
 use crate::go::regexp;
 use crate::kustomize::node::{Entry, Kind, Node, Tag, text_of};
+use crate::yaml::{self, Limits};
 
 /// The type of node that is created at the end of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -164,11 +165,16 @@ fn detached(
 /// Parses a string value as YAML, and matches the remaining path segments in the result. Adds `None` to `found` for
 /// each match, because nodes of the parsed copy have no path in the object.
 fn within(text: &str, rest: &[String], create: Option<Create>, found: &mut Vec<Option<Way>>) -> Result<(), String> {
-    let parsed = super::structured::parsed(text).ok_or_else(|| "the text is no YAML".to_owned())?;
+    let parsed = parsed(text).ok_or_else(|| "the text is no YAML".to_owned())?;
     let Some(mut parsed) = parsed else { return Err("the text is empty".to_owned()) };
     let inner = find(&mut parsed, rest, create)?;
     found.extend(inner.into_iter().map(|_| None));
     Ok(())
+}
+
+/// Parses the YAML document in a text. Returns `None` if the text is not YAML, `Some(None)` if it contains no document.
+pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
+    yaml::node(text, 0, &Limits::default()).ok()
 }
 
 fn element(

@@ -8,12 +8,6 @@ use super::path;
 use super::setters::overwrite_keeping_type;
 use crate::go::json::{marshal, marshal_indent};
 use crate::kustomize::node::{Node, commented_text};
-use crate::yaml::{self, Limits};
-
-/// Parses the YAML document in a text. Returns `None` if the text is not YAML, `Some(None)` if it contains no document.
-pub(super) fn parsed(text: &str) -> Option<Option<Node>> {
-    yaml::node(text, 0, &Limits::default()).ok()
-}
 
 /// Writes a value inside a string that contains JSON or YAML. Returns `false` if the path `steps` does not lead to a
 /// node inside such a string.
@@ -28,7 +22,7 @@ pub(super) fn set(node: &mut Node, value: &Node, steps: &[String], create: Optio
             return Ok(false);
         }
         let Some(text) = path::lookup(node, outer).and_then(Node::text) else { continue };
-        let Some(parsed) = parsed(text) else { continue };
+        let Some(parsed) = matcher::parsed(text) else { continue };
         let Some(mut parsed) = parsed else { return Ok(false) };
         let text = text.to_owned();
         return match matcher::find(&mut parsed, inner, create) {
