@@ -4,7 +4,6 @@
 
 use std::fmt::Write as _;
 
-use super::resource::Resource;
 use crate::kustomize::emit::Value;
 use crate::kustomize::references::Repository;
 
@@ -71,25 +70,6 @@ impl OriginNote {
                 ..ConfiguredBy::default()
             },
         }
-    }
-
-    /// Returns the origin of a transformer or generator, as it is recorded in annotations. The object `config`
-    /// configures the transformer or generator. `None` if the origin of `config` is not recorded.
-    pub(super) fn plugin(config: &Resource) -> Option<Self> {
-        let source = config.source.as_ref()?;
-        let text = |key: &str| config.node.get(key).and_then(|node| node.text()).unwrap_or_default().to_owned();
-        Some(Self {
-            path: String::new(),
-            repo: source.repo.clone(),
-            reference: source.reference.clone(),
-            configured_in: source.path.clone(),
-            configured_by: ConfiguredBy {
-                api_version: text("apiVersion"),
-                kind: text("kind"),
-                name: config.name().to_owned(),
-                namespace: config.namespace().to_owned(),
-            },
-        })
     }
 
     /// Formats this origin as YAML, as the value of the annotation [`ORIGIN`].

@@ -16,7 +16,6 @@ use super::generators::Spot;
 use super::json;
 use super::lost::Lost;
 use super::namespace::Subjects;
-use super::origin::OriginNote;
 use super::plugin_config::{Config, IamPolicy, normal, texts};
 use super::read;
 use super::resource::Resource;
@@ -91,7 +90,7 @@ impl Run<'_> {
     ///
     /// If the configuration is invalid, or the generator is not supported.
     pub(super) fn generated_by(&self, target: &Target<'_>, plugin: &Plugin) -> Step<Resource> {
-        let note = target.note.as_ref().and_then(|_| OriginNote::plugin(&plugin.resource));
+        let note = target.note.as_ref().and_then(|_| plugin.resource.plugin_note());
         let resource = match plugin.resource.kind() {
             "ConfigMapGenerator" => self.generator(target, plugin, Made::ConfigMap)?,
             "SecretGenerator" => self.generator(target, plugin, Made::Secret)?,
@@ -132,7 +131,7 @@ impl Run<'_> {
             transformers.push(left_out(target.site(FieldPath::of([list]))));
         }
         for plugin in plugins {
-            let note = target.note.as_ref().and_then(|_| OriginNote::plugin(&plugin.resource));
+            let note = target.note.as_ref().and_then(|_| plugin.resource.plugin_note());
             let origin = plugin.resource.node.origin;
             let configured = self.plugin(target, &plugin);
             let Some(whats) = self.recover(&mut Lost::Nothing, Lost::Nothing, configured)? else {

@@ -8,7 +8,7 @@ use super::id::{Id, Scope};
 use super::identities::{self, Identities};
 use super::lost::Lost;
 use super::odd_annotations::{self, Stored};
-use super::origin::{ORIGIN, OriginNote, TRANSFORMATIONS};
+use super::origin::{ConfiguredBy, ORIGIN, OriginNote, TRANSFORMATIONS};
 use super::setters::{map_at, set_scalar};
 use crate::kustomize::node::{Entry, Node, Origin, Tag};
 use crate::yaml::core;
@@ -366,6 +366,25 @@ impl Resource {
         {
             metadata.remove("annotations");
         }
+    }
+
+    /// Returns the origin of the transformer or generator that this object configures, as it is recorded in
+    /// annotations. `None` if the origin of this object is not recorded.
+    pub(super) fn plugin_note(&self) -> Option<OriginNote> {
+        let source = self.source.as_ref()?;
+        let text = |key: &str| self.node.get(key).and_then(|node| node.text()).unwrap_or_default().to_owned();
+        Some(OriginNote {
+            path: String::new(),
+            repo: source.repo.clone(),
+            reference: source.reference.clone(),
+            configured_in: source.path.clone(),
+            configured_by: ConfiguredBy {
+                api_version: text("apiVersion"),
+                kind: text("kind"),
+                name: self.name().to_owned(),
+                namespace: self.namespace().to_owned(),
+            },
+        })
     }
 
     /// Returns the value of an annotation; `None` if it is missing or not a scalar.
