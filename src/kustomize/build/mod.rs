@@ -42,6 +42,7 @@ mod history;
 mod id;
 mod identities;
 mod images;
+mod internal_annotations;
 mod json;
 mod json6902;
 mod label_selector;
