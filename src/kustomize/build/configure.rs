@@ -12,7 +12,7 @@ use super::field_spec::{FieldSpec, merge_all, merge_one};
 use super::json6902;
 use super::lost::Lost;
 use super::namespace::Subjects;
-use super::patches::{BadPatch, Patch};
+use super::patch::{BadPatch, Patch};
 use super::read;
 use super::replacements::Sited;
 use super::resource::Resource;

@@ -55,6 +55,7 @@ mod name_references;
 mod namespace;
 mod odd_annotations;
 mod origin;
+mod patch;
 mod patch_cache;
 mod patched_json;
 mod patches;

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 use std::sync::{PoisonError, RwLock};
 
-use super::patches::{BadPatch, Patch};
+use super::patch::{BadPatch, Patch};
 use crate::kustomize::tree::TreePath;
 
 /// Maximum total size of the patch files in a cache, in bytes. A parsed patch needs about ten times the size of its
