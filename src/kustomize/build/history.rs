@@ -4,9 +4,8 @@ use std::collections::HashMap;
 
 use super::path;
 use super::resmap::ResMap;
-use super::run::Run;
 use crate::kustomize::finding::Site;
-use crate::kustomize::node::{Node, text_of};
+use crate::kustomize::node::{Node, Origin, text_of};
 
 /// The recorded changes of one field, in all objects of one kind, during a build.
 #[derive(Debug, Default)]
@@ -34,37 +33,33 @@ impl History {
     pub(super) fn new(kind: &str, field: &str) -> Self {
         Self { kind: kind.to_owned(), steps: path::split(field, '.'), ..Self::default() }
     }
-}
 
-impl Run<'_> {
     /// Records the new value of the observed field in each object in which the field has changed since the last step.
-    pub(super) fn observe(&mut self, map: &ResMap, step: &str, site: &Site) {
-        let Some(mut history) = self.history.take() else { return };
-        for resource in map.resources().iter().filter(|resource| resource.kind() == history.kind) {
-            let node = path::lookup(&resource.node, &history.steps);
+    /// `step` is the name of the current step, and `site` is the position of the entry or object that configures it.
+    /// `site_of` returns the position of an origin.
+    pub(super) fn record(&mut self, map: &ResMap, step: &str, site: &Site, site_of: impl Fn(Origin) -> Site) {
+        for resource in map.resources().iter().filter(|resource| resource.kind() == self.kind) {
+            let node = path::lookup(&resource.node, &self.steps);
             let value = node.map(|node| text_of(node).trim_end().to_owned());
-            let last = history.last.get(&resource.uid);
+            let last = self.last.get(&resource.uid);
             if last.is_none_or(|last| *last != value) && (last.is_some() || value.is_some()) {
                 let written = node.map(first_origin).filter(|origin| origin.line > 0);
-                let site = written.map_or_else(|| site.clone(), |origin| self.site_of(origin));
-                history.changes.push((resource.uid, Change { site, step: step.to_owned(), value: value.clone() }));
+                let site = written.map_or_else(|| site.clone(), &site_of);
+                self.changes.push((resource.uid, Change { site, step: step.to_owned(), value: value.clone() }));
             }
-            history.last.insert(resource.uid, value);
+            self.last.insert(resource.uid, value);
         }
-        self.history = Some(history);
     }
 
-    /// Returns the recorded changes of one field in the object `uid`, in the order of the build steps. `Run::history`
-    /// says which field is recorded. Stops the recording.
-    pub(super) fn changes(&mut self, uid: u64) -> Vec<Change> {
-        let changes = self.history.take().map(|history| history.changes).unwrap_or_default();
-        changes.into_iter().filter(|(own, _)| *own == uid).map(|(_, change)| change).collect()
+    /// Returns the recorded changes of the object `uid`, in the order of the build steps.
+    pub(super) fn into_changes(self, uid: u64) -> Vec<Change> {
+        self.changes.into_iter().filter(|(own, _)| *own == uid).map(|(_, change)| change).collect()
     }
 }
 
 /// Returns the origin of a node. For a mapping or sequence, returns the origin of its first scalar, because a merged
 /// mapping has several origins.
-pub(super) fn first_origin(node: &Node) -> crate::kustomize::node::Origin {
+pub(super) fn first_origin(node: &Node) -> Origin {
     let inner = node.entries().first().map(|entry| &entry.value).or_else(|| node.items().first());
     inner.map_or(node.origin, first_origin)
 }

@@ -7,11 +7,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use super::bases::Bases;
 use super::budget::Budget;
 use super::cluster_scope;
-use super::history::History;
+use super::history::{Change, History};
 use super::id::Scope;
 use super::log::Log;
 use super::origin::OriginNote;
 use super::patch_cache::PatchCache;
+use super::resmap::ResMap;
 use super::resource::Resource;
 use super::stop::{Step, Stop};
 use super::target::Entry;
@@ -339,5 +340,18 @@ impl<'a> Run<'a> {
         let start = start + indent;
         let end = start + text.trim_ascii().len();
         Site::new(path.clone(), Place { line, column: indent as u32 + 1, start, end }, FieldPath::root())
+    }
+
+    /// Records the new value of the observed field in each object in which the field has changed since the last step.
+    pub(super) fn observe(&mut self, map: &ResMap, step: &str, site: &Site) {
+        let Some(mut history) = self.history.take() else { return };
+        history.record(map, step, site, |origin| self.site_of(origin));
+        self.history = Some(history);
+    }
+
+    /// Returns the recorded changes of one field in the object `uid`, in the order of the build steps. `Run::history`
+    /// says which field is recorded. Stops the recording.
+    pub(super) fn changes(&mut self, uid: u64) -> Vec<Change> {
+        self.history.take().map(|history| history.into_changes(uid)).unwrap_or_default()
     }
 }
