@@ -11,9 +11,9 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use super::accumulate::Accumulator;
 use super::log::Folder;
 use super::run::Run;
-use super::target::Accumulator;
 use crate::kustomize::references::Loader;
 use crate::kustomize::schema::Preferred;
 use crate::kustomize::tree::TreePath;

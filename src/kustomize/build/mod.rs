@@ -22,6 +22,7 @@
 //! ```
 
 mod absorb;
+mod accumulate;
 mod affix;
 mod bases;
 mod budget;
@@ -78,7 +79,6 @@ mod shared;
 mod sort;
 mod stop;
 mod structured;
-mod target;
 mod transformer;
 mod value_add;
 mod vars;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::accumulate::{Accumulator, Entry};
 use super::config::Specs;
 use super::configure::PatchSite;
 use super::field_spec::FieldSpec;
@@ -21,7 +22,6 @@ use super::read;
 use super::resource::Resource;
 use super::run::{Run, Target};
 use super::stop::{Cause, Step, Stop};
-use super::target::{Accumulator, Entry};
 use super::transformer::{Transformer, What};
 use super::value_add::ValueAdd;
 use crate::admission::FieldPath;

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::accumulate::Accumulator;
 use super::finish;
 use super::lost::Lost;
 use super::name_references;
@@ -14,7 +15,6 @@ use super::resource::Resource;
 use super::run::{Own, Run, Target};
 use super::sort::{self, Ranks};
 use super::stop::{Step, Stop};
-use super::target::Accumulator;
 use super::transformer;
 use super::{Reorder, Settings, VERSION};
 use crate::admission::FieldPath;

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use super::accumulate::Entry;
 use super::bases::Bases;
 use super::budget::Budget;
 use super::cluster_scope;
@@ -15,7 +16,6 @@ use super::patch_cache::PatchCache;
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::stop::{Step, Stop};
-use super::target::Entry;
 use crate::admission::FieldPath;
 use crate::kustomize::argo;
 use crate::kustomize::file::SharedFile;

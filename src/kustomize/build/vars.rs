@@ -4,6 +4,7 @@
 
 use std::collections::BTreeMap;
 
+use super::accumulate::Accumulator;
 use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec};
 use super::gvk::Gvk;
@@ -14,7 +15,6 @@ use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::{Run, Target};
 use super::stop::{Failed, Step, Stop};
-use super::target::Accumulator;
 use crate::go::format_float;
 use crate::kustomize::file::Var;
 use crate::kustomize::finding::Site;
