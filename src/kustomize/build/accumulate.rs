@@ -3,20 +3,19 @@
 //!
 //! Source: kustomize's `api/internal/target/kusttarget.go`.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::config::{Config, merge_shared};
+use super::accumulator::Accumulator;
+use super::config::merge_shared;
 use super::entries::unfetched;
-use super::id::Scope;
 use super::lost::Lost;
 use super::odd_annotations;
 use super::read;
 use super::resmap::ResMap;
 use super::resource::Resource;
-use super::run::{Run, Target};
+use super::run::Run;
 use super::stop::{Step, Stop};
-use super::vars::Vars;
+use super::target::{Entry, Target};
 use crate::kustomize::explain::StepKind;
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::Node;
@@ -24,48 +23,6 @@ use crate::kustomize::options::Version;
 use crate::kustomize::references::NoFile;
 use crate::kustomize::rules::{kz013, kz030, kz031};
 use crate::kustomize::tree::TreePath;
-
-/// The objects, field specs and vars that a build has collected from a kustomization and its bases. Corresponds to
-/// kustomize's `ResAccumulator`.
-#[derive(Debug, Clone)]
-pub(super) struct Accumulator {
-    /// The objects of the kustomization and its bases.
-    pub map: ResMap,
-    /// The field specs of all transformers that run on the objects.
-    pub config: Arc<Config>,
-    pub vars: Vars,
-    /// The components that were applied to the objects. The key is the folder of a component. The value is the position
-    /// of the first list entry in `components` that refers to this folder.
-    pub components: BTreeMap<TreePath, Site>,
-}
-
-impl Accumulator {
-    /// Creates an accumulator without objects, field specs or vars.
-    pub(super) fn new(scope: Scope) -> Self {
-        Self { map: ResMap::new(scope), config: Config::empty(), vars: Vars::default(), components: BTreeMap::new() }
-    }
-}
-
-/// An entry of a list such as `resources`. The entry names a file or a folder.
-#[derive(Debug, Clone)]
-pub(super) struct Entry<'e> {
-    pub list: &'static str,
-    /// The index of this entry in the list `list` of the kustomization file, starting at 0.
-    pub index: usize,
-    /// The value of the list entry in the kustomization file, such as `../base`.
-    pub text: &'e str,
-    /// The position of the entry in the kustomization file.
-    pub site: Site,
-}
-
-impl Entry<'_> {
-    /// Returns the kind of data that is missing from the build if this list entry is skipped because of an error. An
-    /// entry of `components` changes existing objects, so these changes are missing. An entry of any other list, such
-    /// as `resources`, adds objects, so whole objects are missing.
-    pub(super) fn loss(&self) -> Lost {
-        if self.list == "components" { Lost::Changes } else { Lost::Objects }
-    }
-}
 
 impl Run<'_> {
     /// Builds a kustomization: adds its objects to `acc`, and runs its transformers on all objects in `acc`.

@@ -11,7 +11,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use super::accumulate::Accumulator;
+use super::accumulator::Accumulator;
 use super::log::Folder;
 use super::run::Run;
 use crate::kustomize::references::Loader;

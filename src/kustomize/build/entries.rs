@@ -1,9 +1,9 @@
 //! Creates the errors for files and folders that a kustomization file names, but that cannot be loaded. For example, a
 //! file does not exist, or it is on another host.
 
-use super::accumulate::Entry;
 use super::run::Run;
 use super::stop::{Cause, Stop};
+use super::target::Entry;
 use crate::kustomize::explain::StepKind;
 use crate::kustomize::finding::Site;
 use crate::kustomize::options::Profile;

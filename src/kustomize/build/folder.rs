@@ -2,12 +2,13 @@
 //!
 //! Source: `accumulateComponents` and `accumulateDirectory` in kustomize's `api/internal/target/kusttarget.go`.
 
-use super::accumulate::{Accumulator, Entry};
+use super::accumulator::Accumulator;
 use super::config::{Config, merge_shared};
 use super::lost::Lost;
 use super::resmap::ResMap;
-use super::run::{Run, Target};
+use super::run::Run;
 use super::stop::{Step, Stop};
+use super::target::{Entry, Target};
 use crate::admission::FieldPath;
 use crate::kustomize::explain::{self, StepKind};
 use crate::kustomize::file::{KustomizationFile, SharedFile};

@@ -2,12 +2,13 @@
 //!
 //! Source: `runGenerators` in kustomize's `api/internal/target/kusttarget.go`.
 
-use super::accumulate::Accumulator;
+use super::accumulator::Accumulator;
 use super::generate::{self, BadPair, Made, Pairs};
 use super::lost::Lost;
 use super::resource::Resource;
-use super::run::{Run, Target};
+use super::run::Run;
 use super::stop::{Cause, Step, Stop};
+use super::target::Target;
 use crate::admission::FieldPath;
 use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::finding::Site;

@@ -4,10 +4,10 @@
 
 use std::sync::Arc;
 
-use super::accumulate::Entry;
 use super::lost::Lost;
 use super::run::Run;
 use super::stop::{Step, Stop};
+use super::target::Entry;
 use crate::admission::FieldPath;
 use crate::kustomize::file::{BadFile, KustomizationFile, NAMES, SharedFile};
 use crate::kustomize::files::NotRead;

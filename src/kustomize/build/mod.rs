@@ -23,6 +23,7 @@
 
 mod absorb;
 mod accumulate;
+mod accumulator;
 mod affix;
 mod bases;
 mod budget;
@@ -79,6 +80,7 @@ mod shared;
 mod sort;
 mod stop;
 mod structured;
+mod target;
 mod transformer;
 mod value_add;
 mod vars;

@@ -5,16 +5,17 @@
 
 use std::sync::Arc;
 
-use super::accumulate::Accumulator;
+use super::accumulator::Accumulator;
 use super::finish;
 use super::lost::Lost;
 use super::name_references;
 use super::origin::OriginNote;
 use super::resmap::ResMap;
 use super::resource::Resource;
-use super::run::{Own, Run, Target};
+use super::run::Run;
 use super::sort::{self, Ranks};
 use super::stop::{Step, Stop};
+use super::target::{Own, Target};
 use super::transformer;
 use super::{Reorder, Settings, VERSION};
 use crate::admission::FieldPath;

@@ -4,13 +4,14 @@
 
 use std::sync::Arc;
 
-use super::accumulate::Accumulator;
+use super::accumulator::Accumulator;
 use super::config::{Config, Written, merge_shared};
 use super::crds;
 use super::load::bad_file;
 use super::lost::Lost;
-use super::run::{Run, Target};
+use super::run::Run;
 use super::stop::{Failed, Step, Stop};
+use super::target::Target;
 use crate::admission::FieldPath;
 use crate::kustomize::file;
 use crate::kustomize::finding::Site;

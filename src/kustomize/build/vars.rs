@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::accumulate::Accumulator;
+use super::accumulator::Accumulator;
 use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec};
 use super::gvk::Gvk;
@@ -13,8 +13,9 @@ use super::lost::Lost;
 use super::path;
 use super::resmap::ResMap;
 use super::resource::Resource;
-use super::run::{Run, Target};
+use super::run::Run;
 use super::stop::{Failed, Step, Stop};
+use super::target::Target;
 use crate::go::format_float;
 use crate::kustomize::file::Var;
 use crate::kustomize::finding::Site;
