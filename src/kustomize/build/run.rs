@@ -4,7 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use super::bases::Bases;
+use super::base_cache::Bases;
 use super::budget::Budget;
 use super::cluster_scope;
 use super::history::{Change, History};

@@ -13,8 +13,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use super::accumulator::Accumulator;
 use super::log::Folder;
-use super::run::Run;
-use crate::kustomize::references::Loader;
 use crate::kustomize::schema::Preferred;
 use crate::kustomize::tree::TreePath;
 
@@ -31,11 +29,12 @@ pub(super) struct Base {
     /// build that takes the base from the cache adds the same number to its own budget.
     pub(super) bytes: u64,
     /// The total size in bytes of the files that were read to build the base.
-    read: usize,
+    pub(super) read: usize,
     /// The folders that the base was built from, including its own.
-    folders: Vec<TreePath>,
-    warnings: Vec<String>,
-    beside: Option<Preferred>,
+    pub(super) folders: Vec<TreePath>,
+    pub(super) warnings: Vec<String>,
+    /// The schema that takes precedence after the build of the base; see [`Run::beside`](super::run::Run::beside).
+    pub(super) beside: Option<Preferred>,
     /// The findings about the base, such as warnings. There are no errors, because a base with errors is not cached. A
     /// base whose result is unknown is not cached either.
     pub(super) reports: Folder,
@@ -43,7 +42,7 @@ pub(super) struct Base {
 
 /// The key of a cached base. The first part is the folder of the base. The second part says whether custom or built-in
 /// schema definitions took precedence when the build of the base began.
-type Key = (TreePath, Option<Preferred>);
+pub(super) type Key = (TreePath, Option<Preferred>);
 
 /// A cache of built bases, with a limit on their total size.
 #[derive(Debug)]
@@ -73,11 +72,14 @@ impl Bases {
         Self { known: RwLock::default(), max_bytes }
     }
 
-    fn get(&self, key: &Key) -> Option<Arc<Base>> {
+    /// Returns the cached result of a base; `None` if it is not cached.
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<Base>> {
         self.known.read().unwrap_or_else(PoisonError::into_inner).bases.get(key).cloned()
     }
 
-    fn put(&self, key: Key, base: Base) {
+    /// Adds the result of a base to the cache. If the base does not fit, empties the cache first. Does nothing if the
+    /// base is larger than the limit of the cache.
+    pub(super) fn put(&self, key: Key, base: Base) {
         if base.bytes > self.max_bytes {
             return;
         }
@@ -89,71 +91,6 @@ impl Bases {
         known.objects += objects;
         known.bytes += base.bytes;
         known.bases.insert(key, Arc::new(base));
-    }
-}
-
-/// The state of a build before it builds a base. After the base, [`Run::end_base`] uses this state to determine what
-/// the base added.
-#[derive(Debug)]
-pub(super) struct Pending {
-    key: Key,
-    /// The number of folders that the build had visited before it started on this base. The folders that it visited
-    /// later belong to the base.
-    folders: usize,
-    warnings: usize,
-    spent: u64,
-    read: usize,
-}
-
-impl Run<'_> {
-    fn key(&self, folder: &TreePath) -> Key {
-        (folder.clone(), self.beside.get())
-    }
-
-    /// Returns the cached result of a base. `None` if it is not cached, or if a custom schema is set. Also `None` if
-    /// the base contains a folder that is being built, because the build must then report the cycle.
-    pub(super) fn shared_base(&mut self, loader: &Loader<'_>) -> Option<Arc<Base>> {
-        let base = self.bases.filter(|_| !self.has_schema)?.get(&self.key(loader.root))?;
-        let is_being_built =
-            |folder: &TreePath| loader.referrer.is_some_and(|referrer| referrer.is_visited_within(folder));
-        if base.folders.iter().any(is_being_built) {
-            return None;
-        }
-        self.beside.set(base.beside);
-        self.folders.extend(base.folders.iter().cloned());
-        self.warnings.extend(base.warnings.iter().cloned());
-        self.read.set(self.read.get() + base.read);
-        Some(base)
-    }
-
-    /// Records the state of a build before it builds a base. [`Run::end_base`] needs this state.
-    pub(super) fn begin_base(&mut self, folder: &TreePath) -> Pending {
-        let key = self.key(folder);
-        let (folders, warnings) = (self.folders.len(), self.warnings.len());
-        self.folders.push(folder.clone());
-        Pending { key, folders, warnings, spent: self.budget.spent(), read: self.read.get() }
-    }
-
-    /// Adds the result of building a base to the cache. Other kustomizations that use the same base then need not build
-    /// it again.
-    ///
-    /// Does nothing in two cases, because other kustomizations may get a different result for the base:
-    ///
-    /// - The build of the base has errors, or its result cannot be determined.
-    /// - A custom schema (`openapi`) is set.
-    pub(super) fn end_base(&self, pending: Pending, accumulator: &Accumulator, reports: Folder) {
-        let is_kept = !self.has_schema && reports.is_accepted();
-        let Some(bases) = self.bases.filter(|_| is_kept) else { return };
-        let base = Base {
-            accumulator: accumulator.clone(),
-            bytes: self.budget.spent().saturating_sub(pending.spent),
-            read: self.read.get() - pending.read,
-            folders: self.folders[pending.folders..].to_vec(),
-            warnings: self.warnings[pending.warnings..].to_vec(),
-            beside: self.beside.get(),
-            reports,
-        };
-        bases.put(pending.key, base);
     }
 }
 
