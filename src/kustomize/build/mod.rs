@@ -70,6 +70,7 @@ mod recover;
 mod replacements;
 mod replicas;
 mod resmap;
+mod resolve_vars;
 mod resource;
 mod root;
 mod run;

@@ -1,111 +1,38 @@
-//! Substitutes vars. A var inserts a value of one object into texts of other objects.
+//! Vars: finds their values, and replaces the references to them. A var inserts a value of one object into texts of
+//! other objects.
 //!
 //! Source: kustomize's `api/types/var.go`, `api/internal/accumulator/resaccumulator.go` and `api/filters/refvar`.
 
 use std::collections::BTreeMap;
 
-use super::accumulator::Accumulator;
 use super::budget::Budget;
-use super::field_spec::{Create, FieldError, FieldSpec};
+use super::field_spec::FieldError;
 use super::gvk::Gvk;
 use super::id::Id;
-use super::lost::Lost;
 use super::path;
 use super::resmap::ResMap;
-use super::resource::Resource;
-use super::run::Run;
-use super::stop::{Failed, Step, Stop};
-use super::target::Target;
 use crate::go::format_float;
 use crate::kustomize::file::Var;
 use crate::kustomize::finding::Site;
 use crate::kustomize::node::{Kind, Node, Style, Tag};
-use crate::kustomize::rules::kz017;
 
 const DEFAULT_PATH: &str = "metadata.name";
 
 /// The vars of a kustomization and its bases, by name, each with the entry that defines it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Vars {
-    vars: BTreeMap<String, (Var, Site)>,
+    pub(super) by_name: BTreeMap<String, (Var, Site)>,
 }
 
 /// The value of a var, with its type in YAML.
 #[derive(Debug, Clone, PartialEq)]
-enum Value {
+pub(super) enum Value {
     Text(String),
     Int(i64),
     Float(f64),
     Bool(bool),
     /// A mapping or sequence, which is not substituted.
     Other,
-}
-
-impl Run<'_> {
-    /// Adds the vars of a kustomization to `acc`. Each var refers to an object in `acc`. The name of the var is also
-    /// stored in this object.
-    pub(super) fn vars(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
-        let vars = &target.file.kustomization.vars;
-        for (index, var) in vars.iter().enumerate() {
-            self.check_identities(&mut acc.map)?;
-            let pointed = point(var, &mut acc.map);
-            let wrong = |why| Stop::of_content(kz017::unresolved_var(target.entry("vars", index), &var.name, why));
-            self.recover(&mut acc.map.lost, Lost::Nothing, pointed.map_err(wrong))?;
-        }
-        for (index, var) in vars.iter().enumerate() {
-            self.add_var(acc, var.clone(), target.entry("vars", index))?;
-        }
-        Ok(())
-    }
-
-    /// Adds the vars of a base to `acc`. Reports each var whose name is already in use.
-    pub(super) fn merge_vars(&self, acc: &mut Accumulator, vars: Vars) -> Step<()> {
-        vars.vars.into_values().try_for_each(|(var, site)| self.add_var(acc, var, site))
-    }
-
-    fn add_var(&self, acc: &mut Accumulator, var: Var, site: Site) -> Step<()> {
-        if let Some((_, before)) = acc.vars.vars.get(&var.name) {
-            let stop = Stop::refused(kz017::duplicate_var(site, &var.name, before));
-            return self.recover(&mut acc.map.lost, Lost::Nothing, Err::<(), _>(stop)).map(drop);
-        }
-        acc.vars.vars.insert(var.name.clone(), (var, site));
-        Ok(())
-    }
-
-    /// Replaces references to vars, such as `$(NAME)`, by the values of the vars. Only the fields that `specs` select
-    /// are changed.
-    ///
-    /// # Errors
-    ///
-    /// If a limit is exceeded. A build that stops at its first error also returns other errors, such as a var whose
-    /// object does not exist. A build that reports all errors records them, and continues.
-    pub(super) fn resolve_vars(&self, vars: &Vars, map: &mut ResMap, specs: &[FieldSpec]) -> Step<()> {
-        let mut values = BTreeMap::new();
-        for (var, site) in vars.vars.values() {
-            let value = value_of(var, map);
-            let value = value.map_err(|why| Stop::of_absence(kz017::unresolved_var(site.clone(), &var.name, why)));
-            if let Some(value) = self.recover(&mut map.lost, Lost::Nothing, value)? {
-                values.insert(var.name.as_str(), value);
-            }
-        }
-        if values.is_empty() {
-            return Ok(());
-        }
-        let mut lost = map.lost;
-        for resource in map.resources_mut() {
-            let put = |resource: &mut Resource| {
-                specs.iter().try_for_each(|spec| {
-                    let set = &mut |node: &mut Node| replace(node, &values, &self.budget);
-                    spec.apply(resource, Create::No, set)
-                })
-            };
-            let failed = put(resource).map_err(|error| Failed::from(error).at(self.site_of(resource.origin)));
-            self.recover_object(resource, &mut lost, failed)?;
-            resource.spread();
-        }
-        map.lost = lost;
-        Ok(())
-    }
 }
 
 /// Returns the group, version and kind of the object to which a var refers.
@@ -122,7 +49,12 @@ fn gvk(var: &Var) -> Gvk<'_> {
     Gvk { group, version, kind: &target.kind }
 }
 
-fn point(var: &Var, map: &mut ResMap) -> Result<(), &'static str> {
+/// Stores the name of a var in the object to which the var refers. Does nothing if there is no such object.
+///
+/// # Errors
+///
+/// If the var may refer to several objects.
+pub(super) fn point(var: &Var, map: &mut ResMap) -> Result<(), &'static str> {
     let wanted = Id { gvk: gvk(var), name: &var.objref.name, namespace: &var.objref.namespace, is_cluster: false };
     let is_such = |id: &Id<'_>| {
         let is_named = id.gvk == wanted.gvk && id.name == wanted.name;
@@ -141,7 +73,12 @@ fn point(var: &Var, map: &mut ResMap) -> Result<(), &'static str> {
     }
 }
 
-fn value_of(var: &Var, map: &ResMap) -> Result<Value, &'static str> {
+/// Returns the value of a var. Call [`point`] first, which finds the object of the var.
+///
+/// # Errors
+///
+/// If the var has no object, or the object does not have the field of the var. Also if the value is not of its type.
+pub(super) fn value_of(var: &Var, map: &ResMap) -> Result<Value, &'static str> {
     let target = map.resources().iter().find(|resource| resource.vars.iter().any(|name| **name == *var.name));
     let target = target.ok_or("points at no object")?;
     let written = var.fieldref.field_path.as_str();
@@ -162,7 +99,7 @@ fn typed(node: &Node) -> Option<Value> {
 
 /// Replaces the references to vars, such as `$(NAME)`, in a string. In a mapping or sequence, replaces the references
 /// in its string values.
-fn replace(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> Result<(), FieldError> {
+pub(super) fn replace(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> Result<(), FieldError> {
     if node.is_null() {
         return Ok(());
     }
