@@ -23,6 +23,8 @@ use crate::kustomize::rules::{kz013, kz031};
 use crate::yaml;
 
 const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The value of the label `app.kubernetes.io/managed-by`: the version of kustomize that the engine reproduces.
+const VERSION: &str = "kustomize-v5.8.1";
 /// Number of output bytes that a build may produce for each byte of the files that it has read. In addition, it may
 /// produce `MAX_TEXT_BYTES`. Without a limit, YAML aliases and bases that are built many times could make the output
 /// very large.
@@ -118,8 +120,8 @@ fn check_form(run: &Run<'_>, resource: &Resource, scope: &Scope) -> Step<()> {
 }
 
 /// Adds the label `app.kubernetes.io/managed-by` to all objects.
-pub(super) fn managed_by(map: &mut ResMap, value: &str) {
-    let pairs = BTreeMap::from([(MANAGED_BY.to_owned(), value.to_owned())]);
+pub(super) fn managed_by(map: &mut ResMap) {
+    let pairs = BTreeMap::from([(MANAGED_BY.to_owned(), VERSION.to_owned())]);
     let specs = [FieldSpec::of_all("metadata/labels", true)];
     for resource in map.resources_mut() {
         // this cannot fail: the path leads through metadata, which is a mapping

@@ -57,6 +57,7 @@ mod name_references;
 mod namespace;
 mod odd_annotations;
 mod origin;
+mod output_settings;
 mod patch;
 mod patch_cache;
 mod patched_json;
@@ -91,6 +92,7 @@ use std::sync::Arc;
 
 pub use history::Change;
 pub(super) use id::Id;
+pub use output_settings::{Reorder, Settings};
 pub use read::BadObjects;
 pub(super) use read::objects;
 pub use resource::Resource;
@@ -109,28 +111,6 @@ use super::node::Node;
 use super::object_id::ObjectId;
 use super::options::Options;
 use super::tree::{Tree, TreePath};
-
-/// The value of the label `app.kubernetes.io/managed-by`: the version of kustomize that this module reproduces.
-const VERSION: &str = "kustomize-v5.8.1";
-
-/// The order of the objects in the output, unless the kustomization sets `sortOptions`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Reorder {
-    /// Objects are sorted by kind, namespace and name. This is the default of `kustomize build`.
-    #[default]
-    Legacy,
-    /// Objects keep the order in which they are loaded.
-    None,
-}
-
-/// The settings of a build that affect only its output.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Settings {
-    /// The order of the objects in the output (`--reorder`).
-    pub reorder: Reorder,
-    /// Whether the objects get the label `app.kubernetes.io/managed-by` (`--enable-managedby-label`).
-    pub managed_by_label: bool,
-}
 
 /// The result of a build: the objects as kustomize prints them, and the state of the build.
 pub struct Built<'a> {

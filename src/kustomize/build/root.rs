@@ -10,6 +10,7 @@ use super::finish;
 use super::lost::Lost;
 use super::name_references;
 use super::origin::OriginNote;
+use super::output_settings::{Reorder, Settings};
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
@@ -17,7 +18,6 @@ use super::sort::{self, Ranks};
 use super::stop::{Step, Stop};
 use super::target::{Own, Target};
 use super::transformer;
-use super::{Reorder, Settings, VERSION};
 use crate::admission::FieldPath;
 use crate::kustomize::argo;
 use crate::kustomize::explain::{self, StepKind};
@@ -182,7 +182,7 @@ impl Run<'_> {
         let kustomization = &target.file.kustomization;
         let wants = |word: &str| kustomization.build_metadata.iter().any(|own| own == word);
         if settings.managed_by_label || wants("managedByLabel") {
-            finish::managed_by(&mut map, VERSION);
+            finish::managed_by(&mut map);
         }
         finish::annotations(&mut map, self, wants("originAnnotations"), wants("transformerAnnotations"))?;
         Ok(map)
