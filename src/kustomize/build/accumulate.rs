@@ -3,8 +3,6 @@
 //!
 //! Source: kustomize's `api/internal/target/kusttarget.go`.
 
-use std::sync::Arc;
-
 use super::accumulator::Accumulator;
 use super::config::merge_shared;
 use super::entries::unfetched;
@@ -18,7 +16,6 @@ use super::stop::{Step, Stop};
 use super::target::{Entry, Target};
 use crate::kustomize::explain::StepKind;
 use crate::kustomize::finding::Site;
-use crate::kustomize::node::Node;
 use crate::kustomize::options::Version;
 use crate::kustomize::references::NoFile;
 use crate::kustomize::rules::{kz013, kz030, kz031};
@@ -190,36 +187,6 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Runs validators. A validator may fail or add the label `validated-by`. A validator must not set another field,
-    /// even to its current value.
-    fn validators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
-        let validators = &target.file.kustomization.validators;
-        for validator in self.plugin_transformers(target, "validators", validators)? {
-            let mut lost = acc.map.lost;
-            let valid = self.validate(&validator, acc);
-            self.recover(&mut lost, Lost::Nothing, valid)?;
-        }
-        Ok(())
-    }
-
-    fn validate(&self, validator: &super::transformer::Transformer, acc: &mut Accumulator) -> Step<()> {
-        let (original, before) = (acc.map.resources().to_vec(), super::finish::texts(&acc.map, self));
-        validator.run(self, &mut acc.map)?;
-        let has_same_texts = super::finish::texts(&acc.map, self) == before;
-        let compared = original.iter().zip(acc.map.resources()).map(|(old, new)| Compared::of(old, new)).max();
-        match compared.unwrap_or(Compared::Equal) {
-            Compared::Equal if has_same_texts => Ok(()),
-            Compared::Unknown if has_same_texts => {
-                let message = "kustomize compares the lines of objects, and a JSON patch before this one changed them";
-                Err(Stop::unknown(validator.site.clone(), message))
-            }
-            _ => {
-                let message = "a validator may not set anything in objects, and this one does";
-                Err(Stop::of_content(kz031::found(validator.site.clone(), message)))
-            }
-        }
-    }
-
     /// Adds the file or folder of a list entry, such as `../base` in `resources`, to the recorded steps of the build.
     /// Does nothing if the build does not record its steps.
     pub(super) fn part(&self, entry: &Entry<'_>, path: Option<&TreePath>, kind: StepKind) {
@@ -242,41 +209,4 @@ impl Run<'_> {
             step.adds.extend(words());
         }
     }
-}
-
-/// The result of checking whether a validator has changed an object. A validator is a kustomize plugin that must not
-/// change objects. It must not even replace a value by an equal one, because kustomize also compares line numbers.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
-enum Compared {
-    Equal,
-    /// It is unknown whether kustomize sees a change. kustomize also compares line numbers, which Portcullis does not
-    /// know after a JSON patch. This result occurs if an earlier step and the validator both applied a JSON patch to
-    /// the object, and the object may have changed in between.
-    Unknown,
-    Changed,
-}
-
-impl Compared {
-    fn of(old: &Resource, new: &Resource) -> Self {
-        if old.identities != new.identities || !have_same_origins(&old.node, &new.node) {
-            return Self::Changed;
-        }
-        match (&old.rebuilt, &new.rebuilt) {
-            (_, None) => Self::Equal,
-            (None, Some(_)) => Self::Changed,
-            (Some(first), Some(last)) if Arc::ptr_eq(first, last) || first.shares_content(&old.node) => Self::Equal,
-            (Some(_), Some(_)) => Self::Unknown,
-        }
-    }
-}
-
-/// Returns whether the values of an object come from the same files and lines in `old` as in `new`. `old` is the object
-/// before a validator ran, and `new` is the object afterwards. kustomize compares the lines of values too. So it
-/// detects a validator that replaces a value by an equal one.
-fn have_same_origins(old: &Node, new: &Node) -> bool {
-    let (values, items) = (old.entries().iter().zip(new.entries()), old.items().iter().zip(new.items()));
-    let is_same = if new.made { old.made && old.tag == new.tag } else { old.origin == new.origin };
-    is_same
-        && values.into_iter().all(|(old, new)| old.key != new.key || have_same_origins(&old.value, &new.value))
-        && items.into_iter().all(|(old, new)| have_same_origins(old, new))
 }

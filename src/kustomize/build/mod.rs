@@ -85,6 +85,7 @@ mod stop;
 mod structured;
 mod target;
 mod transformer;
+mod validators;
 mod value_add;
 mod vars;
 
