@@ -13,7 +13,7 @@ type Table = (&'static str, fn(&str) -> String, &'static str);
 
 const TABLES: [Table; 2] = [
     ("src/kustomize/schema/built_in.txt", generate::definitions, "definitions.rs"),
-    ("src/kustomize/build/field_specs.txt", generate::field_specs, "field_specs.rs"),
+    ("src/kustomize/engine/field_specs.txt", generate::field_specs, "field_specs.rs"),
 ];
 
 fn main() -> io::Result<()> {

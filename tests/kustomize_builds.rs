@@ -13,7 +13,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use cases::repository;
 use portcullis::kustomize::Files;
-use portcullis::kustomize::build::{Cause, Reorder, Settings, Stop, build};
+use portcullis::kustomize::engine::{Cause, Reorder, Settings, Stop, build};
 use portcullis::kustomize::options::{Options, Restrictor};
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use serde_json::Value;

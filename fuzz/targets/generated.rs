@@ -14,8 +14,8 @@ mod dice;
 mod generate;
 
 use libfuzzer_sys::fuzz_target;
-use portcullis::kustomize::build::{Settings, build};
 use portcullis::kustomize::emit::{self, Value};
+use portcullis::kustomize::engine::{Settings, build};
 use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use portcullis::kustomize::{Files, analyse_with};

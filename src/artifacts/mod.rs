@@ -33,8 +33,8 @@ pub use service::Service;
 
 use crate::cache::Lru;
 use crate::kustomize::Files;
-use crate::kustomize::build::Shared;
 use crate::kustomize::delivery::{Artifact, At, Content, Judge, Judged, Judging, Outcome, Root, judge};
+use crate::kustomize::engine::Shared;
 use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::Tree;
 use fetches::Fetches;

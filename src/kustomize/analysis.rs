@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::build::{self, Shared};
+use super::engine::{self, Shared};
 use super::explain::Step;
 use super::files::Files;
 use super::finding::TreeFinding;
@@ -72,18 +72,18 @@ pub fn analyse(tree: &Tree, root: &TreePath, options: &Options) -> Report {
 /// Analyses the kustomization in the folder `root`, like `analyse`. Analyses with the same `files` reuse parsed
 /// kustomization files.
 pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> Report {
-    reported(root, options, build::report(tree, root, options, files, None))
+    reported(root, options, engine::report(tree, root, options, files, None))
 }
 
 /// Returns the report on a kustomization, like `analyse`, but with caches that several calls share. `files` caches
 /// parsed kustomization files, and `shared` caches built bases. All calls must have the same `options`. The report does
 /// not contain the steps of the build.
 pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
-    reported(root, options, build::report(tree, root, options, files, Some(shared)))
+    reported(root, options, engine::report(tree, root, options, files, Some(shared)))
 }
 
-fn reported(root: &TreePath, options: &Options, reported: build::Reported) -> Report {
-    let build::Reported { mut findings, reasons, evaluation, rendered, excluded } = reported;
+fn reported(root: &TreePath, options: &Options, reported: engine::Reported) -> Report {
+    let engine::Reported { mut findings, reasons, evaluation, rendered, excluded } = reported;
     let first = findings.iter_mut().find(|finding| finding.location.refused);
     let verdict = match (first, reasons.is_empty()) {
         (Some(first), _) => {

@@ -21,7 +21,7 @@
 //!
 //! # Verdicts
 //!
-//! The verdict is the result of a build ([`build`]) that does the same as kustomize but continues after errors.
+//! The verdict is the result of a build ([`engine::build`]) that does the same as kustomize but continues after errors.
 //! [`Verdict::Reject`] means that kustomize cannot build the tree, and [`Verdict::Accept`] that it can. Otherwise the
 //! verdict is [`Verdict::Unknown`] with the reasons, such as remote resources and external plugins.
 //!
@@ -31,11 +31,11 @@
 mod analysis;
 pub mod annotations;
 mod argo;
-pub mod build;
 pub mod changes;
 pub mod checkout;
 pub mod delivery;
 pub mod emit;
+pub mod engine;
 pub mod explain;
 pub mod file;
 mod files;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::build::cluster_scope::cluster_scoped;
+use super::engine::cluster_scope::cluster_scoped;
 
 /// The identity of an object in a cluster, which does not include the API version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -254,8 +254,8 @@ mod tests {
 
     use super::*;
     use crate::kustomize::Files;
-    use crate::kustomize::build::Shared;
     use crate::kustomize::delivery::judge;
+    use crate::kustomize::engine::Shared;
     use crate::kustomize::tree::{Memory, Tree};
 
     fn source(digest: &str, ready: Value) -> Value {

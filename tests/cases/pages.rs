@@ -8,10 +8,10 @@ use futures::FutureExt as _;
 use portcullis::admission::{Finding, Level, Operation, Phase, Position, Verdict as Decision};
 use portcullis::config;
 use portcullis::gate::{Policy, Registry};
-use portcullis::kustomize::build::Shared;
 use portcullis::kustomize::delivery::{
     Artifact, DeletionLimits, Judge, Judging, Outcome, Plan, Root, Sibling, flux_spec, judge,
 };
+use portcullis::kustomize::engine::Shared;
 use portcullis::kustomize::forgotten::Search;
 use portcullis::kustomize::object_id::ObjectId;
 use portcullis::kustomize::options::{Options, Profile};

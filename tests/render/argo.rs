@@ -11,7 +11,7 @@ use std::process::{Command, ExitCode};
 
 use portcullis::admission::FieldPath;
 use portcullis::kustomize::Files;
-use portcullis::kustomize::build::{self as engine, Settings};
+use portcullis::kustomize::engine::{self, Settings};
 use portcullis::kustomize::options::{ArgoSpec, Options, Profile};
 use portcullis::kustomize::tree::{Tree, TreePath};
 use portcullis::yaml::{self, Limits};

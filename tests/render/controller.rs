@@ -12,8 +12,8 @@ use std::sync::Arc;
 use std::thread;
 
 use portcullis::catalog::manifests::is_manifest;
-use portcullis::kustomize::build::Shared;
 use portcullis::kustomize::checkout::{Checkout, Git, Survey, is_flux_kustomization, survey, without_submodules};
+use portcullis::kustomize::engine::Shared;
 use portcullis::kustomize::file::NAMES;
 use portcullis::kustomize::options::{Options, Restrictor};
 use portcullis::kustomize::roots;

@@ -3,7 +3,7 @@
 use std::panic::{self, AssertUnwindSafe};
 
 use portcullis::kustomize::Files;
-use portcullis::kustomize::build::{self as engine, Settings, Stop};
+use portcullis::kustomize::engine::{self, Settings, Stop};
 use portcullis::kustomize::options::{Options, Restrictor};
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 

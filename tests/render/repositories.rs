@@ -14,7 +14,7 @@ use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use portcullis::kustomize::Files;
-use portcullis::kustomize::build::{Settings, Shared, build_shared};
+use portcullis::kustomize::engine::{Settings, Shared, build_shared};
 use portcullis::kustomize::file::NAMES;
 use portcullis::kustomize::options::Options;
 use portcullis::kustomize::tree::{Tree, TreePath};

@@ -11,7 +11,7 @@ use super::super::walk::{self, Progress};
 use super::super::{OK, Unusable, say};
 use super::FAILED;
 use crate::kustomize::Files;
-use crate::kustomize::build::{Settings, Shared, Stop, build_shared};
+use crate::kustomize::engine::{Settings, Shared, Stop, build_shared};
 use crate::kustomize::file::NAMES;
 use crate::kustomize::options::Options;
 use crate::kustomize::tree::{Tree, TreePath};

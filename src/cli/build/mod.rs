@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::trees::{folder_path, shown, with_display_paths_of_root};
 use super::{OK, Unusable, print, say};
-use crate::kustomize::build::{Built, Reorder, Settings, Step, Stop, build};
+use crate::kustomize::engine::{Built, Reorder, Settings, Step, Stop, build};
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::{Options, Restrictor};
 use crate::kustomize::tree::{Tree, TreePath};

@@ -20,10 +20,10 @@ use super::unused::{self, Used};
 use crate::admission::Level;
 use crate::catalog::manifests::{Manifest, Source};
 use crate::gate::{Policy, Registry};
-use crate::kustomize::build::Shared;
 use crate::kustomize::checkout::{
     Build, Git, Object, Survey, is_flux_kustomization, without_generated, without_submodules,
 };
+use crate::kustomize::engine::Shared;
 use crate::kustomize::finding::{Fix, InTree, TreeFinding};
 use crate::kustomize::forgotten::Search;
 use crate::kustomize::options::{Options, Profile};

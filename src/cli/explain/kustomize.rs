@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::super::trees::{folder_path, shown, with_display_paths_of_root};
 use super::super::{DENIED, OK, Unusable, pretty, print};
 use super::Output;
-use crate::kustomize::build::{Change, Stop, history};
+use crate::kustomize::engine::{Change, Stop, history};
 use crate::kustomize::explain::Step;
 use crate::kustomize::options::{Options, Profile, Restrictor, Version};
 use crate::kustomize::tree::{Tree, TreePath};

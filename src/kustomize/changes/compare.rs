@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::fields::{self, FieldChange};
 use super::object::Object;
 use super::secret;
-use crate::kustomize::build::Built;
+use crate::kustomize::engine::Built;
 use crate::kustomize::object_id::ObjectId;
 
 /// Length of the hash that kustomize appends to the names of generated objects.

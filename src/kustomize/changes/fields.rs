@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use super::object::Object;
 use super::secret;
-use crate::kustomize::build::Built;
 use crate::kustomize::emit::{self, value::Value};
+use crate::kustomize::engine::Built;
 use crate::kustomize::node::{Kind, Node, printed};
 use crate::kustomize::schema::{FieldSchema, Schema};
 use crate::kustomize::tree::TreePath;

@@ -1,7 +1,7 @@
 //! The objects in the output of a kustomize build. The output before a change of files is compared with the output
 //! after it.
 
-use crate::kustomize::build::{Built, Resource, Step};
+use crate::kustomize::engine::{Built, Resource, Step};
 use crate::kustomize::node::{Kind, Node, printed};
 use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::options::{CommonMetadata, PostBuild};

@@ -7,7 +7,7 @@ use std::fmt;
 use super::compare::{self, Action, ObjectChange};
 use super::object::Object;
 use super::side::{Key, Root, Side};
-use crate::kustomize::build::{Built, Stop};
+use crate::kustomize::engine::{Built, Stop};
 use crate::kustomize::finding::Site;
 use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::tree::TreePath;

@@ -16,7 +16,7 @@ use super::render::render;
 use super::url::Repository;
 use super::{Build, Checkout, Survey};
 use crate::admission::FieldPath;
-use crate::kustomize::build::Resource;
+use crate::kustomize::engine::Resource;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::glob::{folders_below, pattern};
 use crate::kustomize::options::{ArgoSpec, Options, Profile};

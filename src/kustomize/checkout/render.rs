@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use super::object::Object;
 use crate::admission::Metadata;
-use crate::kustomize::build::{Resource, Settings, Step, build};
 use crate::kustomize::emit;
+use crate::kustomize::engine::{Resource, Settings, Step, build};
 use crate::kustomize::files::Files;
 use crate::kustomize::finding::Site;
 use crate::kustomize::flux;

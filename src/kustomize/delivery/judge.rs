@@ -8,7 +8,7 @@ use std::time::Instant;
 use futures::future::{BoxFuture, FutureExt as _};
 
 use super::{Artifact, At, Content, Root};
-use crate::kustomize::build::Shared;
+use crate::kustomize::engine::Shared;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{InTree, Site, TreeFinding};
 use crate::kustomize::flux::Excluded;

@@ -6,7 +6,7 @@
 //! Source: `Generator.generateKustomization` in fluxcd/pkg's `kustomize/kustomize_generator.go`.
 
 use crate::admission::FieldPath;
-use crate::kustomize::build::objects;
+use crate::kustomize::engine::objects;
 use crate::kustomize::file::{Kustomization, KustomizationFile, NAMES};
 use crate::kustomize::files::Files;
 use crate::kustomize::finding::{Site, TreeFinding};

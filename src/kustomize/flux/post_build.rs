@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use super::substitute::{Failure, Template, Variable};
 use crate::admission::FieldPath;
-use crate::kustomize::build::Id;
+use crate::kustomize::engine::Id;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::node::{Kind, Node, Origin};
 use crate::kustomize::options::PostBuild;

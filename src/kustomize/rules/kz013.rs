@@ -1,7 +1,7 @@
 //! KZ013: a file without valid objects.
 
 use crate::admission::Level;
-use crate::kustomize::build::{BadObjects, Id};
+use crate::kustomize::engine::{BadObjects, Id};
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::node::{Unprintable, UnprintableKind};

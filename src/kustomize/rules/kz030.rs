@@ -4,7 +4,7 @@
 //! generator that merges, or a replica count.
 
 use crate::admission::Level;
-use crate::kustomize::build::Id;
+use crate::kustomize::engine::Id;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::rule::RuleInfo;
 use crate::suggestion::most_similar;

@@ -100,7 +100,7 @@ mod tests {
 
     use super::*;
     use crate::kustomize::Files;
-    use crate::kustomize::build::{Settings, Shared, build, build_shared};
+    use crate::kustomize::engine::{Settings, Shared, build, build_shared};
     use crate::kustomize::options::Options;
     use crate::kustomize::tree::{Memory, Tree};
 

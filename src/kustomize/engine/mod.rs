@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use portcullis::kustomize::Files;
-//! use portcullis::kustomize::build::{Settings, build};
+//! use portcullis::kustomize::engine::{Settings, build};
 //! use portcullis::kustomize::options::Options;
 //! use portcullis::kustomize::tree::{Memory, Tree};
 //!
@@ -18,7 +18,7 @@
 //! let (options, settings, files) = (Options::default(), Settings::default(), Files::default());
 //! let built = build(&tree, &"".into(), &options, &settings, &files)?;
 //! assert_eq!(built.text()?, "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a-b\n");
-//! # Ok::<(), portcullis::kustomize::build::Stop>(())
+//! # Ok::<(), portcullis::kustomize::engine::Stop>(())
 //! ```
 
 mod absorb;
