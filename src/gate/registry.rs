@@ -1,7 +1,7 @@
 //! The registry of all rules, mutators and deliveries, and of the kinds that they look up. A delivery is a source of
 //! kustomize trees.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -11,7 +11,7 @@ use crate::crossplane;
 use crate::kustomize;
 use crate::kustomize::delivery::{self, Delivery};
 use crate::landscaper;
-use crate::rule::{ANY, Definition, Match, Mutator, Rule, RuleInfo};
+use crate::rule::{ANY, DECLARED, Definition, Match, Mutator, Rule, RuleInfo};
 
 /// A set of rules, mutators and deliveries, with an index by the resources that they match. A delivery is a source of
 /// kustomize trees.
@@ -23,11 +23,26 @@ pub struct Registry {
     definitions: Vec<&'static Definition>,
     declarations: Vec<&'static Declaration>,
     optional: Vec<&'static Definition>,
-    /// An index for finding the rules, mutators and checks that apply to a request. A key is the plural name of a
-    /// resource, such as `installations`, or `*` for all resources. For kinds that objects in the cluster define, the
-    /// key is the name of the [`Declaration`]. For example, the key `composites` is for all kinds that
-    /// CompositeResourceDefinitions define.
-    by_plural: HashMap<&'static str, Matchable>,
+    by_resource: ByResource,
+}
+
+/// The rules, mutators and deliveries for each resource, by plural name, such as `deployments`, and API group, such as
+/// `apps`.
+///
+/// The plural name and the group are those in a [`Match`]. Both are `*` in matchers for all resources. In matchers for
+/// kinds that objects in the cluster define, the group is `*`, and the name is that of the [`Declaration`]. For
+/// example, `composites` stands for all kinds that CompositeResourceDefinitions define.
+#[derive(Default)]
+struct ByResource(HashMap<&'static str, BTreeMap<&'static str, Matchable>>);
+
+impl ByResource {
+    fn get(&self, group: &str, plural: &str) -> Option<&Matchable> {
+        self.0.get(plural)?.get(group)
+    }
+
+    fn entry(&mut self, one: &Match) -> &mut Matchable {
+        self.0.entry(one.plural).or_default().entry(one.group).or_default()
+    }
 }
 
 /// A rule, mutator or delivery, with one of its matchers.
@@ -76,23 +91,27 @@ impl Registry {
     /// Creates a registry of these rules and mutators. The registry has no sources of kustomize trees and no
     /// CustomResourceDefinitions.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
-        let mut by_plural: HashMap<_, Matchable> = HashMap::new();
+        let mut by_resource = ByResource::default();
         for rule in &rules {
-            rule.matchers.iter().for_each(|one| by_plural.entry(one.plural).or_default().rules.push((rule, one)));
+            for one in rule.matchers {
+                by_resource.entry(one).rules.push((rule, one));
+            }
         }
         for mutator in &mutators {
-            let matchers = mutator.matchers.iter();
-            matchers.for_each(|one| by_plural.entry(one.plural).or_default().mutators.push((mutator, one)));
+            for one in mutator.matchers {
+                by_resource.entry(one).mutators.push((mutator, one));
+            }
         }
         let (tree_rules, deliveries) = (Vec::new(), Vec::new());
         let (definitions, optional, declarations) = (Vec::new(), Vec::new(), Vec::new());
-        Self { rules, tree_rules, mutators, deliveries, definitions, optional, declarations, by_plural }
+        Self { rules, tree_rules, mutators, deliveries, definitions, optional, declarations, by_resource }
     }
 
     fn with_deliveries(mut self, deliveries: Vec<&'static Delivery>) -> Self {
         for delivery in &deliveries {
-            let matchers = delivery.matchers.iter();
-            matchers.for_each(|one| self.by_plural.entry(one.plural).or_default().deliveries.push((delivery, one)));
+            for one in delivery.matchers {
+                self.by_resource.entry(one).deliveries.push((delivery, one));
+            }
         }
         Self { deliveries, ..self }
     }
@@ -248,7 +267,7 @@ impl Registry {
         declared_as: Option<&Declaration>,
     ) -> impl Iterator<Item = Matched<Rule>> {
         let rules = self.matchable(request, declared_as).into_iter().flat_map(|matchable| &matchable.rules);
-        covering(rules, request, declared_as)
+        covering(rules, request)
     }
 
     /// Returns the mutators that match a request; see [`Registry::rules_for`].
@@ -258,36 +277,35 @@ impl Registry {
         declared_as: Option<&Declaration>,
     ) -> impl Iterator<Item = Matched<Mutator>> {
         let mutators = self.matchable(request, declared_as).into_iter().flat_map(|matchable| &matchable.mutators);
-        covering(mutators, request, declared_as)
+        covering(mutators, request)
     }
 
     /// Returns the checks of kustomization files that match a request, each with its first matcher that does.
     pub(super) fn deliveries_for(&self, request: &Request<'_>) -> impl Iterator<Item = Matched<Delivery>> {
-        let matchable = self.matchable(request, None).into_iter().chain(self.by_plural.get(ANY));
-        covering(matchable.flat_map(|matchable| &matchable.deliveries), request, None)
+        let matchable = self.matchable(request, None).into_iter().chain(self.by_resource.get(ANY, ANY));
+        covering(matchable.flat_map(|matchable| &matchable.deliveries), request)
     }
 
+    /// Returns the rules, mutators and deliveries with a matcher for the resource of a request. Does not look at
+    /// matchers for all resources.
     fn matchable(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> Option<&Matchable> {
-        self.by_plural.get(declared_as.map_or(&*request.resource.plural, |declaration| declaration.name))
+        match declared_as {
+            Some(declaration) => self.by_resource.get(DECLARED, declaration.name),
+            None => self.by_resource.get(&request.resource.group, &request.resource.plural),
+        }
     }
 }
 
-/// Filters rules, mutators or deliveries by their matchers. Returns each that matches a request once, with its first
-/// matcher that does. All matchers of a rule, mutator or delivery must follow each other in `candidates`.
+/// Filters rules, mutators or deliveries that have a matcher for the resource of a request. Returns each that matches
+/// the request once, with its first matcher that does. All matchers of a rule, mutator or delivery must follow each
+/// other in `candidates`.
 fn covering<'a, T: 'static>(
     candidates: impl Iterator<Item = &'a Matched<T>>,
     request: &Request<'_>,
-    declared_as: Option<&Declaration>,
 ) -> impl Iterator<Item = Matched<T>> {
-    // Most rules of a kind share their matchers, so the result of the last comparison is kept.
-    let (mut found, mut compared): (Option<&T>, Option<(&Match, bool)>) = (None, None);
+    let mut found: Option<&T> = None;
     candidates.copied().filter(move |(of, one)| {
-        let covers = match compared {
-            Some((before, covers)) if std::ptr::eq(before, *one) => covers,
-            _ => one.covers(request, declared_as),
-        };
-        compared = Some((one, covers));
-        let is_first = covers && found.is_none_or(|before| !std::ptr::eq(before, *of));
+        let is_first = one.covers_operation(request) && found.is_none_or(|before| !std::ptr::eq(before, *of));
         if is_first {
             found = Some(of);
         }
