@@ -126,6 +126,9 @@ impl<'a> Scanner<'a> {
 
     /// Parses the value at the scan position, and advances the scan position past this value.
     pub(super) fn parse(&mut self) -> Result<Value, Unread> {
+        if self.peek() == Some(b'"') {
+            return Ok(Value::String(self.quoted()?.into_owned()));
+        }
         let rest = self.text.get(self.at..).unwrap_or_default();
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
         let value = values.next().ok_or_else(|| self.misplaced("a value"))??;
@@ -162,7 +165,7 @@ impl<'a> Scanner<'a> {
         self.skip_string()?;
         let quoted = self.text.get(start..self.at).unwrap_or_default();
         match quoted.get(1..quoted.len() - 1) {
-            Some(plain) if !plain.contains('\\') => Ok(Cow::Borrowed(plain)),
+            Some(plain) if is_plain(plain) => Ok(Cow::Borrowed(plain)),
             _ => Ok(Cow::Owned(serde_json::from_str(quoted)?)),
         }
     }
@@ -209,6 +212,12 @@ impl<'a> Scanner<'a> {
     fn misplaced(&self, wanted: &'static str) -> Unread {
         Unread::Misplaced(wanted, self.at)
     }
+}
+
+/// Returns whether the text between the quotes of a JSON string is the string itself. This is the case if it contains
+/// neither escapes nor control characters, which are invalid.
+pub(super) fn is_plain(text: &str) -> bool {
+    text.bytes().fold(true, |is_plain, byte| is_plain & (byte >= b' ') & (byte != b'\\'))
 }
 
 /// Returns the length in bytes of the JSON value at the start of `bytes`. The content of the value is not checked.
@@ -317,6 +326,15 @@ mod tests {
         assert_eq!((scanner.key().unwrap().unwrap(), scanner.value().unwrap()), ("d".into(), "3"));
         assert_eq!(scanner.key().unwrap(), None);
         scanner.end().unwrap();
+    }
+
+    #[test]
+    fn parses_strings_as_a_json_parser_does() {
+        for text in [r#""a""#, r#""""#, r#""\n\u0041""#, "\"\n\"", "\"a\u{7f}é\"", r#""\x""#, r#""a"#] {
+            let parsed = Scanner::new(text).parse().ok();
+            assert_eq!(parsed, serde_json::from_str(text).ok(), "{text}");
+        }
+        assert!(members("{\"\n\":1}").is_err());
     }
 
     #[test]
