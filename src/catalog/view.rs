@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use super::{Catalog, Coverage, Index, Kind, Settings, Stored};
+use super::{Catalog, Coverage, Index, Kind, Lookups, Settings, Stored};
 use crate::admission::TypedView;
 
 /// A reference to an object by kind, namespace and name.
@@ -73,13 +73,14 @@ pub struct View<'a> {
     live_reads: &'a LiveReads,
     settings: &'a Settings,
     shared: Option<&'a TypedView>,
+    lookups: Option<&'a Lookups>,
 }
 
 impl<'a> View<'a> {
     /// Creates a view of `catalog`. If `live_reads` contains the result of reading an object from the API server, the
     /// view uses this result instead of the object in the catalog.
     pub fn new(catalog: &'a Catalog, live_reads: &'a LiveReads) -> Self {
-        Self { catalog, live_reads, settings: Settings::NONE, shared: None }
+        Self { catalog, live_reads, settings: Settings::NONE, shared: None, lookups: None }
     }
 
     /// Sets the sections of the configuration file that [`View::setting`] returns.
@@ -92,6 +93,13 @@ impl<'a> View<'a> {
     #[must_use]
     pub fn sharing(self, shared: &'a TypedView) -> Self {
         Self { shared: Some(shared), ..self }
+    }
+
+    /// Sets the list in which the view remembers the objects that it finds in the catalog. All views of one decision
+    /// share this list.
+    #[must_use]
+    pub fn remembering(self, lookups: &'a Lookups) -> Self {
+        Self { lookups: Some(lookups), ..self }
     }
 
     /// Returns the value that `make` computes. If several rules need the same value for one request, `make` runs only
@@ -118,8 +126,22 @@ impl<'a> View<'a> {
         match self.live_read_of(kind, namespace, name) {
             Some(LiveRead::Exists(stored)) => Some(stored.clone()),
             Some(LiveRead::Gone) => None,
-            Some(LiveRead::Unknown(_)) | None => self.catalog.find(kind, namespace, name),
+            Some(LiveRead::Unknown(_)) | None => self.find_stored(kind, namespace, name),
         }
+    }
+
+    fn find_stored(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
+        let Some(lookups) = self.lookups else { return self.catalog.find(kind, namespace, name) };
+        lookups.find(kind, namespace, name).or_else(|| {
+            let stored = self.catalog.find(kind, namespace, name)?;
+            lookups.add(kind, &stored);
+            Some(stored)
+        })
+    }
+
+    fn is_stored(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
+        let is_remembered = self.lookups.is_some_and(|lookups| lookups.find(kind, namespace, name).is_some());
+        is_remembered || self.catalog.contains(kind, namespace, name)
     }
 
     /// Returns the watched kinds that objects in the catalog declare. For example, CompositeResourceDefinitions declare
@@ -147,7 +169,7 @@ impl<'a> View<'a> {
         match self.live_read_of(kind, namespace, name) {
             Some(LiveRead::Gone) => true,
             Some(LiveRead::Exists(_)) => false,
-            _ => self.is_complete(kind) && !self.catalog.contains(kind, namespace, name),
+            _ => self.is_complete(kind) && !self.is_stored(kind, namespace, name),
         }
     }
 
@@ -155,8 +177,7 @@ impl<'a> View<'a> {
     /// the API server. Such an object may have been created after the last watch event. `None` if the catalog contains
     /// the object.
     pub fn unless_found(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Reference> {
-        let is_found = self.catalog.contains(kind, namespace, name);
-        (!is_found).then(|| Reference::new(kind, namespace, name))
+        (!self.is_stored(kind, namespace, name)).then(|| Reference::new(kind, namespace, name))
     }
 
     /// Returns at most `limit` objects in a namespace that the index `index` lists under `key`, sorted by name. Omits

@@ -22,7 +22,7 @@ use time::OffsetDateTime;
 
 use crate::admission::patch::Draft;
 use crate::admission::{Decide, Finding, Level, Metadata, Operation, Phase, Refusal, Request, TypedView, Verdict};
-use crate::catalog::{Catalog, Declaration, LiveRead, LiveReads, Reference, Settings, View};
+use crate::catalog::{Catalog, Declaration, LiveRead, LiveReads, Lookups, Reference, Settings, View};
 use crate::kustomize::delivery::{Delivery, Inline, Judge};
 use crate::rule::{Match, Mode, Mutator, Rule, RuleInfo};
 
@@ -164,8 +164,9 @@ impl Gate {
         let of_mutators = mutators.iter().filter_map(|(mutator, _)| mutator.live_reads);
         let of_deliveries = deliveries.iter().filter_map(|(delivery, _)| delivery.live_reads);
         let wants: Vec<_> = of_mutators.chain(of_deliveries).collect();
-        let live = self.read_live(request, &wants, &policy.settings).await;
-        let view = View::new(&self.catalog, &live).under(&policy.settings);
+        let lookups = Lookups::default();
+        let live = self.read_live(request, &wants, &policy.settings, &lookups).await;
+        let view = View::new(&self.catalog, &live).under(&policy.settings).remembering(&lookups);
         let mut draft = Draft::new(request.object());
         let mut verdict = Verdict::default();
         for (mutator, _) in mutators {
@@ -200,9 +201,9 @@ impl Gate {
         let of_rules = rules.iter().filter_map(|(rule, _)| rule.live_reads);
         let judging = deliveries.iter().filter(|(row, _)| policy.max_level(row, &request.namespace) != Level::Off);
         let wants: Vec<_> = of_rules.chain(judging.filter_map(|(delivery, _)| delivery.live_reads)).collect();
-        let live = self.read_live(request, &wants, &policy.settings).await;
-        let shared = TypedView::default();
-        let view = View::new(&self.catalog, &live).under(&policy.settings).sharing(&shared);
+        let (shared, lookups) = (TypedView::default(), Lookups::default());
+        let live = self.read_live(request, &wants, &policy.settings, &lookups).await;
+        let view = View::new(&self.catalog, &live).under(&policy.settings).sharing(&shared).remembering(&lookups);
         let now = (self.clock)();
         let mut findings = Vec::new();
         for (rule, _) in rules {
@@ -220,11 +221,17 @@ impl Gate {
     /// Reads objects from the API server. The functions in `wants` return the objects to read. These functions are
     /// called again with the results until they return no new objects, but at most [`LIVE_READ_ROUNDS`] times. If a
     /// read exceeds the deadline, its result is unknown.
-    async fn read_live(&self, request: &Request<'_>, wants: &[Want], settings: &Settings) -> LiveReads {
+    async fn read_live(
+        &self,
+        request: &Request<'_>,
+        wants: &[Want],
+        settings: &Settings,
+        lookups: &Lookups,
+    ) -> LiveReads {
         let mut live = LiveReads::new();
         let live_read_deadline = live_read_deadline(request);
         for _ in 0..LIVE_READ_ROUNDS {
-            let view = View::new(&self.catalog, &live).under(settings);
+            let view = View::new(&self.catalog, &live).under(settings).remembering(lookups);
             let mut wanted: Vec<Reference> = wants.iter().flat_map(|want| want(request, &view)).collect();
             let mut seen = HashSet::new();
             wanted.retain(|reference| !live.contains_key(reference) && seen.insert(reference.clone()));

@@ -42,12 +42,13 @@ fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+    let Some(context) = context_being_deleted(request, view) else { return Vec::new() };
     // Without an answer from the API server, the Context may have been created again.
     let is_unknown = matches!(view.live_read(&reference(request)), Some(LiveRead::Unknown(_)));
     if is_unknown || request.is_deleting() || is_terminating(&request.namespace, view) {
         return Vec::new();
     }
-    context_being_deleted(request, view).map(|context| finding(&context)).into_iter().collect()
+    vec![finding(&context)]
 }
 
 fn reference(request: &Request<'_>) -> Reference {
