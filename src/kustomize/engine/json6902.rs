@@ -14,7 +14,6 @@ use super::stop::Failed;
 use crate::admission::json as admission_json;
 use crate::go;
 use crate::kustomize::node::{Node, Origin};
-use crate::kustomize::rules::kz013::fault_words;
 use crate::yaml::{self, Limits};
 
 /// A JSON patch: a list of operations.
@@ -100,7 +99,7 @@ impl Patch {
     ///
     /// If an operation fails, or the object cannot be converted to JSON.
     pub(super) fn apply(&self, node: &mut Node, origin: Origin, budget: &Budget) -> Result<(), Failed> {
-        let value = json::of_node(node).map_err(|error| fault_words(&error))?;
+        let value = json::of_node(node).map_err(|error| error.to_string())?;
         let mut document = Tree::Unread(value);
         for operation in &self.operations {
             operation.apply(&mut document, budget).map_err(|failed| failed.within(&operation.words()))?;

@@ -7,7 +7,6 @@ use std::collections::{HashMap, HashSet};
 use super::json;
 use super::resource::Resource;
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Unprintable, UnprintableKind};
-use crate::kustomize::rules::kz013::fault_words;
 use crate::yaml::{self, Limits, YamlError};
 
 const LIST: &str = "List";
@@ -48,7 +47,7 @@ pub enum BadObjects {
     Ambiguous(&'static str, Origin),
     /// A List object cannot be split into items, because a part of it cannot be converted to JSON. For example, a key
     /// occurs twice.
-    #[error("holds a list that cannot be opened: {}", fault_words(.0))]
+    #[error("holds a list that cannot be opened: {0}")]
     Unprintable(Unprintable),
 }
 

@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashSet;
+use std::fmt;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -35,6 +36,19 @@ impl Unprintable {
     fn within(self, step: &str) -> Self {
         let step = step.replace('~', "~0").replace('/', "~1");
         Self { pointer: format!("/{step}{}", self.pointer), ..self }
+    }
+}
+
+impl fmt::Display for Unprintable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { pointer, kind, .. } = self;
+        match kind {
+            UnprintableKind::Key(_) => write!(f, "its key {pointer} is not a string"),
+            UnprintableKind::CollectionKey(kind) if pointer.is_empty() => write!(f, "one of its keys is {kind}"),
+            UnprintableKind::CollectionKey(kind) => write!(f, "a key of {pointer} is {kind}"),
+            UnprintableKind::Duplicate(_) => write!(f, "its key {pointer} is there twice"),
+            kind => write!(f, "its value {pointer}: {kind}"),
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! KZ013: a file without valid objects.
 
 use crate::admission::Level;
-use crate::kustomize::engine::{BadObjects, Id};
+use crate::kustomize::engine::id::Id;
+use crate::kustomize::engine::read::BadObjects;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::node::{Unprintable, UnprintableKind};
@@ -50,8 +51,7 @@ pub(in crate::kustomize) fn empty_key(site: Site, id: &Id<'_>, field: &str) -> T
 /// Returns a finding about an object with a key or value that kustomize cannot serialize. `site` is the position where
 /// the key or value is set.
 pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprintable) -> TreeFinding {
-    let words = fault_words(fault);
-    let finding = RULE.at(site, format!("{object} cannot be written: {words}"));
+    let finding = RULE.at(site, format!("{object} cannot be written: {fault}"));
     match fault.kind {
         UnprintableKind::Key(_) if fault.pointer.starts_with("/metadata/annotations/") => {
             finding.help("kustomize writes the keys of annotations without quotes: a number, a date or a truth value is no key there; name it otherwise")
@@ -64,17 +64,5 @@ pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprin
         }
         UnprintableKind::Duplicate(_) => finding.help("keep one of the two"),
         _ => finding.help("correct the value, or put it in quotes"),
-    }
-}
-
-/// Returns a text for messages that explains why kustomize cannot serialize a key or value.
-pub(in crate::kustomize) fn fault_words(fault: &Unprintable) -> String {
-    let Unprintable { pointer, kind, .. } = fault;
-    match kind {
-        UnprintableKind::Key(_) => format!("its key {pointer} is not a string"),
-        UnprintableKind::CollectionKey(kind) if pointer.is_empty() => format!("one of its keys is {kind}"),
-        UnprintableKind::CollectionKey(kind) => format!("a key of {pointer} is {kind}"),
-        UnprintableKind::Duplicate(_) => format!("its key {pointer} is there twice"),
-        kind => format!("its value {pointer}: {kind}"),
     }
 }
