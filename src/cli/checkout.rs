@@ -81,7 +81,7 @@ impl Folders {
 /// read on demand.
 pub(super) struct Scan {
     pub(super) tree: Arc<Tree>,
-    /// All files that were searched for kustomizations. The paths are relative to `/`, the root of the file system.
+    /// All files that were read to find kustomizations. The paths are absolute, but without the first `/`.
     pub(super) files: Vec<TreePath>,
     /// The files that are neither kustomization files nor parts of kustomizations.
     pub(super) manifests: Vec<TreePath>,

@@ -129,8 +129,8 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Adds `composite` to the list `self.found` if it uses the Composition or CompositionRevision in `text`. Returns
-    /// whether it does.
+    /// Adds `composite` to the list `self.found` if it uses the changed Composition or CompositionRevision, which
+    /// `text` describes. Returns whether it does.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };

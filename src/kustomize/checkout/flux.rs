@@ -105,9 +105,9 @@ struct Surveyor<'a> {
 
 /// A Kustomization or folder at which the search for Flux Kustomizations in a checkout begins.
 enum Seed {
-    /// A Flux Kustomization that no other Flux Kustomization applies, or one from a cycle of Kustomizations that apply
-    /// each other. The `bool` says whether Flux was probably bootstrapped from this Kustomization. It is true if the
-    /// Kustomization applies itself, is in a cycle, or comes from a FluxInstance.
+    /// A root: a Flux Kustomization that no other Flux Kustomization applies. If Kustomizations apply each other in a
+    /// cycle, one of them is the root. The `bool` says whether Flux was probably bootstrapped from this Kustomization.
+    /// It is true if the Kustomization applies itself, is in a cycle, or is created for a FluxInstance.
     Object(Object, bool),
     /// A folder that contains Kustomizations, but that no Kustomization builds. So users apply the folder by hand.
     Folder(TreePath),

@@ -83,7 +83,8 @@ impl SourceRef {
         Some(Self { kind, namespace, name })
     }
 
-    /// Returns kind, namespace and name of the reference; see [`SourceRef::of`].
+    /// Returns kind, namespace and name of the object to which `spec.sourceRef` of a Flux Kustomization refers; see
+    /// [`SourceRef::of`]. `namespace` is the namespace of the Kustomization.
     pub(super) fn parts<'v>(object: &'v Value, namespace: &'v str) -> Option<[&'v str; 3]> {
         let spec = object.get("spec")?;
         if spec.get("suspend").and_then(Value::as_bool) == Some(true) {

@@ -47,8 +47,8 @@ impl Sibling {
         Some(Self { name, root, depends_on: dependencies(object), elsewhere: None })
     }
 
-    /// Reads the Flux Kustomization `object`, whose source differs from the source of the checked Kustomization.
-    /// `artifact` is the current artifact of the source of `object`.
+    /// Creates the description of the Flux Kustomization `object`. Its source is not the source of the checked
+    /// Kustomization. `artifact` is the current artifact of its source.
     ///
     /// Returns `None` if `object` is suspended, has no source, or contains unresolved variables.
     pub fn elsewhere(object: &Value, artifact: &Artifact) -> Option<Self> {
@@ -186,12 +186,11 @@ mod tests {
                "status": {"artifact": {"url": format!("http://x/{name}"), "digest": name, "revision": "main@sha1:1"}}})
     }
 
-    /// Returns how many other Kustomizations the function `of_stored` finds for the Kustomization `z0`. The first
-    /// number is of those with the same source as `z0`, the second of those with another source. Tests use it to check
-    /// the limits of `of_stored`.
+    /// Returns how many Kustomizations `of_stored` finds for the Kustomization `z0`: first the number of Kustomizations
+    /// with the same source as `z0`, then the number of Kustomizations with other sources.
     ///
-    /// The test cluster contains `of_source` Kustomizations with the source of `z0`, including `z0`. It also contains
-    /// `of_others` Kustomizations, which use `sources` other sources.
+    /// The test cluster contains `of_source` Kustomizations with the source of `z0`, including `z0`, and `of_others`
+    /// Kustomizations with `sources` other sources.
     fn numbers(of_source: usize, of_others: usize, sources: usize) -> [usize; 2] {
         let same = (0..of_source).map(|at| kustomization(&format!("z{at}"), "own"));
         let others = (0..of_others).map(|at| kustomization(&format!("a{at}"), &format!("s{}", at % sources)));
