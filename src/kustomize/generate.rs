@@ -94,7 +94,7 @@ impl Shapes {
     }
 }
 
-/// Returns Rust source code with the built-in field specs, generated from the text of `build/field_specs.txt`.
+/// Returns Rust source code with the built-in field specs, generated from the text of `engine/field_specs.txt`.
 pub(crate) fn field_specs(table: &str) -> String {
     let (mut lists, mut references) = (Vec::<(String, Vec<String>)>::new(), Vec::<(String, Vec<String>)>::new());
     let mut is_reference = false;
