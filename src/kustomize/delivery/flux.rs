@@ -5,11 +5,11 @@
 
 use serde_json::Value;
 
-use super::kustomization::{MATCHERS, SourceRef, flux_spec, is_open, subject};
+use super::kustomization::{MATCHERS, SourceRef, flux_spec, is_open, live_reads, subject};
 use super::source::{self, Known};
 use super::{Delivery, FAMILY, Look, Root, deletions, deployed, late};
 use crate::admission::{FieldPath, Finding, Level, Request};
-use crate::catalog::{Reference, View};
+use crate::catalog::View;
 use crate::kustomize::analyse;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -54,14 +54,6 @@ pub(super) static TREES: Delivery = Delivery {
     consequences: Some(&deletions::OF_UPDATES),
     look: |request, view| Look { findings: Vec::new(), roots: root(request, view).into_iter().collect() },
 };
-
-pub(super) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    let wanted = || {
-        let [kind, namespace, name] = SourceRef::parts(request.object(), &request.namespace)?;
-        view.unless_found(source::kind(kind)?, namespace, name)
-    };
-    wanted().into_iter().collect()
-}
 
 fn root(request: &Request<'_>, view: &View<'_>) -> Option<Root> {
     let kustomization = subject(request)?;

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::{APPROVAL_ANNOTATION, At, Content, Root, source};
 use crate::admission::json::Lookup as _;
 use crate::admission::{FieldPath, Metadata, Request};
-use crate::catalog::{Index, Kind, Scope, Storage};
+use crate::catalog::{Index, Kind, Reference, Scope, Storage, View};
 use crate::kustomize::file::{Image, Patch};
 use crate::kustomize::options::{CommonMetadata, FluxSpec, Options, PostBuild, Profile};
 use crate::rule::Match;
@@ -223,6 +223,16 @@ pub(in crate::kustomize::delivery) fn is_open(text: &str) -> bool {
 /// Returns the source of the Kustomization in a request.
 pub(super) fn source_of(request: &Request<'_>) -> Option<SourceRef> {
     SourceRef::of(request.object(), &request.namespace)
+}
+
+/// Returns the source of the Kustomization in a request, if it must be read from the API server because the catalog does
+/// not contain it.
+pub(super) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
+    let wanted = || {
+        let [kind, namespace, name] = SourceRef::parts(request.object(), &request.namespace)?;
+        view.unless_found(source::kind(kind)?, namespace, name)
+    };
+    wanted().into_iter().collect()
 }
 
 /// Reads source, path and build settings of the Kustomization in a request. `None` if it has no `sourceRef`, is

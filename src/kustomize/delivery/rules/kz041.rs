@@ -3,8 +3,7 @@
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::View;
-use crate::kustomize::delivery::flux::live_reads;
-use crate::kustomize::delivery::kustomization::{MATCHERS, SourceRef};
+use crate::kustomize::delivery::kustomization::{MATCHERS, SourceRef, live_reads};
 use crate::kustomize::delivery::source;
 use crate::rule::{Rule, RuleInfo};
 
