@@ -10,7 +10,7 @@ use cases::{repository, vectors};
 use portcullis::kustomize::delivery::flux_spec;
 use portcullis::kustomize::finding::{Fix, TreeFinding};
 use portcullis::kustomize::options::{Options, Profile};
-use portcullis::kustomize::references::{Repository, is_git};
+use portcullis::kustomize::remote::{Repository, is_git};
 use portcullis::kustomize::roots::{references, roots};
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use portcullis::kustomize::{Files, Report, Verdict, analyse};

@@ -50,6 +50,7 @@ pub mod object_id;
 pub mod options;
 pub mod pattern;
 pub mod references;
+pub mod remote;
 pub mod roots;
 mod rules;
 pub mod schema;

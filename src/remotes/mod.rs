@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use ring::digest::{SHA256, digest};
 
-use crate::kustomize::references::Repository;
+use crate::kustomize::remote::Repository;
 use crate::kustomize::tree::{Fetch, MAX_FILE_BYTES, TreePath};
 use client::Client;
 

@@ -14,7 +14,7 @@ use crate::kustomize::analyse;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::{FluxSpec, Options, Profile};
-use crate::kustomize::references::is_git;
+use crate::kustomize::remote::is_git;
 use crate::kustomize::rules::{kz004, kz009, kz011, kz014, kz040};
 use crate::kustomize::tree::{Memory, Tree, TreePath};
 

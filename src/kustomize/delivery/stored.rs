@@ -21,7 +21,7 @@ use crate::admission::{FieldPath, Finding, Level, Metadata, Operation, Path, Req
 use crate::catalog::{Index, Kind, NAMESPACES, Reference, Scope, Storage, Stored, View};
 use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::kustomize::finding::Site;
-use crate::kustomize::references::{is_git, is_http};
+use crate::kustomize::remote::{is_git, is_http};
 use crate::kustomize::rules::{kz001, kz002, kz004, kz006, kz009};
 use crate::kustomize::tree::TreePath;
 use crate::rule::{Match, RuleInfo};

@@ -5,7 +5,7 @@
 use std::fmt::Write as _;
 
 use crate::kustomize::emit::Value;
-use crate::kustomize::references::Repository;
+use crate::kustomize::remote::Repository;
 
 /// The annotation with the origin of an object.
 pub(super) const ORIGIN: &str = "config.kubernetes.io/origin";

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Tree, TreePath};
-use crate::kustomize::references::Repository;
+use crate::kustomize::remote::Repository;
 
 /// A fetcher of remote repositories and files. It stores them in the same tree as the kustomizations that refer to
 /// them.

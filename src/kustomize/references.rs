@@ -1,10 +1,7 @@
 //! Resolves entries of a kustomization file to a file, a folder, or a remote resource.
 
-mod remote;
-
-pub use remote::{Repository, is_git, is_http};
-
 use super::options::{Options, Restrictor, Version};
+use super::remote::{Repository, is_http};
 use super::tree::{Located, Lost, Tree, TreePath};
 
 /// The folder of a kustomization that is being built. Entries of its kustomization file, such as `../base`, are
