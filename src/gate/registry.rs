@@ -64,7 +64,7 @@ impl Registry {
         let mut rules = [crossplane::rules(), kustomize::rules(), landscaper::rules()].concat();
         rules.sort_by_key(|rule| rule.info.id);
         let mutators = [crossplane::mutators(), landscaper::mutators()].concat();
-        let (tree_rules, definitions) = (kustomize::TREE_RULES.to_vec(), landscaper::definitions());
+        let (tree_rules, definitions) = (kustomize::tree_rules(), landscaper::definitions());
         let optional = kustomize::delivery::definitions();
         let declarations = crossplane::declarations();
         let standard = Self { tree_rules, definitions, optional, declarations, ..Self::new(rules, mutators) };

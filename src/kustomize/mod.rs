@@ -60,11 +60,16 @@ pub use analysis::{Report, Verdict, analyse, analyse_shared, analyse_with};
 pub use files::Files;
 pub use fix::fix;
 pub use flux::Excluded;
-pub use rules::TREE_RULES;
 
-use crate::rule::Rule;
+use crate::rule::{Rule, RuleInfo};
 
 /// Returns the rules of this module that check admission requests, sorted by id.
 pub fn rules() -> Vec<&'static Rule> {
     [rules::RULES, delivery::RULES].concat()
+}
+
+/// Returns the rules that need a build of a kustomize tree. The rules about the content of trees come first, and then
+/// the rules about deletions by Flux and Argo CD. Both lists are sorted by id.
+pub fn tree_rules() -> Vec<&'static RuleInfo> {
+    [rules::TREE_RULES, delivery::TREE_RULES].concat()
 }

@@ -47,7 +47,7 @@ pub use judge::{Inline, Judge, Judged, Judging, Outcome, judge};
 pub use kustomization::flux_spec;
 pub(super) use kustomization::{Kustomization, SourceRef};
 pub use limits::DeletionLimits;
-pub(super) use rules::{GD001, GD002, RULES};
+pub(super) use rules::{RULES, TREE_RULES};
 pub use siblings::Sibling;
 pub use source::Artifact;
 pub use tree_findings::{is_planned, not_judged, tree_findings};

@@ -35,11 +35,10 @@ pub(super) mod kz062;
 pub(super) mod kz063;
 pub(super) mod kz064;
 
-use super::delivery::{GD001, GD002};
 use crate::rule::{Rule, RuleInfo};
 
-/// All rules that check kustomize trees, in the order of their ids.
-pub static TREE_RULES: &[&RuleInfo] = &[
+/// The rules that check the content of kustomize trees, sorted by id.
+pub(super) static TREE_RULES: &[&RuleInfo] = &[
     &kz001::RULE,
     &kz002::RULE,
     &kz003::RULE,
@@ -73,8 +72,6 @@ pub static TREE_RULES: &[&RuleInfo] = &[
     &kz062::RULE,
     &kz063::RULE,
     &kz064::RULE,
-    GD001,
-    GD002,
 ];
 
 /// The rules that check only the object in an admission request, without building a folder of kustomization files.

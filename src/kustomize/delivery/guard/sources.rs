@@ -7,7 +7,7 @@
 use super::super::deployed::APPLIED;
 use super::super::flux_sources::{self, MATCHERS};
 use super::super::kustomization::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
-use super::super::rules::GD001;
+use super::super::rules::gd001;
 use super::super::rules::gd002::{self, Excess};
 use super::super::withhold::withhold;
 use super::super::{
@@ -31,7 +31,7 @@ pub(in super::super) static DELIVERY: Delivery = Delivery {
     family: FAMILY,
     summary: "new revisions of Flux sources, by what they delete; on with `guard: {hold: source}`",
     max_level: Level::Off,
-    limited_by: Some(GD001),
+    limited_by: Some(&gd001::RULE),
     matchers: &MATCHERS,
     narrowed: None,
     looks_up: &[&KUSTOMIZATIONS, &APPLIED],

@@ -10,13 +10,9 @@ mod kz065;
 
 use crate::rule::{Rule, RuleInfo};
 
-/// The rule GD001 about deletions by Flux and Argo CD that nobody approved. It is not in [`RULES`], because those rules
-/// are checked without a build. GD001 needs the objects that a build of the kustomize tree renders.
-pub(in crate::kustomize) static GD001: &RuleInfo = &gd001::RULE;
-/// The rule GD002, which reports a new revision of a Flux source that makes Flux delete objects without an approval.
-/// GD002 needs the objects that kustomize builds from the revision. It is not in `RULES`, because the rules in that
-/// list need no build.
-pub(in crate::kustomize) static GD002: &RuleInfo = &gd002::RULE;
+/// The rules about deletions by Flux and Argo CD that nobody approved, sorted by id. They are not in [`RULES`], because
+/// those rules are checked without a build. These rules need the objects that a build of the kustomize tree renders.
+pub(in crate::kustomize) static TREE_RULES: &[&RuleInfo] = &[&gd001::RULE, &gd002::RULE];
 
 /// The request rules of this module, sorted by id.
 pub(in crate::kustomize) static RULES: &[&Rule] = &[&kz041::RULE, &kz042::RULE, &kz043::RULE, &kz065::RULE];
