@@ -8,7 +8,7 @@ use portcullis::admission::{Operation, Phase};
 use portcullis::gate::Policy;
 use portcullis::kustomize::analyse;
 use portcullis::kustomize::delivery::{Artifact, DeletionLimits, Plan, Sibling, flux_spec};
-use portcullis::kustomize::object_id::ObjectId;
+use portcullis::kustomize::identity::ObjectId;
 use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use super::explain::Step;
 use super::files::Files;
 use super::finding::TreeFinding;
 use super::flux::Excluded;
-use super::object_id::ObjectId;
+use super::identity::ObjectId;
 use super::options::{Options, Profile};
 use super::tree::{Tree, TreePath};
 

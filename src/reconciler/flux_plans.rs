@@ -12,7 +12,7 @@ use crate::catalog::{Reference, Stored};
 use crate::kustomize::delivery::{
     DeletionLimits, Judge, Judged, Outcome, Plan, Root, deployed, is_planned, tree_findings, with_objects,
 };
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 
 /// The settings for findings about objects that a new revision deletes, moves or shares with other Kustomizations. They
 /// determine which of these findings are reported.

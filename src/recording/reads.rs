@@ -15,7 +15,7 @@ use crate::admission::{FieldPath, Level, json};
 use crate::catalog::{LiveReader, LiveReading, Reference};
 use crate::kustomize::delivery::{Artifact, Content, Judge, Judged, Judging, Outcome, Root};
 use crate::kustomize::finding::{self, InTree};
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 use crate::kustomize::tree::TreePath;
 use crate::yaml::Place;
 

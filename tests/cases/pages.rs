@@ -13,7 +13,7 @@ use portcullis::kustomize::delivery::{
 };
 use portcullis::kustomize::engine::Shared;
 use portcullis::kustomize::forgotten::Search;
-use portcullis::kustomize::object_id::ObjectId;
+use portcullis::kustomize::identity::ObjectId;
 use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::roots::references;
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};

@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::super::{Unusable, inputs};
 use crate::admission::Metadata;
 use crate::kustomize::delivery::{Artifact, Sibling, source};
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 
 /// The Flux Kustomization whose effects `portcullis plan` shows, and a client of its cluster.
 pub(super) struct Cluster {

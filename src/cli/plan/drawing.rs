@@ -170,7 +170,7 @@ fn object(out: &mut String, row: &Row) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::kustomize::object_id::ObjectId;
+    use crate::kustomize::identity::ObjectId;
 
     fn row(action: &'static str, name: &str) -> Row {
         Row::new(

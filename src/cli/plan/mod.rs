@@ -22,7 +22,7 @@ use crate::gate::Registry;
 use crate::kustomize::Files;
 use crate::kustomize::delivery::{Artifact, DeletionLimits, Fate, Judged, Plan, Sibling, judge, owner};
 use crate::kustomize::engine::Shared;
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 use cluster::Cluster;
 use report::{Live, Presence, Report};
 use source::Source;

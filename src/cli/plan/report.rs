@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::kustomize::Excluded;
 use crate::kustomize::delivery::{Deletion, Fate, Plan};
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 
 /// The plan of a Flux Kustomization. Each row says what Flux does with one object.
 pub(super) struct Report {

@@ -6,7 +6,7 @@ use super::fields::{self, FieldChange};
 use super::object::Object;
 use super::secret;
 use crate::kustomize::engine::Built;
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 
 /// Length of the hash that kustomize appends to the names of generated objects.
 const HASH: usize = 10;

@@ -2,8 +2,8 @@
 //! after it.
 
 use crate::kustomize::engine::{Built, Resource, Step};
+use crate::kustomize::identity::ObjectId;
 use crate::kustomize::node::{Kind, Node, printed};
-use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::options::{CommonMetadata, PostBuild};
 use crate::kustomize::{emit, flux};
 

@@ -9,7 +9,7 @@ use super::object::Object;
 use super::side::{Key, Root, Side};
 use crate::kustomize::engine::{Built, Stop};
 use crate::kustomize::finding::Site;
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 use crate::kustomize::tree::TreePath;
 
 /// The effects of a change of files on all kustomization roots, which are the folders that are built.

@@ -16,7 +16,7 @@ use crate::admission::json::Lookup as _;
 use crate::admission::{Finding, Metadata, Request};
 use crate::catalog::View;
 use crate::kustomize::flux::Compared;
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 use crate::kustomize::rules::kz063::Order;
 use crate::kustomize::rules::{kz060, kz061, kz062, kz063};
 

@@ -12,7 +12,7 @@ use crate::kustomize::engine::Shared;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{InTree, Site, TreeFinding};
 use crate::kustomize::flux::Excluded;
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 use crate::kustomize::roots::{references, roots};
 use crate::kustomize::rules::kz005;
 use crate::kustomize::tree::{Entry, Tree, TreePath};

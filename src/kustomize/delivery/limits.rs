@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::catalog::{Settings, Stored};
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 
 /// The key of the section `deletions` in the configuration file. The section sets limits for deletions by Flux and Argo
 /// CD.

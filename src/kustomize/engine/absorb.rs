@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::mem;
 
 use super::generate::value_node;
-use super::id::Id;
 use super::lost::Lost;
 use super::odd_annotations;
 use super::resmap::ResMap;
@@ -14,6 +13,7 @@ use super::resource::{Behavior, Resource};
 use super::run::Run;
 use super::stop::{Step, Stop};
 use crate::kustomize::finding::Site;
+use crate::kustomize::identity::Id;
 use crate::kustomize::node::{Entry, Node, Tag};
 use crate::kustomize::rules::{kz013, kz030, kz031};
 

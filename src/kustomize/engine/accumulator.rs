@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::config::Config;
-use super::id::Scope;
 use super::resmap::ResMap;
 use super::vars::Vars;
 use crate::kustomize::finding::Site;
+use crate::kustomize::identity::Scope;
 use crate::kustomize::tree::TreePath;
 
 /// The objects, field specs and vars that a build has collected from a kustomization and its bases. Corresponds to

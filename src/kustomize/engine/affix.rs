@@ -5,10 +5,9 @@
 
 use super::budget::Budget;
 use super::field_spec::{Create, FieldError, FieldSpec, Text, kind_of};
-use super::gvk::Gvk;
-use super::id::Scope;
 use super::resource::Resource;
 use super::setters::overwrite;
+use crate::kustomize::identity::{Gvk, Scope};
 use crate::kustomize::node::{Node, Origin, Tag};
 
 /// The kinds whose objects get no name prefix and no name suffix.

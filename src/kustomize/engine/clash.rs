@@ -3,9 +3,9 @@
 
 use std::collections::HashMap;
 
-use super::id::Scope;
 use super::resmap::ResMap;
 use super::resource::Resource;
+use crate::kustomize::identity::Scope;
 
 /// The number of objects with each identity. The numbers are updated when an object moves to another namespace.
 #[derive(Debug)]

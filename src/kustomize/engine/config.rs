@@ -9,8 +9,8 @@ use std::sync::{Arc, LazyLock};
 use serde::Deserialize;
 
 use super::field_spec::{Conflict, FieldSpec, Text, merge_all};
-use super::gvk::Gvk;
 use super::sort;
+use crate::kustomize::identity::Gvk;
 
 // the built-in field specs, as `build.rs` writes them from `field_specs.txt`
 include!(concat!(env!("OUT_DIR"), "/field_specs.rs"));

@@ -7,9 +7,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::budget::Exceeded;
-use super::gvk::{Gvk, split_at_slash};
 use super::resource::Resource;
 use super::stop::Failed;
+use crate::kustomize::identity::{Gvk, split_at_slash};
 use crate::kustomize::node::{Entry, Kind, Node, Tag};
 
 /// A string in a field spec, such as a kind or a path. It is borrowed in kustomize's built-in field specs, and owned if

@@ -7,7 +7,6 @@
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use super::field_spec::FieldSpec;
-use super::id::{Id, Scope};
 use super::labels;
 use super::lost::Lost;
 use super::odd_annotations::{self, LOCAL};
@@ -18,6 +17,7 @@ use super::resource::Resource;
 use super::run::Run;
 use super::stop::{Step, Stop};
 use crate::kustomize::emit::{self, EmitError, Value};
+use crate::kustomize::identity::{Id, Scope};
 use crate::kustomize::node::{Entry, Node, Origin, Style, Tag, printed};
 use crate::kustomize::rules::{kz013, kz031};
 use crate::yaml;

@@ -7,13 +7,12 @@ use std::sync::Arc;
 
 use super::config::NameReference;
 use super::field_spec::{Create, FieldError, FieldSpec, Steps, kind_of};
-use super::gvk::Gvk;
-use super::id::Scope;
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
 use super::setters::{overwrite, set_scalar};
 use super::stop::{Failed, Step};
+use crate::kustomize::identity::{Gvk, Scope};
 use crate::kustomize::node::{Kind, Node};
 
 /// The field of role bindings that names a role.

@@ -3,9 +3,9 @@
 //! Source: kustomize's `NamespaceTransformer` and `api/filters/namespace`.
 
 use super::field_spec::{Create, FieldError, FieldSpec, Text, kind_of};
-use super::id::Scope;
 use super::resource::Resource;
 use super::setters::{map_at, overwrite, set_scalar};
+use crate::kustomize::identity::Scope;
 use crate::kustomize::node::{Node, Origin, Tag};
 
 /// The annotation of objects that Helm rendered. Helm sets their namespaces itself.

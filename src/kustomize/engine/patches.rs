@@ -5,7 +5,6 @@
 use std::sync::Arc;
 
 use super::finish;
-use super::id::{Id, Scope};
 use super::json6902;
 use super::lost::Lost;
 use super::odd_annotations;
@@ -17,6 +16,7 @@ use super::stop::{Failed, Step, Stop};
 use crate::admission::field::FieldPath;
 use crate::kustomize::file::PatchOptions;
 use crate::kustomize::finding::Site;
+use crate::kustomize::identity::{Id, Scope};
 use crate::kustomize::merge::{self, MergeError};
 use crate::kustomize::node::{Entry, Node, Origin, Tag};
 use crate::kustomize::rules::{kz014, kz030};

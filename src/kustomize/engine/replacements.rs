@@ -7,8 +7,6 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::budget::Budget;
-use super::gvk::Gvk;
-use super::id::{Id, Scope};
 use super::lost::Lost;
 use super::matcher::{self, Create, Way};
 use super::path;
@@ -21,6 +19,7 @@ use super::stop::{Failed, Step, Stop};
 use super::structured;
 use crate::kustomize::file::{Replacement, Selector, Source, Target};
 use crate::kustomize::finding::Site;
+use crate::kustomize::identity::{Gvk, Id, Scope};
 use crate::kustomize::node::Node;
 use crate::kustomize::rules::{kz017, kz030};
 

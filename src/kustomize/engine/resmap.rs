@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use super::id::{Id, Scope};
 use super::lost::Lost;
 use super::resource::Resource;
+use crate::kustomize::identity::{Id, Scope};
 
 /// The objects of a build, in the order in which they were loaded.
 #[derive(Debug, Clone, Default)]

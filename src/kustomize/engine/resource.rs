@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::gvk::Gvk;
-use super::id::{Id, Scope};
 use super::identities::{self, Identities};
 use super::lost::Lost;
 use super::odd_annotations::{self, Stored};
 use super::origin::OriginNote;
 use super::setters::{map_at, set_scalar};
+use crate::kustomize::identity::{Gvk, Id, Scope};
 use crate::kustomize::node::{Entry, Node, Origin};
 
 /// The [`Resource::uid`] of the next object that is created.

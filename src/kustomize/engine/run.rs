@@ -6,9 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::base_cache::Bases;
 use super::budget::Budget;
-use super::cluster_scope;
 use super::history::{Change, History};
-use super::id::Scope;
 use super::log::Log;
 use super::patch_cache::PatchCache;
 use super::resmap::ResMap;
@@ -17,6 +15,7 @@ use super::stop::{Step, Stop};
 use crate::admission::FieldPath;
 use crate::kustomize::files::Files;
 use crate::kustomize::finding::Site;
+use crate::kustomize::identity::{Scope, cluster_scope};
 use crate::kustomize::node::Origin;
 use crate::kustomize::options::Options;
 use crate::kustomize::references::Loader;

@@ -2,8 +2,6 @@
 //!
 //! Source: kustomize's `types.Selector`, `SelectorRegex` and `resWrangler.Select`.
 
-use super::gvk::Gvk;
-use super::id::{Id, Scope};
 use super::label_selector::Labels;
 use super::lost::Lost;
 use super::odd_annotations;
@@ -12,6 +10,7 @@ use super::stop::Stop;
 use crate::go::regexp::Code;
 use crate::kustomize::file::Selector;
 use crate::kustomize::finding::Site;
+use crate::kustomize::identity::{Gvk, Id, Scope};
 use crate::kustomize::pattern::Pattern;
 use crate::kustomize::rules::{kz014, kz031};
 

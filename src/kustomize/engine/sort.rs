@@ -4,9 +4,8 @@
 
 use std::cmp::Ordering;
 
-use super::gvk::Gvk;
-use super::id::Id;
 use super::resmap::ResMap;
+use crate::kustomize::identity::{Gvk, Id};
 
 const FIRST: [&str; 22] = [
     "Namespace",

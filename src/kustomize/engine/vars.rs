@@ -7,13 +7,12 @@ use std::collections::BTreeMap;
 
 use super::budget::Budget;
 use super::field_spec::FieldError;
-use super::gvk::Gvk;
-use super::id::Id;
 use super::path;
 use super::resmap::ResMap;
 use crate::go::format_float;
 use crate::kustomize::file::Var;
 use crate::kustomize::finding::Site;
+use crate::kustomize::identity::{Gvk, Id};
 use crate::kustomize::node::{Kind, Node, Style, Tag};
 
 const DEFAULT_PATH: &str = "metadata.name";

@@ -5,8 +5,8 @@
 
 use std::collections::BTreeMap;
 
+use crate::kustomize::identity::ObjectId;
 use crate::kustomize::node::Node;
-use crate::kustomize::object_id::ObjectId;
 use crate::kustomize::options::CommonMetadata;
 
 /// The API group in the keys of Flux's labels and annotations.

@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 use serde_json::Value;
 
 use crate::admission::json::Lookup as _;
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 
 /// Length of the hash that kustomize appends to the names of generated objects.
 const HASH: usize = 10;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use super::substitute::{Failure, Template, Variable};
 use crate::admission::FieldPath;
-use crate::kustomize::engine::Id;
 use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::identity::Id;
 use crate::kustomize::node::{Kind, Node, Origin};
 use crate::kustomize::options::PostBuild;
 use crate::kustomize::rules::{kz013, kz018, kz030};

@@ -1,10 +1,10 @@
 //! KZ013: a file without valid objects.
 
 use crate::admission::Level;
-use crate::kustomize::engine::id::Id;
 use crate::kustomize::engine::read::BadObjects;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::identity::Id;
 use crate::kustomize::node::{Unprintable, UnprintableKind};
 use crate::rule::RuleInfo;
 

@@ -4,8 +4,8 @@
 //! generator that merges, or a replica count.
 
 use crate::admission::Level;
-use crate::kustomize::engine::Id;
 use crate::kustomize::finding::{Site, TreeFinding};
+use crate::kustomize::identity::Id;
 use crate::rule::RuleInfo;
 use crate::suggestion::most_similar;
 

@@ -1,7 +1,7 @@
 //! KZ060: a revision that deletes objects whose loss cannot be undone.
 
 use crate::admission::{FieldPath, Finding, Level};
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 use crate::rule::RuleInfo;
 
 /// The rule definition of KZ060.

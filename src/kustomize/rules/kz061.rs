@@ -1,7 +1,7 @@
 //! KZ061: a revision that deletes most of what a Kustomization applied.
 
 use crate::admission::{FieldPath, Finding, Level};
-use crate::kustomize::object_id::{ObjectId, listed};
+use crate::kustomize::identity::{ObjectId, listed};
 use crate::rule::RuleInfo;
 
 /// The rule definition of KZ061.

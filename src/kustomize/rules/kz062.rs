@@ -1,7 +1,7 @@
 //! KZ062: an object that two Flux Kustomizations render.
 
 use crate::admission::{FieldPath, Finding, Level};
-use crate::kustomize::object_id::{ObjectId, listed};
+use crate::kustomize::identity::{ObjectId, listed};
 use crate::rule::RuleInfo;
 
 /// The rule definition of KZ062.

@@ -1,7 +1,7 @@
 //! KZ063: an object that moves to another Flux Kustomization, and may be deleted during the move.
 
 use crate::admission::{FieldPath, Finding, Level};
-use crate::kustomize::object_id::{ObjectId, listed};
+use crate::kustomize::identity::{ObjectId, listed};
 use crate::rule::RuleInfo;
 
 /// The rule definition of KZ063.

@@ -16,7 +16,7 @@ use super::Deletion;
 use crate::admission::json::Lookup as _;
 use crate::admission::{Finding, Metadata};
 use crate::catalog::{Kind, Reference, Scope, Storage, Stored};
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 
 /// The annotation with the tracking id of Argo CD. The tracking id names the Application that owns the object.
 const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";

@@ -14,7 +14,7 @@ use super::Deletion;
 use crate::admission::json::Lookup as _;
 use crate::admission::{Finding, Metadata};
 use crate::catalog::{LiveRead, Reference, Stored};
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 
 /// The labels with namespace and name of the Kustomization that owns an object.
 const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];

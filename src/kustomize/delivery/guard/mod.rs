@@ -16,7 +16,7 @@ use super::deployed::APPLIED;
 use super::{Consequences, DeletionLimits, Delivery, Judged, Look, Narrowed, Root, Sibling, limits, source};
 use crate::admission::{Finding, Level, Metadata, Operation, Request};
 use crate::catalog::{Kind, Reference, View};
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 use crate::rule::{ANY, FailurePolicy, Match};
 
 /// The id prefix of the rules that limit deletions by Flux and Argo CD, such as `GD001`. These rules are off by

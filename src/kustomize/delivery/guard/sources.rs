@@ -17,7 +17,7 @@ use super::{FAMILY, SOURCES};
 use crate::admission::json::Lookup as _;
 use crate::admission::{Finding, Level, Metadata, Request};
 use crate::catalog::{LiveRead, Reference, Stored, View};
-use crate::kustomize::object_id::ObjectId;
+use crate::kustomize::identity::ObjectId;
 
 /// Maximum number of Kustomizations for which Portcullis checks what a new revision of their Flux source deletes. Each
 /// Kustomization is read from the API server with its inventory. An inventory of 5,000 objects takes about 500 KB. The

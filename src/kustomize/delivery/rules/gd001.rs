@@ -4,7 +4,7 @@
 
 use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::delivery::APPROVAL_ANNOTATION;
-use crate::kustomize::object_id::{ObjectId, listed};
+use crate::kustomize::identity::{ObjectId, listed};
 use crate::rule::RuleInfo;
 
 /// The rule definition of GD001.

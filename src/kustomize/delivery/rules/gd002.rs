@@ -4,7 +4,7 @@
 use super::gd001::approval_command;
 use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::delivery::{Artifact, RootOwner, limits};
-use crate::kustomize::object_id::{ObjectId, listed};
+use crate::kustomize::identity::{ObjectId, listed};
 use crate::rule::RuleInfo;
 
 /// The rule definition of GD002.

@@ -102,7 +102,7 @@ pub(in crate::kustomize) fn cluster_scoped(kind: &str) -> impl Iterator<Item = &
 
 /// Returns whether kustomize's precomputed table contains the scope of a kind. If it does, kustomize needs no schema to
 /// determine the scope.
-pub(super) fn is_known(gvk: &Gvk<'_>) -> bool {
+pub(in crate::kustomize) fn is_known(gvk: &Gvk<'_>) -> bool {
     let is_own = |(api_version, kind): &(&str, &str)| *kind == gvk.kind && Gvk::new(api_version, kind) == *gvk;
     NAMESPACED.iter().any(is_own) || CLUSTER_SCOPED.iter().any(is_own)
 }

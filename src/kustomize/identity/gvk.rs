@@ -11,14 +11,14 @@ pub(in crate::kustomize) struct Gvk<'r> {
 
 impl<'r> Gvk<'r> {
     /// Creates group, version and kind from a kind and an apiVersion. Splits the apiVersion at its first slash.
-    pub(super) fn new(api_version: &'r str, kind: &'r str) -> Self {
+    pub(in crate::kustomize) fn new(api_version: &'r str, kind: &'r str) -> Self {
         let (group, version) = split_at_slash(api_version).unwrap_or(("", api_version));
         Self { group, version, kind }
     }
 
     /// Returns whether a selector matches this group, version and kind. An empty part of the selector matches
     /// everything.
-    pub(super) fn is_selected(&self, selector: &Gvk<'_>) -> bool {
+    pub(in crate::kustomize) fn is_selected(&self, selector: &Gvk<'_>) -> bool {
         let selects = |wanted: &str, own: &str| wanted.is_empty() || wanted == own;
         selects(selector.kind, self.kind)
             && selects(selector.group, self.group)
@@ -26,13 +26,13 @@ impl<'r> Gvk<'r> {
     }
 
     /// Returns the apiVersion that consists of the group and the version.
-    pub(super) fn api_version(&self) -> String {
+    pub(in crate::kustomize) fn api_version(&self) -> String {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 }
 
 /// Splits a text at its first slash. For short texts, this is faster than `str::split_once`.
-pub(super) fn split_at_slash(text: &str) -> Option<(&str, &str)> {
+pub(in crate::kustomize) fn split_at_slash(text: &str) -> Option<(&str, &str)> {
     let at = text.bytes().position(|byte| byte == b'/')?;
     Some((&text[..at], &text[at + 1..]))
 }

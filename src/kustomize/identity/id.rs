@@ -15,14 +15,14 @@ const DEFAULT_NAMESPACE: &str = "default";
 
 /// The scope of kinds, namespaced or cluster-scoped. The built-in schema and a custom schema determine the scope.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Scope {
+pub(in crate::kustomize) struct Scope {
     /// apiVersion and kind of the cluster-scoped kinds in a custom schema; `None` without a custom schema.
     pub custom: Option<Arc<BTreeSet<(String, String)>>>,
 }
 
 impl Scope {
     /// Returns whether a kind is known to be cluster-scoped.
-    pub(super) fn is_cluster(&self, gvk: &Gvk<'_>) -> bool {
+    pub(in crate::kustomize) fn is_cluster(&self, gvk: &Gvk<'_>) -> bool {
         let mut known = cluster_scope::cluster_scoped(gvk.kind);
         known.any(|api_version| Gvk::new(api_version, gvk.kind) == *gvk)
             || self.custom.as_ref().is_some_and(|custom| custom.contains(&(gvk.api_version(), gvk.kind.to_owned())))
@@ -59,7 +59,7 @@ impl<'r> Id<'r> {
     }
 
     /// Returns the parts that are compared to find equal identities. The effective namespace is one of these parts.
-    pub(super) fn key(&self) -> (Gvk<'r>, &'r str, &'r str) {
+    pub(in crate::kustomize) fn key(&self) -> (Gvk<'r>, &'r str, &'r str) {
         (self.gvk, self.name, self.effective_namespace())
     }
 }

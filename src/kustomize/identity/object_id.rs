@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::engine::cluster_scope::cluster_scoped;
+use super::cluster_scope::cluster_scoped;
 
 /// The identity of an object in a cluster, which does not include the API version.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -25,7 +25,7 @@ impl ObjectId {
 
     /// Returns whether the object has a built-in kind that requires a namespace, but has no namespace. Flux fails to
     /// apply such an object.
-    pub(super) fn lacks_namespace(&self) -> bool {
+    pub(in crate::kustomize) fn lacks_namespace(&self) -> bool {
         let is_built_in = !self.group.contains('.');
         is_built_in && self.namespace.is_empty() && cluster_scoped(&self.kind).next().is_none()
     }
@@ -36,7 +36,7 @@ const MAX_NAMED: usize = 3;
 
 /// Formats a list of objects for a message. The first objects are listed by name. The number of other objects follows,
 /// such as `2 more`.
-pub(super) fn listed(ids: &[&ObjectId]) -> String {
+pub(in crate::kustomize) fn listed(ids: &[&ObjectId]) -> String {
     let mut names: Vec<_> = ids.iter().take(MAX_NAMED).map(ToString::to_string).collect();
     if ids.len() > MAX_NAMED {
         names.push(format!("{} more", ids.len() - MAX_NAMED));
