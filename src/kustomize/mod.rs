@@ -31,6 +31,7 @@
 mod analysis;
 pub mod annotations;
 mod argo;
+mod bad_objects;
 pub mod changes;
 pub mod checkout;
 pub mod delivery;

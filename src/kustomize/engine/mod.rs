@@ -63,7 +63,7 @@ mod path;
 mod plugin_config;
 mod plugins;
 mod provenance;
-pub(super) mod read;
+mod read;
 mod recover;
 mod replacements;
 mod replicas;
@@ -90,8 +90,6 @@ use std::sync::Arc;
 
 pub use history::Change;
 pub use output_settings::{Reorder, Settings};
-pub use read::BadObjects;
-pub(super) use read::objects;
 pub use resource::Resource;
 pub use run::{Shared, Sources};
 pub use stop::{Cause, Reason, Refusal, Step, Stop};

@@ -3,8 +3,9 @@
 //! Source: kustomize's `PatchTransformer`.
 
 use super::json6902;
-use super::read::{self, BadObjects};
+use super::read;
 use super::resource::Resource;
+use crate::kustomize::bad_objects::BadObjects;
 
 /// A parsed patch: objects to merge, or the operations of a JSON patch.
 #[derive(Debug, Clone)]

@@ -6,84 +6,19 @@ use std::collections::{HashMap, HashSet};
 
 use super::json;
 use super::resource::Resource;
-use crate::kustomize::node::{Entry, Kind, Node, Origin, Unprintable, UnprintableKind};
-use crate::yaml::{self, Limits, YamlError};
+use crate::kustomize::bad_objects::BadObjects;
+use crate::kustomize::node::{Entry, Kind, Node, Unprintable, UnprintableKind};
+use crate::yaml::{self, Limits};
 
 const LIST: &str = "List";
 const RESOURCE_LIST: &str = "ResourceList";
-
-/// The reason why a text does not contain valid objects. The message completes a sentence whose subject is the text,
-/// such as `the entry is UTF-16`.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
-pub enum BadObjects {
-    /// The text is not YAML.
-    #[error("cannot be read: {0}")]
-    Yaml(YamlError),
-    /// The text has bytes that YAML does not allow.
-    #[error("cannot be read: byte {0} is not UTF-8, or a control character")]
-    Encoding(usize),
-    /// The text is UTF-16, which is not supported here.
-    #[error("is UTF-16")]
-    Utf16,
-    /// A YAML document is not a Kubernetes object.
-    #[error("holds something that is no Kubernetes object")]
-    NoObject(Origin),
-    /// An object has no kind.
-    #[error("holds an object without a kind")]
-    NoKind(Origin),
-    /// An object has no name.
-    #[error("holds an object of kind {kind} without metadata.name")]
-    NoName {
-        /// The kind of the object.
-        kind: String,
-        /// The file and line of the object.
-        origin: Origin,
-    },
-    /// The `items` of a List object are not a sequence.
-    #[error("holds a {0} whose items are not a list")]
-    Items(String, Origin),
-    /// An object has duplicate keys, and it is unknown which of their values kustomize uses.
-    #[error("holds an object with {0}, of which kustomize reads now one and now another")]
-    Ambiguous(&'static str, Origin),
-    /// A List object cannot be split into items, because a part of it cannot be converted to JSON. For example, a key
-    /// occurs twice.
-    #[error("holds a list that cannot be opened: {0}")]
-    Unprintable(Unprintable),
-}
-
-impl BadObjects {
-    /// Returns the line of the error, in the text that contains the objects.
-    pub(in crate::kustomize) fn line(&self) -> u32 {
-        match self {
-            Self::Yaml(error) => error.place.line,
-            Self::Encoding(_) | Self::Utf16 => 1,
-            Self::NoObject(origin)
-            | Self::NoKind(origin)
-            | Self::NoName { origin, .. }
-            | Self::Items(_, origin)
-            | Self::Ambiguous(_, origin) => origin.line,
-            Self::Unprintable(unprintable) => unprintable.origin.line,
-        }
-    }
-
-    /// Returns whether kustomize may accept the text, although Portcullis returns this error. For example, the text is
-    /// UTF-16, or it contains YAML that parsers interpret differently. If the result is false, kustomize rejects the
-    /// text too.
-    pub(in crate::kustomize) fn is_open(&self) -> bool {
-        match self {
-            Self::Yaml(error) => error.problem.is_open(),
-            Self::Utf16 | Self::Ambiguous(..) => true,
-            _ => false,
-        }
-    }
-}
 
 /// Parses the objects in a file. `source` is the number of the file in [`Sources`](super::Sources).
 ///
 /// # Errors
 ///
 /// If kustomize rejects the text.
-pub(in crate::kustomize) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObjects> {
+pub(super) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObjects> {
     let text = crate::kustomize::file::text(bytes).map_err(|bad| match bad {
         crate::kustomize::file::BadFile::Encoding(at) => BadObjects::Encoding(at),
         _ => BadObjects::Utf16,

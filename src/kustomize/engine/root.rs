@@ -11,6 +11,7 @@ use super::lost::Lost;
 use super::name_references;
 use super::origin::OriginNote;
 use super::output_settings::{Reorder, Settings};
+use super::read;
 use super::resmap::ResMap;
 use super::resource::Resource;
 use super::run::Run;
@@ -125,7 +126,8 @@ impl Run<'_> {
         let mut file = match has_file {
             true => Arc::unwrap_or_clone(self.kustomization(loader, None)?),
             false => {
-                let generated = flux::generate(self.tree, loader.root, self.files);
+                let check = |content: &[u8]| read::objects(content, 0).map(drop);
+                let generated = flux::generate(self.tree, loader.root, self.files, &check);
                 self.all(generated.findings, Lost::Objects, lost)?;
                 for (site, reason) in generated.uncertainties {
                     self.recover(lost, Lost::Objects, Err::<(), _>(Stop::unknown(site, reason)))?;

@@ -6,7 +6,7 @@
 //! Source: `Generator.generateKustomization` in fluxcd/pkg's `kustomize/kustomize_generator.go`.
 
 use crate::admission::FieldPath;
-use crate::kustomize::engine::objects;
+use crate::kustomize::bad_objects::BadObjects;
 use crate::kustomize::file::{Kustomization, KustomizationFile, NAMES};
 use crate::kustomize::files::Files;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -33,10 +33,14 @@ const MAX_DEPTH: usize = 64;
 /// is far more than usual: a repository with 1 000 kustomizations has about 20 000 files.
 const MAX_FILES: usize = 100_000;
 
-/// Returns the kustomization file that Flux generates for the folder `root`, which has no kustomization file.
-pub(in crate::kustomize) fn generate(tree: &Tree, root: &TreePath, files: &Files) -> Generated {
-    let mut walk =
-        Walk { tree, root, files, resources: Vec::new(), findings: Vec::new(), uncertainties: Vec::new(), seen: 0 };
+/// A function that returns an error if the content of a file does not consist of valid Kubernetes objects.
+type Check<'a> = &'a dyn Fn(&[u8]) -> Result<(), BadObjects>;
+
+/// Returns the kustomization file that Flux generates for the folder `root`, which has no kustomization file. `check`
+/// parses the other files as kustomize does.
+pub(in crate::kustomize) fn generate(tree: &Tree, root: &TreePath, files: &Files, check: Check<'_>) -> Generated {
+    let (resources, findings, uncertainties) = (Vec::new(), Vec::new(), Vec::new());
+    let mut walk = Walk { tree, root, files, check, resources, findings, uncertainties, seen: 0 };
     walk.folder(root, 0);
     // without any resource Flux writes a namespace, so that the file is not empty
     let namespace = if walk.resources.is_empty() { PLACEHOLDER.to_owned() } else { String::new() };
@@ -53,6 +57,7 @@ struct Walk<'a> {
     tree: &'a Tree,
     root: &'a TreePath,
     files: &'a Files,
+    check: Check<'a>,
     resources: Vec<String>,
     findings: Vec<TreeFinding>,
     uncertainties: Vec<(Site, String)>,
@@ -103,7 +108,7 @@ impl Walk<'_> {
             self.uncertainties.push((site, "the file cannot be read".to_owned()));
             return;
         };
-        match objects(&bytes, 0) {
+        match (self.check)(&bytes) {
             Err(bad) if !bad.is_open() => {
                 let place = Place { line: bad.line().max(1), ..site.place };
                 let at = Site { place, ..site.clone() };

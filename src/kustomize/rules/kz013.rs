@@ -1,7 +1,7 @@
 //! KZ013: a file without valid objects.
 
 use crate::admission::Level;
-use crate::kustomize::engine::read::BadObjects;
+use crate::kustomize::bad_objects::BadObjects;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::identity::Id;
