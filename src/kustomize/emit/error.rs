@@ -2,6 +2,10 @@
 
 use crate::admission::field::FieldPath;
 
+/// Maximum length of a key that YAML parses in a flow mapping, in characters. The length includes the quotes and
+/// escapes of the key in JSON.
+pub(super) const MAX_KEY: usize = 1024;
+
 /// An error for a document that kustomize cannot write as YAML: the path of the invalid value, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{path}: {problem}")]
@@ -35,7 +39,7 @@ pub enum Problem {
     #[error("the control character U+{:04X} cannot be printed as YAML", u32::from(*.0))]
     Control(char),
     /// A key that is too long: its JSON text has more characters than YAML allows for a key in a flow mapping.
-    #[error("a key of more than {max} characters cannot be printed as YAML", max = super::read_back::MAX_KEY)]
+    #[error("a key of more than {max} characters cannot be printed as YAML", max = MAX_KEY)]
     LongKey,
     /// A key with the line break U+0085, which Go's JSON encoder does not escape.
     #[error("a key with a next-line character (U+0085) cannot be printed as YAML")]

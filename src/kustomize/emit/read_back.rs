@@ -6,11 +6,8 @@
 
 use std::borrow::Cow;
 
-use super::Problem;
+use super::error::{MAX_KEY, Problem};
 
-/// Maximum length of a key that YAML parses in a flow mapping, in characters. The length includes the quotes and
-/// escapes of the key in JSON.
-pub(super) const MAX_KEY: usize = 1024;
 /// The next-line character, a line break in YAML 1.1.
 const BREAK: char = '\u{85}';
 

@@ -1,7 +1,7 @@
 //! Limits the size of a printed value, without printing it.
 
 use super::Value;
-use super::read_back::MAX_KEY;
+use super::error::MAX_KEY;
 
 /// Maximum number of spaces that one level of nesting adds to the indentation of a line.
 const INDENT: usize = 2;
