@@ -15,6 +15,7 @@ mod merge;
 mod names;
 mod patch;
 mod patching;
+mod profile;
 mod resolve;
 mod select;
 mod sort;
@@ -24,13 +25,14 @@ mod validate;
 
 pub use apply::{Ending, PatchOutcome, Read};
 pub use compute::{ActionOutcome, Computation, StepOutcome, compute, references};
-pub use declaration::{Action, Declaration, PatchSet, Patches, Profile, Selection, Step, Template};
+pub use declaration::{Action, Declaration, PatchSet, Patches, Selection, Step, Template};
 pub use document::{MAX_WRITTEN, with_kind};
 pub use merge::{Layer, LayerName, Merged, Origin, Overwrite, Replaced};
 pub use patch::{
     Combine, CombineString, CombineVariable, Patch, PatchPolicy, PatchType, ToFieldPathPolicy, WireMergeOptions,
 };
 pub use patching::{Patching, TemplateOutcome};
+pub use profile::Profile;
 pub use resolve::TransformError;
 pub use select::{Configs, SourceOutcome, label, select};
 pub use sort::sort;
