@@ -52,8 +52,8 @@
 //! environmentConfigs:
 //!   onChange: warn
 //!
-//! # The maximum level for problems in kustomize files. It depends on where Portcullis reads the files from. See
-//! # docs/delivery.md.
+//! # The maximum level for problems in kustomize files, for each kind of object that contains the files or refers to
+//! # them. See docs/delivery.md.
 //! deliveries:
 //!   flux-trees: warn
 //!   flux-sources: off

@@ -27,7 +27,7 @@ pub fn is_subdomain(text: &str) -> bool {
     text.len() <= MAX_SUBDOMAIN_LENGTH && text.split('.').all(is_dns_word)
 }
 
-/// Returns whether a text consists of lower-case letters and digits with dashes between them, of any length.
+/// Returns whether a text consists of lower-case letters and digits with dashes between them. It may have any length.
 pub fn is_dns_word(text: &str) -> bool {
     is_word(text, |byte| byte.is_ascii_lowercase() || byte.is_ascii_digit(), |byte| byte == b'-')
 }

@@ -10,7 +10,8 @@ const FRACTION: usize = 3;
 /// Maximum length of names that are compared, because the time grows with the square of the length.
 const MAX_LENGTH: usize = 100;
 
-/// Returns the name that is most similar to `to`. Ignores case. `None` if more than a third of the letters differ.
+/// Returns the name that is most similar to `to`. Ignores case. `None` if no name is similar enough: at most a third of
+/// the characters may differ, but one character may always differ.
 pub fn most_similar<'a>(to: &str, among: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     if to.len() > MAX_LENGTH {
         return None;

@@ -35,8 +35,8 @@ fn opening(text: &str) -> usize {
     text.as_bytes().chunks(usize::from(u8::MAX)).map(|chunk| usize::from(of(chunk))).sum()
 }
 
-/// Returns the members of a JSON object in the order of the text. Does not parse their values. A key that occurs more
-/// than once has several members.
+/// Returns the members of a JSON object in the order of the text. Does not parse their values. If a key occurs more
+/// than once, returns one member for each occurrence.
 ///
 /// # Errors
 /// If the text is not a JSON object.

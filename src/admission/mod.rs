@@ -7,8 +7,8 @@
 //! ```
 //!
 //! The responses satisfy the checks of the API server, `VerifyAdmissionResponse` in
-//! `k8s.io/apiserver/pkg/admission/plugin/webhook/request`: the uid is echoed, decisions are HTTP 200, `patchType` is
-//! set if and only if there is a patch, and warnings are capped.
+//! `k8s.io/apiserver/pkg/admission/plugin/webhook/request`: the uid is echoed, every decision has the HTTP status 200,
+//! `patchType` is set if and only if there is a patch, and the number of warnings is limited.
 
 mod answer;
 mod brackets;

@@ -19,8 +19,8 @@ pub fn diff(before: &Value, after: &Value) -> Option<Patch> {
 
 /// A draft of the changed object. The mutators edit it one after another.
 ///
-/// Most changes are changes of annotations. The draft stores them separately. It copies the original object only for
-/// other changes.
+/// Most mutators change only annotations. The draft stores changed annotations separately, so these mutators do not
+/// need a changed copy of the object. [`Draft::to_mut`] makes this copy for other changes.
 #[derive(Debug)]
 pub struct Draft<'a> {
     original: &'a Value,
@@ -100,8 +100,8 @@ impl<'a> Draft<'a> {
         object
     }
 
-    /// Returns the patch for the changed annotations. `now` is the current value of `metadata.annotations`. The object
-    /// must have metadata.
+    /// Returns the patch for the changed annotations. `now` is the value of `metadata.annotations` in the original
+    /// object, which must have metadata.
     fn operations(&self, now: Option<&Value>) -> Option<Patch> {
         let map = || PointerBuf::from_tokens(["metadata", "annotations"]);
         let set = || self.annotations.iter().filter_map(|(key, text)| Some((key.clone(), text.as_deref()?.into())));
@@ -140,7 +140,8 @@ fn annotation<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
     Metadata::of(object).annotations()?.get(key)
 }
 
-/// Sets an annotation of an object, or removes it. Does nothing if the metadata is not an object.
+/// Sets an annotation of an object, or removes it if `text` is `None`. Changes no annotation if `metadata` or
+/// `metadata.annotations` exists but is not an object.
 fn annotate(object: &mut Value, key: &str, text: Option<String>) {
     let Some(metadata) = object_at(object, "metadata") else { return };
     match text {
@@ -180,8 +181,8 @@ mod tests {
 
     use super::*;
 
-    /// Changes annotations of objects in two ways: with a patch of only the annotations, and with a patch that is the
-    /// difference of the whole objects. Checks that both give the same patch.
+    /// Changes annotations of drafts, and applies the patch of each draft to the original object. Checks that the
+    /// result equals the changed object, and that a draft has a patch if and only if the two objects differ.
     #[test]
     fn annotation_patches_equal_a_diff_of_objects() {
         let objects = [

@@ -16,8 +16,8 @@ const METADATA: &str = "metadata";
 /// else.
 const MANAGED_FIELDS: &str = "managedFields";
 
-/// Parses the JSON text of an object, except `metadata.managedFields`. If there are `parts`, parses only the metadata
-/// and the values at these paths.
+/// Parses the JSON text of an object, except `metadata.managedFields`. If `parts` is not `None`, parses only the
+/// metadata and the values at the paths in `parts`.
 ///
 /// `jumps` contains the start and end positions of nested values, which an earlier scan of the text recorded. They make
 /// it faster to skip the values that are not parsed.

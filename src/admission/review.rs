@@ -2,8 +2,8 @@
 //!
 //! This module does not use the types of the crate `kube`. Those types write a patch as an array of numbers, drop
 //! unknown metadata, and lose the uid if any field is invalid. The types in this module borrow from the request body,
-//! and keep objects as raw JSON text. If other fields are missing or invalid, the error still contains the uid, which
-//! the response needs.
+//! and keep objects as raw JSON text. The error for a review with missing or invalid fields still contains the uid,
+//! because the response needs it.
 
 use std::borrow::Cow;
 
@@ -46,14 +46,14 @@ pub struct Review<'a> {
 /// The error for a review that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// A review without a uid. It is answered with HTTP 400.
+    /// A review without a uid. The server responds with HTTP 400.
     #[error("this is not an AdmissionReview: {problem}; it needs a JSON object with request.uid")]
     NoUid {
         /// Why the review cannot be parsed.
         problem: String,
     },
-    /// A review that cannot be parsed but has a uid. It is denied with this uid. So `failurePolicy: Ignore` does not
-    /// admit the object.
+    /// A review that cannot be parsed but has a uid. The server denies the request in a response with this uid. It does
+    /// not send an HTTP error, because the API server would then admit the request if `failurePolicy` is `Ignore`.
     #[error("this AdmissionReview cannot be read: {problem}")]
     WithUid {
         /// The request's uid.

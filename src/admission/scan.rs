@@ -239,7 +239,8 @@ pub(crate) fn length(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns how deep objects and lists are nested in a JSON text. Stops at the first error.
+/// Returns the maximum depth to which objects and lists are nested in a JSON text. Does not check whether the text is
+/// valid JSON.
 pub(super) fn depth(text: &str) -> usize {
     let (mut depth, mut deepest) = (0_usize, 0);
     for Bracket { opens, .. } in Brackets::of(text.as_bytes()) {

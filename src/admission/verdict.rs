@@ -28,13 +28,13 @@ impl Phase {
     }
 }
 
-/// The reason why a request is denied although no rule was run.
+/// The reason why a request is denied without a decision of the rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
     /// The AdmissionReview, or an object in it, could not be parsed. The text says why.
     Unreadable(String),
-    /// There is no decision, because the API server's deadline expired. In shadow mode, in which decisions are not
-    /// enforced, this is also the result if the decision panicked.
+    /// The rules did not decide before the API server's deadline. In shadow mode, in which decisions are not enforced,
+    /// this variant is also used if a rule panicked. The text says which of the two happened.
     Undecided(String),
 }
 
@@ -50,7 +50,7 @@ pub struct Verdict {
     pub verification: Option<String>,
     /// The patch with the changes of all mutators; `None` if they changed nothing.
     pub patch: Option<Patch>,
-    /// Set if the request is denied without running the rules.
+    /// The reason why the request is denied without a decision of the rules. `None` if the rules decided.
     pub refusal: Option<Refusal>,
     /// Whether warnings are omitted from the response. They are omitted if the user is a controller, because a
     /// controller would only log them.
@@ -85,8 +85,8 @@ impl Outcome {
     }
 }
 
-/// A word in error messages that can mislead kustomize-controller. If the controller finds the word, it concludes that
-/// an immutable field was changed, regardless of the status code.
+/// A word in error messages that can mislead kustomize-controller. If the word follows `is` or precedes `field`, the
+/// controller concludes that an immutable field was changed, regardless of the status code.
 const IMMUTABLE: &str = "immutable";
 /// The text that replaces the word `immutable` in messages. Without the replacement, kustomize-controller would
 /// conclude that an immutable field was changed. It could then delete the object and create it again.
@@ -124,8 +124,8 @@ fn starts_with_field(after: &str) -> bool {
     after.strip_prefix(char::is_whitespace).is_some_and(|after| after.starts_with("field"))
 }
 
-/// The audit annotation with the outcome that the request would have without shadow mode. In shadow mode, every request
-/// is admitted.
+/// The key of the audit annotation for shadow mode, in which every request is admitted. The value is the outcome that
+/// the request would have without shadow mode.
 pub const SHADOW: &str = "shadow";
 /// Maximum number of warnings. The API server cuts each warning to 256 characters, and keeps 4096 characters in total.
 /// So sixteen warnings fit.

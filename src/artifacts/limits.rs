@@ -19,8 +19,8 @@ pub const ENTRIES: usize = 50_000;
 /// size, or for a hundred typical archives.
 pub const ARRIVING: u64 = 64 * MIB;
 /// Maximum total size of cached trees. This is enough for one tree of the largest size, or for about thirty trees of
-/// 5,000 files. Cached trees, archives that are being downloaded, and one tree that is being unpacked together fit into
-/// the memory limit of the chart.
+/// 5,000 files. The memory limit of the chart is enough for the cached trees, the archives that are being downloaded,
+/// and one tree that is being unpacked.
 pub const KEPT_TREES: u64 = 96 * MIB;
 /// Maximum number of unpacked artifacts in the cache. An artifact is the archive that Flux creates for a source, such
 /// as a GitRepository. A cluster usually has fewer than 256 sources.
@@ -37,8 +37,8 @@ pub const READ: u64 = 8 * MIB;
 /// Maximum ratio of the size of parsed YAML to the size of its text. The worst case is a list of short words, which
 /// takes about 160 bytes for every four bytes of text.
 pub const PARSED: u64 = 40;
-/// Maximum total size of the cached parsed kustomization files of a tree. The files of 1,000 kustomization roots take
-/// about 300 KiB.
+/// Maximum total size of a tree's kustomization files, in bytes. The parsed files of a larger tree are not cached. The
+/// files of 1,000 kustomization roots take about 300 KiB.
 pub const SHARED: u64 = MIB;
 /// Maximum size in bytes of one cache for the build results of bases. A base is a kustomization that another
 /// kustomization refers to. Each combination of a kustomize tree and a system that builds it, such as Flux, has its own
@@ -48,8 +48,8 @@ pub const SHARED: u64 = MIB;
 /// the results of a few thousand objects.
 pub const BASES: u64 = 8 * MIB;
 /// Maximum total size of the caches for build results of bases. A base is a kustomization that another kustomization
-/// refers to. Each kustomize tree has its own cache, which counts as `BASES` bytes, so at most two of these caches are
-/// kept. More would rarely help, because few trees in a cluster are used by many Kustomizations.
+/// refers to. Each cache counts as [`BASES`] bytes, so at most two of these caches are kept. More caches would rarely
+/// help, because few trees in a cluster are used by many Kustomizations.
 pub const KEPT_BASES: u64 = 2 * BASES;
 /// Maximum number of concurrent fetches from one host. The limit keeps a slow host from delaying the fetches from other
 /// hosts.

@@ -39,8 +39,8 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::Tree;
 use fetches::Fetches;
 
-/// The artifact cache, which fetches kustomize files and checks them. It caches the files and the results of the
-/// checks. The files come from an archive on a server, or from a Kubernetes object such as a ConfigMap.
+/// The artifact cache, which fetches kustomize files and checks them. The files come from an archive on a server, or
+/// from a Kubernetes object such as a ConfigMap. The files of archives and the results of their checks are cached.
 pub struct Artifacts {
     state: Arc<State>,
     fetches: Arc<Fetches>,

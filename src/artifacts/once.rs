@@ -13,11 +13,12 @@ use super::fetch::{self, Digest, FetchError, Target};
 use crate::kustomize::delivery::Artifact;
 use crate::kustomize::tree::{ArchiveLimits, Tree};
 
-/// Fetches an artifact from its URL, on any host. Follows no redirects, and sends no credentials.
+/// Fetches an artifact from its URL, and unpacks it. The URL may have any host. Follows no redirects, and sends no
+/// credentials.
 ///
 /// # Errors
 ///
-/// If the host does not send an archive with this digest within the limits.
+/// If the host does not send an archive with the digest of the artifact, or if a limit is exceeded.
 pub async fn fetch_once(artifact: &Artifact, limits: &Limits) -> Result<Tree, FetchError> {
     let target = Target::of_any_host(artifact)?;
     let arriving = Semaphore::new(usize::try_from(limits.arriving).unwrap_or(usize::MAX).min(Semaphore::MAX_PERMITS));
@@ -30,7 +31,7 @@ pub async fn fetch_once(artifact: &Artifact, limits: &Limits) -> Result<Tree, Fe
 ///
 /// # Errors
 ///
-/// If the body is not an archive with this digest, or exceeds a limit.
+/// If the body is not an archive with the digest of the artifact, or exceeds a limit.
 pub async fn receive<B>(artifact: &Artifact, host: &str, body: B, limits: &Limits) -> Result<Tree, FetchError>
 where
     B: Body<Data = Bytes>,

@@ -16,8 +16,8 @@ pub struct Service {
 
 impl Service {
     /// Parses the URL of an artifact on a Service, such as
-    /// `http://source-controller.flux-system.svc.cluster.local./gitrepository/…`. `None` if the host is not the name of
-    /// a Service.
+    /// `http://source-controller.flux-system.svc.cluster.local./gitrepository/…`. `None` if the URL is not an
+    /// `http` URL of a Service, or if its path could leave the path of the Service, for example with `..`.
     pub fn of(url: &str) -> Option<Self> {
         let uri: Uri = url.parse().ok()?;
         let authority = uri.authority()?;

@@ -60,7 +60,7 @@ pub enum Outcome {
     /// The finding has the level `warn` or `audit`. The next update of the object will be admitted, with a warning or
     /// with an entry in the audit log.
     Warn,
-    /// The next update of the object will be denied.
+    /// The finding has the level `deny`, so the next update of the object will be denied.
     Fail,
     /// The object cannot be read, so its next update will be denied.
     Error,

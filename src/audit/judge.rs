@@ -9,7 +9,8 @@ use super::target::{Chosen, Served, Target};
 use crate::admission::{Level, Object, Operation, Phase, Refusal, Request, Resource, User, Verdict, json};
 use crate::gate::Gate;
 
-/// The user name in the requests that an audit creates. Rules and exemptions match this name.
+/// The user name in the requests that an audit creates. Rules and exemptions that depend on the user are evaluated with
+/// this name.
 pub(super) const USER: &str = "portcullis:audit";
 
 /// Parses an object from the JSON text of a list. Sets its API version and kind, because lists may omit them. If the

@@ -237,8 +237,8 @@ pub struct Listed {
 
 /// Returns the resources that an audit lists. The RBAC permissions of the audit are created from them.
 ///
-/// Composites are not included, because their kinds are known only at run time. Resources that only the `GD` rules
-/// need, which limit deletions, are not included either.
+/// Composites are not included, because their kinds are known only at run time. Resources that only the rules of the
+/// family `GD` need are not included either, because this family is not enabled by default.
 pub fn listed() -> Vec<Listed> {
     let mut all: BTreeMap<_, Vec<_>> = BTreeMap::new();
     for family in Registry::standard().default_families() {

@@ -16,7 +16,8 @@ use crate::rule::{Match, Rule};
 /// Ids of rules about the user who writes an object. An audit cannot run these rules, because a stored object does not
 /// record its writer.
 const ABOUT_WRITERS: [&str; 1] = ["DP010"];
-/// API group and plural name of resources that are not listed, because that would read confidential data.
+/// API group and plural name of resources that an audit does not list, because the lists would contain confidential
+/// data.
 const CONFIDENTIAL: [(&str, &str); 1] = [("", "secrets")];
 
 pub(super) fn is_confidential(group: &str, plural: &str) -> bool {
@@ -63,8 +64,8 @@ pub(super) struct Target {
 /// Returns the resources whose creations or updates the chosen rules check. The cluster need not serve these resources.
 /// Secrets are left out.
 ///
-/// A rule can check all kinds that certain objects define, such as CompositeResourceDefinitions. For such a rule, the
-/// result contains each of these kinds that the catalog watches.
+/// Some rules check kinds that exist only at run time, such as all kinds that CompositeResourceDefinitions define. For
+/// such a rule, the result contains each of these kinds that the catalog watches.
 pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
     let (registry, policy) = (gate.registry(), gate.policy());
     let mut targets: BTreeMap<(String, String), Target> = BTreeMap::new();

@@ -9,8 +9,8 @@ use time::{Duration, OffsetDateTime};
 /// Time by which `notBefore` precedes the time of issue. It is the largest expected clock difference between an API
 /// server and a node.
 ///
-/// If the clock of a node is further ahead, the node issues certificates that are not valid yet. They are replaced when
-/// its clock is correct again.
+/// If the clock of a node is further ahead, the replicas on this node issue certificates that API servers reject as not
+/// valid yet. The replicas replace these certificates when the clock is correct again.
 pub const BACKDATED: Duration = Duration::HOUR;
 
 /// An X.509 certificate in DER, with the times of issue and expiry.
@@ -24,7 +24,7 @@ pub struct Certificate {
 /// The reason why certificates cannot be parsed.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// The text is not valid PEM.
+    /// The input of [`Certificate::read_all`] is not valid PEM.
     #[error("not valid PEM: {0}")]
     Pem(#[from] pem::Error),
     /// One of the certificates is not X.509.

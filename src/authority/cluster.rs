@@ -22,9 +22,11 @@ use super::steps::Bundle;
 /// The names of Portcullis's webhook configurations. Each name can belong to a mutating and a validating configuration.
 /// The second name is used only if Portcullis handles Crossplane composites.
 pub const CONFIGURATIONS: [&str; 2] = ["portcullis", "portcullis-composites"];
-/// The suffix of the names of Portcullis's webhooks. Other webhooks in the same configurations are not changed.
+/// The suffix of the names of Portcullis's webhooks. Portcullis does not change other webhooks in the same
+/// configurations.
 pub const DOMAIN: &str = ".portcullis.dev";
-/// The annotation on the Secret of the CA that requests a new CA. It is removed when the rotation begins.
+/// The annotation on the Secret of the CA that requests a new CA. Portcullis removes the annotation when the rotation
+/// begins.
 pub const RENEW: &str = "portcullis.dev/renew-ca";
 /// The field manager of Portcullis's writes to the Secret of the CA and to the webhook configurations.
 const MANAGER: &str = "portcullis";
@@ -83,7 +85,7 @@ pub(super) struct Configuration {
 pub(super) struct Stored {
     secret: Option<Secret>,
     pub(super) state: State,
-    /// The invalid parts of the Secret's data, one sentence each.
+    /// One error message for each invalid entry in the Secret's data.
     pub(super) problems: Vec<String>,
     /// Whether the annotation [`RENEW`] on the Secret requests a new CA.
     pub(super) rotation_requested: bool,

@@ -13,9 +13,9 @@
 //! - `cluster` reads, writes and watches the Secret and the webhook configurations.
 //! - `issue` creates CAs and leaf certificates.
 //!
-//! There is no leader. All replicas read the same objects, so they compute the same step. Each replica tries to write
-//! it with the resourceVersion that it read. One write succeeds, and the other replicas read again. If a replica dies
-//! between two steps, another one continues.
+//! There is no leader. All replicas read the same objects, so they compute the same step. The write of each replica
+//! contains the resourceVersion that the replica has read, so only one write succeeds. The other replicas read again.
+//! If a replica dies between two steps, another one continues.
 //!
 //! This module does not depend on the server. The server passes a callback, which receives each new leaf certificate.
 

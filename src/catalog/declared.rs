@@ -17,7 +17,7 @@ use super::{Index, Kind, Scope, Storage};
 use crate::admission::Metadata;
 
 /// Label on an object that defines a kind, such as a CompositeResourceDefinition. If the value is `"true"`, Portcullis
-/// checks the objects of this kind.
+/// checks the objects of the defined kind.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
 /// Maximum number of kinds that objects such as CompositeResourceDefinitions can declare during the life of a process.
 /// The limit is needed because the memory of such a kind is never freed. No cluster serves so many kinds.

@@ -1,8 +1,8 @@
 //! The entries of one index, in a compact form.
 //!
 //! An entry contains only the hash of its key. Most keys have only one object, so storing the keys would take most of
-//! the memory. The hash has 64 bits and a random seed, so nobody can choose keys that collide. With a million keys, one
-//! process in ten million has a collision by chance.
+//! the memory. The hash has 64 bits and a random seed, so nobody can choose keys that collide. With a million keys, the
+//! probability of a collision by chance is less than one in ten million.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};

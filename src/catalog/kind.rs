@@ -6,7 +6,8 @@ use super::parts::Part;
 use super::storage::Storage;
 use crate::admission::Path;
 
-/// A kind of objects in the catalog, declared as a `static`. Kinds are compared by address.
+/// A kind of objects in the catalog. Each kind exists only once in memory, in most cases as a `static`. So kinds are
+/// compared by address.
 #[derive(Debug)]
 pub struct Kind {
     /// API group, empty for the core group.

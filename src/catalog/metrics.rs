@@ -36,8 +36,8 @@ impl Outcome {
 }
 
 /// Registers the metrics of the catalog, which have the Kubernetes kind as a label. For each kind, they show the number
-/// of stored objects and their size in bytes. If `freshness` is given, they also show the time since the last watch
-/// event of the kind.
+/// of stored objects, their size in bytes, and how often an object could not be stored. If `freshness` is given, they
+/// also show the time since the API server last sent data about the kind.
 pub fn show(registry: &mut Registry, catalog: Arc<Catalog>, freshness: Option<Freshness>) {
     registry.register_collector(Box::new(Kinds { catalog, freshness }));
 }

@@ -13,8 +13,8 @@ struct Namespace {
     objects: usize,
 }
 
-/// The namespaces that have objects of one kind, each with a number. The number of a namespace is reused when it has no
-/// more objects.
+/// The namespaces that have objects of one kind, each with a number. When a namespace has no more objects, its number
+/// can be reused for another namespace.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces {
     numbers: HashMap<Arc<str>, NamespaceId>,

@@ -8,8 +8,8 @@ const CHUNK: usize = 256;
 /// number leaves little memory unused.
 const GROWTH: usize = 16;
 
-/// A list of ids of stored objects, sorted by the names of the objects. It consists of chunks with 4 bytes for each id.
-/// So an insertion moves only the ids of one chunk.
+/// A list of ids of stored objects, sorted by the names of the objects. It is divided into chunks, so that an insertion
+/// moves only the ids of one chunk. Each id takes 4 bytes.
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
     chunks: Vec<Vec<Id>>,

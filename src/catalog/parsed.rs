@@ -10,7 +10,8 @@ use super::stored::Held;
 /// Maximum memory for parsed objects, in bytes, as estimated by [`weight`]. A decision reads few objects, and most
 /// decisions read the same objects.
 const MAX_BYTES: usize = 32 * 1024 * 1024;
-/// Maximum size of a cached object. A larger one is parsed for each decision that reads it.
+/// Maximum memory of a cached object, in bytes, as estimated by [`weight`]. A larger object is parsed for each decision
+/// that reads it.
 const MAX_OBJECT_BYTES: usize = MAX_BYTES / 2;
 /// Estimated ratio of the memory of a parsed object to the size of its JSON text. Measured ratios are between 9 and 29.
 const EXPANSION: usize = 20;

@@ -8,7 +8,7 @@ use super::compression::{self, Dictionary, Form};
 /// The number that a store assigns to a namespace.
 pub(super) type NamespaceId = u32;
 
-/// The compressed JSON text of an object's stored fields. It is computed while the store is not locked.
+/// The compressed JSON text of an object's stored fields. In most cases, it is computed before the store is locked.
 #[derive(Debug)]
 pub(super) struct Compressed<'b> {
     pub(super) form: Form,

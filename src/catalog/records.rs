@@ -14,9 +14,8 @@ const BLOCK_BYTES: usize = 64 * 1024;
 const MAX_SHARED_BYTES: usize = BLOCK_BYTES / 8;
 /// Minimum total size of holes at which blocks are compacted. A hole is the space of a removed or replaced object.
 const MIN_HOLES: usize = BLOCK_BYTES;
-/// The size of all stored objects is divided by this number to get a limit for the total size of holes. A hole is the
-/// space of a removed or replaced object in a block of memory. If the holes exceed both this limit and `MIN_HOLES`,
-/// blocks are compacted.
+/// Divisor of the size of all stored objects. The quotient is a limit for the total size of holes. Blocks are compacted
+/// if the holes exceed both this limit and `MIN_HOLES`. A hole is the space of a removed or replaced object in a block.
 const MAX_HOLES_RATIO: usize = 4;
 
 /// The id by which indexes refer to the record of an object.
@@ -160,7 +159,7 @@ impl Records {
         self.seen.fill(0);
     }
 
-    /// Returns whether the API server has sent the object with this id since the last listing began.
+    /// Returns whether the object with this id was received since the last listing began.
     pub(super) fn is_seen(&self, id: Id) -> bool {
         self.seen.get(at(id) / 64).is_some_and(|bits| bits & (1 << (id % 64)) != 0)
     }

@@ -110,8 +110,8 @@ impl Stored {
         if let Source::Held(held) = &self.source { Some(held) } else { None }
     }
 
-    /// Returns whether this object has the same content as `held`, the catalog's current record of the object. If so,
-    /// the object need not be parsed again. The stored bytes are compared.
+    /// Returns whether this object comes from a record with the same content as `held`, a record of the same object. If
+    /// so, `held` need not be parsed. Compares the stored bytes.
     pub(super) fn is_of(&self, held: &Held) -> bool {
         self.as_held().is_some_and(|known| known.is_same_as(held))
     }

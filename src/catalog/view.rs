@@ -58,7 +58,7 @@ pub enum LiveRead {
     Exists(Arc<Stored>),
     /// The object does not exist.
     Gone,
-    /// It is unknown whether the object exists, because the API server did not answer in time. The text says why.
+    /// It is unknown whether the object exists, because the read failed or took too long. The message says why.
     Unknown(String),
 }
 

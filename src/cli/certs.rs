@@ -31,7 +31,8 @@ pub(super) struct Args {
 }
 
 const CA_NAME: &str = "portcullis development CA";
-/// Time between `notBefore` and now. It allows small clock differences between test machines.
+/// Time by which `notBefore` of a new certificate is in the past. Machines whose clocks are slightly slow therefore
+/// accept the certificate immediately.
 const BACKDATED: Duration = Duration::minutes(5);
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {

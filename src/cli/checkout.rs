@@ -83,7 +83,7 @@ pub(super) struct Scan {
     pub(super) tree: Arc<Tree>,
     /// All files that were read to find kustomizations. The paths are absolute, but without the first `/`.
     pub(super) files: Vec<TreePath>,
-    /// The files that are neither kustomization files nor parts of kustomizations.
+    /// The files that are neither kustomization files nor files that only kustomize reads, such as patches.
     pub(super) manifests: Vec<TreePath>,
     /// The folders with kustomization files.
     pub(super) folders: Vec<TreePath>,
@@ -141,8 +141,8 @@ pub(super) fn tops(paths: &[PathBuf]) -> Result<Vec<TreePath>, Unusable> {
     paths.iter().filter(|path| path.is_dir()).map(|path| tree_path(path)).collect()
 }
 
-/// Reads the git data, such as remotes and submodules, of the checkout that contains the first folder in `tops`. If
-/// this folder is not in a checkout, the result has no remotes, and the folder counts as the root of the repository.
+/// Reads the git data of the checkout that contains the first folder in `tops`, such as its remotes and submodules. If
+/// the folder is not in a checkout, the result has no remotes, and the folder counts as the root of the repository.
 /// Returns empty data if `tops` is empty.
 pub(super) fn git(tree: &Tree, tops: &[TreePath]) -> Git {
     let Some(top) = tops.first() else { return Git::default() };
@@ -153,7 +153,7 @@ fn is_kustomization(file: &Path) -> bool {
     file.file_name().is_some_and(|name| NAMES.iter().any(|known| name == *known))
 }
 
-/// A Flux source and its folder: `flux-system/apps=../apps`.
+/// A Flux source, and the local folder with its files, in the form `flux-system/apps=../apps` (`NAMESPACE/NAME=DIR`).
 #[derive(Debug, Clone)]
 pub(super) struct SourceFolder {
     namespace: String,

@@ -25,8 +25,8 @@ impl Families {
         all().into_iter().filter(|family| self.names.contains(family)).collect()
     }
 
-    /// Returns whether all rule families that are enabled by default, such as `KZ`, are enabled. The result does not
-    /// depend on other families, such as `GD`.
+    /// Returns whether the default rule families, such as `KZ`, are all enabled. The result does not depend on other
+    /// families, such as `GD`.
     pub(super) fn are_default(&self) -> bool {
         by_default().iter().all(|family| self.names.contains(family))
     }

@@ -69,20 +69,20 @@ pub(super) fn unreadable(errors: Vec<ManifestError>) -> Unusable {
     Unusable::new(errors.first().map(ToString::to_string).unwrap_or_default())
 }
 
-/// Returns a Kubernetes client for the current context of the file `kubeconfig`. If this is `None`, uses kubectl's
-/// default kubeconfig, or the service account of the pod.
+/// Returns a Kubernetes client for the current context of the file `kubeconfig`. If `kubeconfig` is `None`, uses
+/// kubectl's default kubeconfig, or the service account of the pod.
 pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
     Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
 }
 
-/// Returns a client of the cluster that does not retry requests if the API server is unavailable.
+/// Returns a Kubernetes client that does not retry requests if the API server is unavailable.
 pub(super) async fn client_without_retries(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
     let mut config = cluster_config(kubeconfig).await?;
     config.default_retry = false;
     Client::try_from(config).map_err(no_client)
 }
 
-/// Returns a client of the cluster that records the time of the last event of each watch in `freshness`.
+/// Returns a Kubernetes client that records the time of the last event of each watch in `freshness`.
 pub(super) async fn observed_client(kubeconfig: Option<&Path>, freshness: &Freshness) -> Result<Client, Unusable> {
     let builder = ClientBuilder::try_from(cluster_config(kubeconfig).await?).map_err(no_client)?;
     Ok(builder.with_layer(freshness).build())
@@ -121,8 +121,8 @@ pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> R
 /// of Kubernetes objects.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// Waits until every kind of the catalog is listed or known to be absent. Then marks the readiness condition as met and
-/// returns.
+/// Waits until the catalog has listed the objects of every kind, or knows that the cluster does not serve the kind.
+/// Then marks the readiness condition `condition` as met and returns.
 pub(super) async fn until_listed(catalog: Arc<Catalog>, condition: Condition) {
     loop {
         let pending: Vec<_> = catalog.pending().into_iter().map(Kind::full_name).collect();

@@ -1,5 +1,5 @@
-//! Command-line arguments that are added to a clap command only when this command is used. A process runs only one of
-//! about twelve commands. Adding the arguments of all commands takes longer than checking a folder.
+//! Adds the arguments of a clap command only when the command is used. A process runs only one of about twenty
+//! commands, and adding the arguments of all commands takes longer than checking a folder.
 
 use clap::builder::{Resettable, StyledStr};
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};

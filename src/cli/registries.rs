@@ -25,7 +25,7 @@ pub(super) struct Registries {
 }
 
 impl Registries {
-    /// Creates an empty component cache that uses these registries.
+    /// Creates an empty component cache. It uses these arguments when it loads components from OCI registries.
     pub(super) fn component_cache(&self) -> Result<ComponentCache, Unusable> {
         let mut authorities = Vec::new();
         for path in &self.registry_ca {

@@ -11,8 +11,8 @@ use crate::recording::{Aspect, Difference, Recording, Replayed, replay};
 /// Maximum size of a recording, in bytes. The limit exists because a recording is read as a whole. The default of
 /// `serve --record-limit` is a quarter of it.
 const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;
-/// Maximum nesting depth of the folders that are searched for recordings. Deeper folders are skipped. Such nesting is a
-/// mistake, such as a link to a parent folder.
+/// Maximum nesting depth of the folders that are searched for recordings. Deeper folders are skipped. Deeper nesting is
+/// probably a mistake, such as a symbolic link to a parent folder.
 const MAX_FOLDER_DEPTH: usize = 16;
 
 /// Replay requests that `portcullis serve --record` recorded, and show how the decisions differ.
@@ -113,7 +113,7 @@ fn collect(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resu
 struct Report {
     files: usize,
     decisions: usize,
-    /// Number of decisions that differ from the recorded ones.
+    /// Number of comparable decisions that differ from the recorded ones in more than their wording.
     differ: usize,
     /// Number of decisions that differ from the recorded ones only in their wording.
     reworded: usize,

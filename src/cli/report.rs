@@ -48,8 +48,8 @@ pub(super) struct Located {
     /// API version, kind, namespace and name of the Kubernetes object that contains the finding. `null` for a finding
     /// in a file.
     pub(super) object: Value,
-    /// Whether the severity level of the finding, such as `deny`, was lowered. The reason is that no Flux Kustomization
-    /// or similar object uses the file with the finding.
+    /// Whether `portcullis check` lowered the severity level of the finding, because no Flux Kustomization or similar
+    /// object uses the file with the finding.
     pub(super) is_unused: bool,
 }
 
@@ -118,8 +118,8 @@ impl Report {
     }
 }
 
-/// Serializes the report as a JSON object. Each kustomize root, a folder that is built, has its own list of findings. A
-/// finding in several roots therefore appears several times in the JSON, but only once in memory.
+/// Serializes the report as a JSON object. The JSON has a list of findings for each kustomize root, which is a folder
+/// that is built. A finding in several roots therefore appears several times in the JSON, but only once in memory.
 impl Serialize for Report {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut members = serializer.serialize_map(Some(9))?;
@@ -150,7 +150,8 @@ impl Serialize for Root {
     }
 }
 
-/// A list of findings. Each finding is serialized only when it is written.
+/// A list of findings that converts one finding at a time to JSON while the list is written. The JSON values of all
+/// findings are never in memory together.
 struct Each<'a>(&'a [Rc<Located>]);
 
 impl Serialize for Each<'_> {

@@ -50,9 +50,9 @@ impl TreePaths {
         Ok(self.folder(folder)?.join(name))
     }
 
-    /// Returns the absolute path of a folder without symbolic links, and caches it. Usually joins the name of the
-    /// folder to the absolute path of its parent, which is cheap. Asks the operating system only for the topmost
-    /// folder, and for paths with symbolic links or `..`.
+    /// Returns the absolute path of a folder with symbolic links resolved, and caches it. Usually joins the name of the
+    /// folder to the absolute path of its parent, which is cheap. Lets the operating system resolve only the topmost
+    /// folder, and paths with symbolic links or `..`.
     fn folder(&mut self, folder: &Path) -> Result<TreePath, Unusable> {
         if let Some(known) = self.folders.get(folder) {
             return Ok(known.clone());
@@ -86,8 +86,9 @@ pub(super) fn with_display_paths(message: String) -> String {
     }
 }
 
-/// Replaces the paths in a text about a kustomize root with paths for display. A path below the current folder becomes
-/// relative. Other paths get a leading slash.
+/// Replaces the paths in a text about the kustomize root `root` with paths for display. Paths below the current folder
+/// become relative. If `root` is not below the current folder, paths that begin with the topmost folder of `root`, such
+/// as `home/`, get a leading slash.
 pub(super) fn with_display_paths_of_root(text: &str, root: &TreePath) -> String {
     let text = with_display_paths(text.to_owned());
     let Some((top, _)) = root.as_str().split_once('/').filter(|_| shown(root).starts_with('/')) else { return text };

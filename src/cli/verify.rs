@@ -57,8 +57,8 @@ struct Probe {
 
 const LANDSCAPER: &str = "landscaper.gardener.cloud/v1alpha1";
 /// The minimal objects that `portcullis verify` creates in a dry run, to test whether the API server calls Portcullis.
-/// Each rule family that checks new objects, such as `KZ` for kustomize files, checks one of them. The family `GD` has
-/// no object here, because it checks deletions and new revisions of Flux sources.
+/// The array contains an object for each rule family that checks new objects, such as `KZ` for kustomize files. The
+/// family `GD` has no object here, because it checks deletions and new revisions of Flux sources.
 static PROBES: [Probe; 5] = [
     Probe {
         families: &["KZ"],
@@ -108,7 +108,7 @@ enum Outcome {
     Answered(String),
     /// The cluster does not serve the kind.
     Absent,
-    /// Portcullis did not answer the dry-run request; contains the likely reason.
+    /// Portcullis did not answer the dry-run request. Contains the likely reason.
     Unanswered(String),
 }
 

@@ -11,7 +11,8 @@ use crate::landscaper::deployer::requirements::REQUIREMENTS;
 /// contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TestedRequirement {
-    /// The id of the rule that checks the requirement, such as `DP007`; a name such as `finishes` if no rule does.
+    /// The id of the rule that checks the requirement, such as `DP007`. If no rule checks it, a name such as
+    /// `finishes`.
     pub(super) name: &'static str,
     /// The requirement of Landscaper's deployer contract, as a sentence such as `spec.type does not change`.
     pub(super) sentence: &'static str,

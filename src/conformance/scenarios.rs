@@ -134,7 +134,8 @@ impl Run<'_> {
     }
 
     /// Requests a job of the DeployItem `name`, and waits until the job ends. Then records whether the phase is
-    /// `wanted`, such as `Succeeded`. Returns whether the job ended in time.
+    /// `wanted`, such as `Succeeded`, and whether the deployer has picked up the job. Returns whether the job ended in
+    /// time.
     async fn job(&mut self, name: &str, wanted: &str) -> Result<bool, ConformanceError> {
         let job = self.kit.trigger(name).await?;
         let limit = self.kit.options.timeout;
@@ -164,9 +165,9 @@ impl Run<'_> {
         Ok(has_ended)
     }
 
-    /// Waits for the duration `quiet` of the test options, and counts a test of `requirement`: that the deployer does
-    /// not write the DeployItem `name` during this time. Whether it did is found out later, from the record of all
-    /// writes.
+    /// Waits for the duration `quiet` of the test options, and counts a test of `requirement`. The requirement is that
+    /// the deployer does not write the DeployItem `name` during this time. The module `judge` checks this later, with
+    /// the record of all writes.
     async fn quiet(&mut self, name: &str, requirement: TestedRequirement) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(requirement, name, None);

@@ -129,8 +129,8 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Adds `composite` to the list `self.found` if it uses the changed Composition or CompositionRevision, which
-    /// `text` describes. Returns whether it does.
+    /// Adds `composite` to the list `self.found` if it uses the Composition or CompositionRevision `text`. Returns
+    /// whether it does.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };
@@ -184,7 +184,8 @@ struct Evaluation {
 }
 
 impl Subject {
-    /// Returns the effect of the request on this composite. `None` if nothing changes.
+    /// Returns the effect of a change of EnvironmentConfigs from `before` to `after` on this composite. `None` if the
+    /// change causes no new problems, and the data of the EnvironmentConfig `name` is not lost.
     fn effect(&self, name: &str, before: &dyn Configs, after: &dyn Configs) -> Option<Effect> {
         let (known, then) = (self.evaluate(before)?, self.evaluate(after)?);
         let has = |judged: &Evaluation| judged.merged.iter().any(|merged| merged == name);

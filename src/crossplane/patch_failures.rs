@@ -112,8 +112,8 @@ fn is_independent(source: &EnvironmentSource) -> bool {
         || selector.into_iter().all(|matcher| matcher.kind() == LabelMatcherType::Value)
 }
 
-/// Returns whether the environment has every value that a patch reads. If a value is missing, the composite may provide
-/// it, so the failure of the patch is not certain.
+/// Returns whether no value that a patch reads is missing in the environment. A real composite may provide a missing
+/// value, so the failure of a patch that lacks a value is not certain.
 fn has_value(outcome: &PatchOutcome, environment: &Value) -> bool {
     !outcome.reads.is_empty()
         && outcome.reads.iter().all(|read| {

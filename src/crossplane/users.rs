@@ -24,8 +24,8 @@ pub const MAX_USERS: usize = 500;
 pub struct User {
     /// The Composition, CompositionRevision or composite that uses the EnvironmentConfig.
     pub object: Reference,
-    /// How the object uses the EnvironmentConfig. If it uses it in several ways, this is the strictest of them. A
-    /// selector that reads label values from a composite counts as `Optional`, because these values are unknown here.
+    /// How the object uses the EnvironmentConfig. If there are several ways, this is the strictest of them. A selector
+    /// that reads label values from a composite counts as `Optional`, because these values are unknown here.
     pub usage: Usage,
 }
 

@@ -1,5 +1,5 @@
-//! Checks kustomization files during an admission request. The object in the request contains these files or refers to
-//! them, like a Flux Kustomization.
+//! Checks kustomization files during an admission request. The object in the request contains these files, as a
+//! ConfigMap can, or refers to them, as a Flux Kustomization does.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -14,8 +14,9 @@ use crate::kustomize::delivery::{
     Consequences, Delivery, Judged, Outcome, Root, is_unchanged, not_judged, tree_findings,
 };
 
-/// Timeout for checking the other Kustomizations that apply objects to the same cluster. It is short, because only
-/// warnings depend on these Kustomizations. Results are cached for the next request.
+/// Timeout for building the other Flux Kustomizations of the same cluster. Their objects are compared with those of the
+/// checked Kustomization. The timeout is short, because by default only warnings depend on the comparison. Results of
+/// the builds are cached for later requests.
 const SIBLINGS_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The inputs for checking kustomize trees during one admission request. A kustomize tree is a folder with
@@ -70,9 +71,10 @@ impl DeliveryContext<'_> {
         findings.into_iter().filter_map(|finding| self.levelled(finding, max_level)).collect()
     }
 
-    /// Returns whether to predict the [`Consequences`] of the request, such as deletions in the cluster. An update that
-    /// does not affect the build result, such as an update of labels, has none. An update that changes nothing at all
-    /// is an exception, because audits check existing objects with such updates.
+    /// Returns whether to predict the [`Consequences`] of the request, such as deletions in the cluster. Returns
+    /// `false` for an update that does not affect the build result, such as an update of labels. As an exception,
+    /// returns `true` for an update that changes nothing at all, because audits check existing objects with such
+    /// updates.
     fn has_consequences(&self) -> bool {
         !is_unchanged(self.request) || self.request.object() == self.request.old_object()
     }
@@ -112,8 +114,8 @@ impl DeliveryContext<'_> {
 }
 
 /// Appends the findings in `found` to `findings`, except for duplicates. A finding is a duplicate if `findings` already
-/// contained a finding of the same rule for the same field. Earlier findings in a file (with a `location`) are not
-/// compared.
+/// contained a finding of the same rule for the same field of the object. Findings in a file, which have a `location`,
+/// do not make another finding a duplicate.
 pub(super) fn add(findings: &mut Vec<Finding>, found: Vec<Finding>) {
     let before = findings.len();
     for finding in found {

@@ -4,7 +4,7 @@
 //! request ─► rules that match it ─► live reads ─► mutators or rules ─► levels, exemptions ─► verdict
 //! ```
 //!
-//! A decision depends only on the request, the catalog, the policy and live reads.
+//! A decision depends only on the request, the catalog, the policy, live reads, kustomize trees and the current time.
 
 mod deliver;
 pub mod pages;
@@ -120,8 +120,8 @@ impl Gate {
         (!matching.is_empty()).then_some(matching)
     }
 
-    /// Returns the [`Declaration`] of the kind in the request. `None` if no object in the cluster declares this kind.
-    /// For example, CompositeResourceDefinitions declare kinds of composites.
+    /// Returns the [`Declaration`] of the kind in the request, if an object in the cluster declares this kind. For
+    /// example, CompositeResourceDefinitions declare kinds of composites.
     fn declared_as(&self, request: &Request<'_>) -> Option<&'static Declaration> {
         let resource = &request.resource;
         self.catalog.declared_as(&resource.group, &resource.plural).map(|(declaration, _)| declaration)

@@ -14,7 +14,7 @@ use crate::rule::{Mode, Mutator, Rule, RuleInfo};
 /// value is `"true"` and the configuration honours it.
 pub const SKIP_LABEL: &str = "portcullis.dev/skip";
 
-/// The configuration of rules, mutators and sources of kustomize trees. Without configuration, each of them has its
+/// The configuration of rules, mutators and checks of kustomization files. Without configuration, each of them has its
 /// default level or mode, and there are no exemptions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Policy {
@@ -27,12 +27,14 @@ pub struct Policy {
     pub exemptions: Vec<Exemption>,
     /// Whether [`SKIP_LABEL`] is honoured.
     pub honour_skip_label: bool,
-    /// Whether ServiceAccounts get warnings too. Controllers only log them.
+    /// Whether ServiceAccounts receive warnings, as users do. This is off by default, because controllers, which use
+    /// ServiceAccounts, only log warnings.
     pub warn_service_accounts: bool,
     /// Configured modes of mutators, by the name of the mutator.
     pub modes: HashMap<String, Mode>,
-    /// Names of CompositeResourceDefinitions whose composites are watched and checked. `*` selects all. Definitions
-    /// with the label [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL) are selected in addition.
+    /// Names of CompositeResourceDefinitions whose composites are watched and checked. `*` selects all.
+    /// CompositeResourceDefinitions with the label [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL) are selected in
+    /// addition.
     pub composites: HashSet<String>,
     /// The maximum levels of findings about kustomization files, from the key `deliveries` of the configuration file. A
     /// key is the name of a check of such files. For example, `flux-trees` is the check of the files to which Flux
@@ -121,9 +123,9 @@ impl Policy {
         self.modes.get(mutator.name).copied().unwrap_or(mutator.mode)
     }
 
-    /// Returns the configured upper limit for the levels of findings in kustomize trees, such as `warn`. `delivery` is
-    /// the type of object that contains or refers to the trees, such as Flux Kustomizations. `namespace` is the
-    /// namespace of the request.
+    /// Returns the maximum level, such as `warn`, for the findings of a check of kustomization files. `delivery` is the
+    /// check, and `namespace` is the namespace of the request. If the check has a rule in `limited_by`, the result is
+    /// not higher than the level of this rule.
     pub fn max_level(&self, delivery: &Delivery, namespace: &str) -> Level {
         let own = self.deliveries.get(delivery.name).copied().unwrap_or(delivery.max_level);
         let limit = |info: &RuleInfo| self.level_of(info.id, info.family(), info.level, namespace);

@@ -1,5 +1,5 @@
-//! The registry of all rules, mutators and deliveries, and of the kinds that they look up. A delivery is a source of
-//! kustomize trees.
+//! The registry of all rules, mutators and deliveries, and of the kinds that they look up. A delivery is a check of
+//! kustomization files.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,8 +13,8 @@ use crate::kustomize::delivery::{self, Delivery};
 use crate::landscaper;
 use crate::rule::{ANY, DECLARED, Definition, Match, Mutator, Rule, RuleInfo};
 
-/// A set of rules, mutators and deliveries, with an index by the resources that they match. A delivery is a source of
-/// kustomize trees.
+/// A set of rules, mutators and deliveries, with an index by the resources that they match. A delivery is a check of
+/// kustomization files.
 pub struct Registry {
     rules: Vec<&'static Rule>,
     tree_rules: Vec<&'static RuleInfo>,
@@ -49,8 +49,8 @@ impl ByResource {
 pub(super) type Matched<T> = (&'static T, &'static Match);
 
 /// The rules, mutators and deliveries for admission requests about one resource, such as `installations`. A delivery is
-/// a check of the kustomization files that the object in the request contains or refers to. Each of them comes with
-/// each of its matchers for this resource.
+/// a check of the kustomization files that the object in the request contains or refers to. Each list has one item for
+/// each matcher for this resource, so a rule with several such matchers has several items.
 #[derive(Default)]
 struct Matchable {
     rules: Vec<Matched<Rule>>,
@@ -72,7 +72,7 @@ impl Registry {
     }
 
     /// Restricts the registry to some rule families, such as `OW`. Only the rules, mutators, deliveries and
-    /// CustomResourceDefinitions of these families remain. A delivery is a source of kustomize trees.
+    /// CustomResourceDefinitions of these families remain. A delivery is a check of kustomization files.
     #[must_use]
     pub fn only(self, families: &[&str]) -> Self {
         let is_on = |family: &str| families.contains(&family);
@@ -88,7 +88,7 @@ impl Registry {
         only.with_deliveries(deliveries)
     }
 
-    /// Creates a registry of these rules and mutators. The registry has no sources of kustomize trees and no
+    /// Creates a registry of these rules and mutators. The registry has no checks of kustomization files and no
     /// CustomResourceDefinitions.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
         let mut by_resource = ByResource::default();
@@ -227,9 +227,9 @@ impl Registry {
         by_kind(self.looks().filter(|(_, _, is_read_live)| *is_read_live).map(|(family, kind, _)| (family, kind)))
     }
 
-    /// Returns the kinds of cluster objects that Portcullis needs to handle requests. Each item has the id prefix of
-    /// the rules that need the kind, such as `KZ`, and then the kind. The third part says whether its objects are also
-    /// read directly from the API server, not only from the cache.
+    /// Returns the kinds of cluster objects that Portcullis needs to handle requests. Each item has three parts: the id
+    /// prefix of the rules that need the kind, such as `KZ`, the kind, and whether objects of the kind are also read
+    /// directly from the API server, not only from the cache.
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.live_reads.is_some()));
         let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.live_reads.is_some()));
@@ -258,9 +258,9 @@ impl Registry {
         of_rules.chain(of_mutators).filter(move |(_, matchers)| looks(matchers)).map(|(family, _)| family)
     }
 
-    /// Returns the rules that match a request, each with its first matcher that does. `declared_as` is set if another
-    /// object declares the kind of the request's object. For example, a CompositeResourceDefinition declares the kind of
-    /// a composite.
+    /// Returns the rules that match a request, each with its first matching matcher. `declared_as` is set if another
+    /// object declares the kind of the request's object. For example, a CompositeResourceDefinition declares the kind
+    /// of a composite.
     pub(super) fn rules_for(
         &self,
         request: &Request<'_>,
@@ -280,7 +280,7 @@ impl Registry {
         covering(mutators, request)
     }
 
-    /// Returns the checks of kustomization files that match a request, each with its first matcher that does.
+    /// Returns the checks of kustomization files that match a request, each with its first matching matcher.
     pub(super) fn deliveries_for(&self, request: &Request<'_>) -> impl Iterator<Item = Matched<Delivery>> {
         let matchable = self.matchable(request, None).into_iter().chain(self.by_resource.get(ANY, ANY));
         covering(matchable.flat_map(|matchable| &matchable.deliveries), request)
@@ -296,9 +296,9 @@ impl Registry {
     }
 }
 
-/// Filters rules, mutators or deliveries that have a matcher for the resource of a request. Returns each that matches
-/// the request once, with its first matcher that does. All matchers of a rule, mutator or delivery must follow each
-/// other in `candidates`.
+/// Returns the rules, mutators or deliveries in `candidates` that match a request. All matchers in `candidates` are for
+/// the resource of the request, or for all resources. If several matchers of a rule, mutator or delivery match, returns
+/// only the first of them. All matchers of a rule, mutator or delivery must follow each other in `candidates`.
 fn covering<'a, T: 'static>(
     candidates: impl Iterator<Item = &'a Matched<T>>,
     request: &Request<'_>,
@@ -347,7 +347,8 @@ mod tests {
         Request { uid, resource, name, namespace, operation, user, dry_run, object, old_object, deadline }
     }
 
-    /// Compares what the index finds with what a comparison of all matchers finds. Returns the number of results.
+    /// Asserts that `found`, the results of the index, are those that a comparison of all matchers finds. Returns the
+    /// number of results.
     fn compare<T>(
         found: impl Iterator<Item = Matched<T>>,
         all: &[&'static T],

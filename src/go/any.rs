@@ -91,7 +91,7 @@ impl From<Value> for Any {
     }
 }
 
-/// Returns the Go type of a JSON value. Numbers without a fraction or exponent are `int64`, as in
+/// Returns the Go type of a JSON value. Numbers without a fraction or exponent are `int64` if they fit, as in
 /// `k8s.io/apimachinery`.
 pub fn type_of(value: &Value) -> &'static str {
     match value {

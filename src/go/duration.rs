@@ -66,8 +66,8 @@ fn part(number: &str, unit: u64) -> Option<u64> {
     whole.checked_add(fraction_of(fraction, unit)).filter(|part| *part <= MAX_MAGNITUDE)
 }
 
-/// Multiplies the digits of a decimal fraction by a unit. Reproduces the imprecise last nanosecond of Go's result,
-/// because Go computes with floating-point numbers.
+/// Multiplies the digits of a decimal fraction by a unit. Go computes this product with floating-point numbers, so its
+/// last nanosecond may be imprecise. This function returns the same result as Go.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "those of Go")]
 fn fraction_of(digits: &str, unit: u64) -> u64 {
     let (mut numerator, mut scale) = (0_u64, 1.0);

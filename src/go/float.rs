@@ -3,8 +3,8 @@
 /// Maximum number of digits that are computed for a `float64`. All further digits are zero.
 const MAX_DIGITS: usize = 1100;
 
-/// Formats a number in the format `e`, `E`, `f`, `g`, `G`, `x`, `X` or `b`. Without a precision, it uses the fewest
-/// digits that parse to the same number.
+/// Formats a number in the format `e`, `E`, `f`, `g`, `G`, `x`, `X` or `b`. Without a precision, the result has the
+/// fewest digits that can be parsed back to the same number.
 pub fn format_float(value: f64, format: char, precision: Option<usize>) -> String {
     if value.is_nan() {
         return "NaN".to_owned();
@@ -65,7 +65,7 @@ fn shortest(json: &str) -> (String, i32) {
     (significant.trim_end_matches('0').to_owned(), first + exponent.parse().unwrap_or(0))
 }
 
-/// Formats a `float32` in the format `g`, with the fewest digits that parse to the same number.
+/// Formats a `float32` in the format `g`, with the fewest digits that can be parsed back to the same number.
 pub fn format_float32(value: f32) -> String {
     if !value.is_finite() {
         return format_float(value.into(), 'g', None);
@@ -94,7 +94,8 @@ fn general(value: f64, precision: Option<usize>) -> String {
     generally(&all, exponent, wanted)
 }
 
-/// Formats digits in the format `g`. The result has an exponent only if the number is very small or large.
+/// Formats digits in the format `g`. The result has an exponent only if the number is very small or large. `exponent`
+/// is the decimal exponent of the first digit, and `wanted` is the requested number of significant digits.
 fn generally(all: &str, exponent: i32, wanted: Option<usize>) -> String {
     let significant = all.trim_end_matches('0');
     let significant = if significant.is_empty() { "0" } else { significant };

@@ -66,8 +66,8 @@ impl<'t> Parts<'t> {
     }
 
     /// Returns the number with its suffix applied, but without its sign. A quantity without digits, such as `Ki`, is
-    /// zero. `None` if the suffix is too large or too small for this, such as `Pi` or `e-10`: apimachinery then returns
-    /// an error.
+    /// zero. Exception: if its suffix is large or small, such as `Pi` or `e-10`, apimachinery returns an error, and
+    /// this function returns `None`.
     fn magnitude(&self, scale: Scale) -> Option<f64> {
         let all = [self.whole, self.fraction].concat();
         let fraction = i64::try_from(self.fraction.len()).unwrap_or(i64::MAX);

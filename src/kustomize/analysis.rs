@@ -76,7 +76,8 @@ pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Fil
 }
 
 /// Returns the report on a kustomization, like `analyse`, but with caches that several calls share. `files` caches
-/// parsed kustomization files, and `shared` caches built bases. All calls must have the same `options`. The report does
+/// parsed kustomization files, and `shared` caches built bases. All calls with the same `shared` must have the same
+/// `tree` and `options`. Only options that apply only to the folder `root`, such as `flux`, may differ. The report does
 /// not contain the steps of the build.
 pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
     reported(root, options, engine::report(tree, root, options, files, Some(shared)))

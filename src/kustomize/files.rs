@@ -10,8 +10,8 @@ use super::tree::{Tree, TreePath, Unreadable};
 /// a few kilobytes of memory. A small limit is sufficient, because folders that are built one after another share most
 /// of their files.
 const MAX_FILES: usize = 1_000;
-/// Maximum number of cached files of a repository. A command reads each file at least twice: once to find the roots,
-/// and once to build them. A server reads a file once for each root that uses it.
+/// Maximum number of cached kustomization files for a command that reads a whole repository. The command reads each
+/// file at least twice: first to find the roots, and then to build them.
 const MAX_FILES_OF_REPOSITORY: usize = 10_000;
 /// Maximum number of values that YAML aliases copy in a cached file. A file with more copied values is not cached,
 /// because a cache with a thousand such files would need gigabytes.

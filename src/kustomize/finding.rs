@@ -36,7 +36,7 @@ impl fmt::Display for Site {
     }
 }
 
-/// A finding of a rule about a place in a tree.
+/// A finding of a rule, with its location in a kustomize tree.
 pub type TreeFinding = Finding<InTree>;
 
 /// The location of a finding in a tree, and its effect on the build.

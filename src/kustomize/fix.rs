@@ -43,9 +43,8 @@ struct Insertion<'t> {
     /// The YAML text before the new list entry: indentation and `- `. It is used if the list is empty or does not
     /// exist.
     dash: &'t str,
-    /// The byte offset at which a missing list is inserted. If the file does not contain the list yet, the list is
-    /// inserted here together with its new entry. The offset is the end of the file, or the end of the list from which
-    /// the entry is moved.
+    /// The byte offset for a list that the file does not contain yet. The list is inserted there, together with its new
+    /// entry. The offset is the end of the file, or the end of the list from which the entry is moved.
     end: usize,
 }
 

@@ -34,7 +34,7 @@ const LIST: &str = "resources";
 /// instead of references to files.
 const MAX_MENTIONING_BYTES: usize = 1 << 20;
 
-/// API groups of objects that other tools read from files. These objects are not sent to an API server.
+/// API groups of objects that tools such as kpt read from files. These objects are not sent to an API server.
 const GROUPS_OF_TOOLS: [&str; 17] = [
     "backstage.io",
     "chainsaw.kyverno.io",
@@ -132,8 +132,9 @@ impl Search<'_> {
         candidates.iter().filter(|file| !is_convention(file)).filter_map(|file| self.finding(file)).collect()
     }
 
-    /// Returns a finding about `file`, which contains objects. Returns `None` in three cases:
+    /// Returns a finding about `file`, which contains objects. Returns `None` in these cases:
     ///
+    /// - The folder has no kustomization file, or kustomize cannot read this file, or the file is empty.
     /// - Another file in the same folder mentions the file.
     /// - A kustomization in a parent folder lists the file.
     /// - The kustomization in the folder does not build with the file added.
@@ -154,7 +155,7 @@ impl Search<'_> {
         (!file.empty && file.faults.is_empty()).then_some(file)
     }
 
-    /// Returns whether a file contains objects that an API server can store, and no other content.
+    /// Returns whether a file contains at least one object, and only objects that a kustomization should list.
     fn holds_objects(&self, file: &TreePath) -> bool {
         let Some(text) = self.text(file) else { return false };
         let mut count = 0;

@@ -25,8 +25,8 @@
 //! [`Verdict::Reject`] means that kustomize cannot build the tree, and [`Verdict::Accept`] that it can. Otherwise the
 //! verdict is [`Verdict::Unknown`] with the reasons, such as remote resources and external plugins.
 //!
-//! The semantics are those of kustomize 5.8.1, according to its source and its observed behavior;
-//! `tests/vectors/kustomize` contains the test cases with its results.
+//! The semantics are those of kustomize 5.8.1, according to its source and its observed behavior.
+//! `tests/vectors/kustomize` contains test cases with the results of kustomize.
 
 mod analysis;
 pub mod annotations;

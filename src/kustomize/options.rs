@@ -69,7 +69,7 @@ impl FromStr for Profile {
 /// The restriction on the files that a kustomization may load.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Restrictor {
-    /// Only files in or below the folder of the kustomization (`LoadRestrictionsRootOnly`).
+    /// A kustomization may load only files in or below its folder (`LoadRestrictionsRootOnly`).
     RootOnly,
     /// A kustomization may load any file (`LoadRestrictionsNone`).
     None,

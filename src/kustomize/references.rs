@@ -51,7 +51,8 @@ pub enum NoFolder {
     Ambiguous,
     /// The entry of the kustomization file is a path that cannot be resolved.
     Lost(Lost),
-    /// The entry of the kustomization file leads to a file or a device instead of a folder; contains its path.
+    /// The entry of the kustomization file leads to a file or a device instead of a folder. Contains the path of this
+    /// file or device.
     File(TreePath),
     /// The entry of the kustomization file leads to a folder that is being built, or to a parent of such a folder.
     Ancestor {

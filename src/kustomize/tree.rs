@@ -36,7 +36,7 @@ pub enum Entry {
     File,
     /// A folder.
     Folder,
-    /// A symbolic link; contains its target.
+    /// A symbolic link. Contains the target of the link.
     Link(String),
     /// A socket, device or pipe: reading it could block forever.
     Other,
@@ -67,10 +67,11 @@ pub enum Unreadable {
     /// The file is larger than [`MAX_FILE_BYTES`].
     #[error("it is larger than {MAX_FILE_BYTES} bytes")]
     TooLarge,
-    /// The limit on the total size of all files read is exceeded; contains the limit.
+    /// Reading the file would exceed the limit on the total size of all files that are read. Contains this limit, in
+    /// bytes.
     #[error("more than {0} bytes would have to be read")]
     TooMuch(u64),
-    /// The error of the operating system.
+    /// Another error, such as one of the operating system. Contains the error message.
     #[error("{0}")]
     System(String),
 }
@@ -80,7 +81,7 @@ pub enum Unreadable {
 pub enum Located {
     /// The path leads to a file. Contains the path of this file after all symbolic links are resolved.
     File(TreePath),
-    /// The path leads to a folder; contains the folder's path without links.
+    /// The path leads to a folder. Contains the path of this folder after all symbolic links are resolved.
     Folder(TreePath),
     /// The path leads to something other than a file or folder, such as a device. Contains the path of the target, with
     /// links resolved.
@@ -90,7 +91,7 @@ pub enum Located {
 /// The reason why a path cannot be resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lost {
-    /// The path does not exist; contains the path up to its first missing segment.
+    /// The path does not exist. Contains the part of the path up to the first missing segment.
     Missing(TreePath),
     /// A path segment before the last one is not a folder. Contains the path of this segment.
     NotAFolder(TreePath),
@@ -113,8 +114,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Creates a tree that reads its files from `source`. `base` is the absolute path of the tree's root; absolute
-    /// paths in kustomization files are resolved against it.
+    /// Creates a tree that reads its files from `source`. `base` is the absolute path of the tree's root. Absolute
+    /// paths in kustomization files are resolved against `base`.
     pub fn new(source: impl Source + 'static, base: &str) -> Self {
         Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0, fetch: None }
     }
@@ -124,9 +125,9 @@ impl Tree {
         &self.base
     }
 
-    /// Returns the total size of all kustomization files of an archive, in bytes. It is used to estimate the memory
-    /// that the parsed files need, so files with YAML aliases count as larger (see [`cost`]). Zero if the tree was not
-    /// read from an archive.
+    /// Returns the total cost of parsing the kustomization files of an archive, in bytes. The cost is an estimate of
+    /// the memory that the parsed files need: the size of each file, and a constant for each file with YAML aliases
+    /// (see [`cost`]). Zero if the tree was not read from an archive.
     pub fn kustomizations_cost(&self) -> u64 {
         self.kustomizations
     }

@@ -22,7 +22,7 @@ pub(super) fn problem(field: FieldPath, value: &Value, wanted: &'static str) -> 
     Problem { field, is: wire::kind_of(value), found: wire::brief(value), wanted }
 }
 
-/// Returns a string field of an object; an empty string counts as missing, as in Landscaper's types.
+/// Returns a string field of an object. An empty string counts as missing, as in Landscaper's types.
 pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key)?.as_str().filter(|text| !text.is_empty())
 }

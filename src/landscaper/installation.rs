@@ -47,11 +47,11 @@ impl Location {
         format!("/spec/componentDescriptor/inline/component/{part}")
     }
 
-    /// Returns the JSON value to write at [`Location::pointer`], so that the component reference gets a new value for
-    /// its repository context, component name or version. `attribute` says which of the three.
+    /// Returns the JSON value to write at [`Location::pointer`], to set an attribute of the component reference to
+    /// `value`.
     ///
-    /// Usually returns `value` itself. A repository context is returned in a list if the inline component descriptor
-    /// has no list of repository contexts yet.
+    /// This is usually `value` itself. If the inline component descriptor has no list of repository contexts yet, a
+    /// repository context is returned as a list with one element.
     pub fn wrap(self, attribute: Attribute, value: Value) -> Value {
         match (self, attribute) {
             (Self::Inline { repository_contexts: None }, Attribute::RepositoryContext) => json!([value]),

@@ -141,7 +141,8 @@ pub static TARGETS: Kind = Kind {
     storage: Storage::Parts(&[&["metadata", "labels"], &["metadata", "annotations"]]),
 };
 
-/// `DeployerRegistration`: the types that a deployer serves. Landscaper removed this kind in version 0.99.
+/// `DeployerRegistration`: the types of DeployItems that a deployer serves. Landscaper removed this kind in version
+/// 0.99.
 pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
     group: GROUP,
     version: VERSION,

@@ -1,9 +1,9 @@
 //! Repository contexts: the locations of component versions. Each is an object with a `type` and other fields.
 //!
 //! Source: `UnstructuredTypedObject` and `UnstructuredTypesEqual` in Landscaper's
-//! `legacy-component-spec/bindings-go/apis/v2/unstructured.go`. Landscaper keeps the received text of a repository
-//! context. Two repository contexts are equal if they have the same `type` and the same JSON text, with sorted keys and
-//! all numbers as floats.
+//! `legacy-component-spec/bindings-go/apis/v2/unstructured.go`. Landscaper keeps the JSON text of a repository context
+//! as received. Two repository contexts are equal if they have the same `type`, and if their JSON texts are the same
+//! after the keys are sorted and all numbers are converted to floats.
 
 use std::sync::{Arc, OnceLock};
 
@@ -20,7 +20,8 @@ pub struct RepositoryContext(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
-    /// The JSON text as received; generated on demand if the repository context was read from a value.
+    /// The JSON text as received. If the repository context was read from a JSON value, this text is generated on
+    /// demand.
     raw: OnceLock<String>,
     type_name: String,
     value: Value,

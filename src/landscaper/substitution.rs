@@ -5,8 +5,8 @@
 //!
 //! - The entries are applied in order. Each entry is matched against the *original* reference, not against the result
 //!   of earlier entries.
-//! - An entry can set three attributes: the repository context, the component name and the version. If an earlier entry
-//!   has already set one of the attributes that an entry would set, the entry sets nothing.
+//! - An entry can set three attributes: the repository context, the component name and the version. An entry sets
+//!   nothing if it would set an attribute that an earlier entry has already set.
 //! - When all three attributes are set, the remaining entries are skipped.
 
 use std::sync::Arc;
@@ -157,7 +157,8 @@ fn report_unless_null(text: &str, wanted: &'static str, problems: &mut Vec<Probl
 /// The result of applying one entry of `overwrites` to a reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {
-    /// The entry was not applied, because its `source` does not match the original reference.
+    /// Landscaper did not apply the entry of the list `overwrites`, because its `source` does not match the original
+    /// component reference.
     NotMatched {
         /// The attributes in which the component reference differs from the `source` of the `overwrites` entry.
         differs: Vec<Attribute>,
@@ -172,11 +173,12 @@ pub enum Outcome {
     /// The entry of the list `overwrites` matches the component reference, but Landscaper did not apply it. It would
     /// set an attribute that an earlier entry has already set. In this case, Landscaper ignores the whole entry.
     Rejected {
-        /// The attributes that were already set, each with the index of the entry that set it.
+        /// The attributes that this entry would set but earlier entries have already set, each with the index of the
+        /// earlier entry.
         taken: Vec<(Attribute, usize)>,
     },
-    /// The entry was skipped, because earlier entries had already set the repository context, the component name and
-    /// the version.
+    /// Landscaper skipped the entry of the list `overwrites`, because earlier entries had already set the repository
+    /// context, the component name and the version.
     NotReached,
 }
 

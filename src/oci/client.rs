@@ -175,7 +175,7 @@ impl Client {
         Ok(tags.tags.unwrap_or_default())
     }
 
-    /// Sends a GET request for a path below a repository, such as `manifests/1.0.0`; authenticates if the registry
+    /// Sends a GET request for a path below a repository, such as `manifests/1.0.0`. Authenticates if the registry
     /// requires it.
     async fn get(
         &self,

@@ -1,8 +1,9 @@
 //! A client that reads manifests, blobs and tags from OCI registries, with limits. It does not interpret their content.
 //!
 //! Source: the Distribution Specification of the Open Container Initiative, and the token authentication of the
-//! Distribution project. Content is verified against its digest. Credentials and tokens are sent only to the host
-//! that they are for, even if a registry requests or redirects otherwise.
+//! Distribution project. Content is verified against its digest. Credentials are sent only to their registry, and to
+//! token services of its domain. Tokens are sent only to their registry. Both are removed from a request when it is
+//! redirected to another host.
 
 mod challenge;
 mod client;

@@ -32,8 +32,8 @@ pub enum RepositoryError {
 const MAX_LENGTH: usize = 255;
 
 impl Repository {
-    /// Parses the repository `name` below `base`, such as `https://example.org/components` or
-    /// `example.org:5000/components`.
+    /// Parses the address of the repository `name` below the address `base`. Examples of `base` are
+    /// `https://example.org/components` and `example.org:5000/components`.
     ///
     /// # Errors
     /// Fails if `base` and `name` do not form the address of a repository.

@@ -57,7 +57,7 @@ where
     }
 }
 
-/// A visitor that writes fields as `key=value`, with strings in quotes; writes the message without a key.
+/// A visitor that writes fields as `key=value`, with strings in quotes. It writes the message without a key.
 struct TextFields<'w> {
     writer: Writer<'w>,
     written: fmt::Result,

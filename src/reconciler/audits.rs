@@ -20,7 +20,8 @@ pub const NAME: &str = "audit";
 const TIMEOUT: Duration = Duration::from_secs(3600);
 /// Minimum pause between two audits, to limit the load on the API server.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Minimum interval between audits after a failed audit. It is long because an audit lists a whole cluster.
+/// Time between the start of a failed audit and the next audit, unless [`AuditSettings::every`] is shorter. It is long
+/// because an audit lists a whole cluster.
 const RETRY: Duration = Duration::from_secs(600);
 /// Interval for retrying an audit of changed kustomize trees.
 const TREES_RETRY: Duration = Duration::from_secs(30);

@@ -135,7 +135,7 @@ impl Composites {
 }
 
 /// Returns the JSON Patch that sets the rules of every webhook in a configuration to `resources`. `None` if the rules
-/// are already correct. The patch cannot be applied if the configuration has changed since it was read.
+/// are already correct. The API server rejects the patch if the configuration has changed since it was read.
 fn patch(stored: &Value, resources: &BTreeMap<String, Vec<String>>) -> Option<json_patch::Patch> {
     let rule = |(group, plurals): (&String, &Vec<String>)| {
         json!({"apiGroups": [group], "apiVersions": ["*"], "operations": ["CREATE", "UPDATE"], "resources": plurals,

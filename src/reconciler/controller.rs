@@ -50,7 +50,8 @@ pub trait Controller: Send + Sync + 'static {
         Box::pin(std::future::ready(()))
     }
 
-    /// Returns whether the controller runs only if a flag enables it. Its permissions are then granted separately.
+    /// Returns whether the controller runs only if a flag enables it. The Helm chart grants the permissions of such a
+    /// controller only if it is enabled.
     fn is_optional(&self) -> bool {
         false
     }

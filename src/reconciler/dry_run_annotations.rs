@@ -30,8 +30,8 @@ use crate::landscaper::owner::owner;
 const MANAGER: &str = "portcullis-dry-run-marks";
 /// The kinds of objects below a root Installation. The first kind is also the kind of the root.
 static KINDS: &[&Kind] = &[&INSTALLATIONS, &EXECUTIONS, &DEPLOY_ITEMS];
-/// Maximum number of objects that are reconciled together with a changed object because it owns them directly or
-/// indirectly. Further objects are reconciled only when they change themselves.
+/// Maximum number of directly or indirectly owned objects that are reconciled when their owner changes. Further objects
+/// are reconciled only when they change themselves.
 const MAX_BELOW: usize = 10_000;
 
 /// A controller that copies the dry-run annotations of a root Installation to the objects below it.

@@ -220,8 +220,8 @@ async fn event_reporters(item: &Value, namespace: &str, tools: &Tools) -> Result
     Ok(events.into_iter().filter(during_job).filter_map(reporter).collect())
 }
 
-/// Returns when an Event was last observed. This is the latest of three times: its series' last time, its deprecated
-/// timestamp, and its event time.
+/// Returns when an Event was last observed. This is the latest time in its fields `series.lastObservedTime`,
+/// `deprecatedLastTimestamp` and `eventTime`.
 fn last_seen(event: &Event) -> Option<Timestamp> {
     let series = event.series.as_ref().map(|series| series.last_observed_time.0);
     let times = [

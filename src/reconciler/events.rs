@@ -1,4 +1,4 @@
-//! Publishes Events on objects. kube aggregates repeated Events, and this module limits the rate of Events.
+//! Publishes Events on objects. The crate `kube` aggregates repeated Events, and this module limits the rate of Events.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};

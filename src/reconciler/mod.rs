@@ -7,9 +7,10 @@
 //! ```
 //!
 //! A [`Controller`] names the kinds that it watches, and reconciles one object at a time. It reads the object from the
-//! API server, and computes the next write with a pure function. It makes one write after the other. Each write
-//! contains the resourceVersion that was read. So a restarted process continues where the previous one stopped. The API
-//! server rejects the writes of a replica that is no longer the leader but does not know it yet.
+//! API server, computes the next write from it with a pure function, and makes one write after the other. No progress
+//! is stored in memory, so a restarted process continues where the previous one stopped. A replica may no longer be the
+//! leader without knowing it yet. The API server rejects its updates of objects that the new leader has changed,
+//! because each update contains the resourceVersion that the replica has read.
 
 mod audits;
 mod changed_trees;

@@ -17,7 +17,7 @@ pub const CAPACITY: usize = 100_000;
 /// Delay after the first failure. It is short because most failures are write conflicts, and a new read resolves a
 /// conflict.
 const FIRST_WAIT: Duration = Duration::from_millis(50);
-/// Maximum delay after failures. With this delay, a permanent failure costs one call a minute.
+/// Maximum delay after failures. With this delay, an object that fails every time is reconciled about once a minute.
 const MAX_WAIT: Duration = Duration::from_secs(60);
 
 /// A work queue of objects, shared by the workers of a controller.
@@ -35,8 +35,8 @@ struct State {
     waiting: BTreeMap<(Instant, u64), Reference>,
     count: u64,
     is_open: bool,
-    /// Whether the queue dropped an object because it was full. When at most half of the capacity is in use again,
-    /// `caught_up` reports this, so that the caller queues all objects again.
+    /// Whether the queue dropped an object because it was full. As soon as at most half of the capacity is in use
+    /// again, `caught_up` returns, and its caller queues all objects again.
     was_full: bool,
 }
 

@@ -12,17 +12,17 @@ use crate::admission::Level;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aspect {
-    /// Whether the request is allowed or denied.
+    /// The decisions differ in whether they allow the request, or in the reason for a denial before the rules ran.
     Decision,
     /// The findings differ in their rules, levels or fields. Only findings with the level `deny` or `warn` are
     /// compared.
     Findings,
-    /// The number of notices. A notice is a message from a mutator to the user.
+    /// The decisions differ in their number of notices. A notice is a message from a mutator to the user.
     Notices,
     /// The decisions differ in the patches of the mutators. Applied to the object in the request, the recorded patch
     /// and the new patch give different results.
     Patch,
-    /// Only the wording of findings or notices differs.
+    /// Some findings or notices of the decisions differ only in their wording.
     Wording,
 }
 

@@ -19,9 +19,9 @@ pub const FORMAT: u32 = 1;
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Line {
-    /// The header, which is the first line.
+    /// The header of the recording. It is the first line.
     Recording(Header),
-    /// The configuration file, at the start and after each change.
+    /// The content of the configuration file, at the start of the recording and after each change of the file.
     Configuration(Configuration),
     /// A change in how completely the objects of a kind are cached. An example is the change from `pending` (the
     /// objects are not listed yet) to `complete` (all objects are in the cache).
@@ -153,10 +153,10 @@ pub struct Lost {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Decision {
-    /// The sequence number of the last catalog change before the decision began.
+    /// The sequence number of the last change of the catalog or the configuration before the decision began.
     pub changes: u64,
-    /// The sequence number of the last catalog change before the decision ended. `None` if the catalog did not change
-    /// during the decision.
+    /// The sequence number of the last change of the catalog or the configuration before the decision ended. `None` if
+    /// there was no change during the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes_at_end: Option<u64>,
     /// The start of the decision, in RFC 3339. It determines whether exemptions have expired.

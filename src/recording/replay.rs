@@ -55,8 +55,8 @@ pub struct Replayed<'a> {
     pub now: Answer,
     /// The differences between the recorded and the new decision.
     pub differences: Vec<Difference>,
-    /// The reason why an answer may differ although the rules did not change: the recording does not contain all data
-    /// that the rules read. `None` if it does.
+    /// The reason why the new decision may differ although the rules did not change: the recording does not contain all
+    /// data that the rules read. `None` if the recording contains all of them.
     pub not_comparable: Option<&'static str>,
 }
 
@@ -111,7 +111,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// If a line cannot be written.
+    /// If a line with a decision cannot be parsed, or cannot be serialized.
     pub fn accept(text: &str, replayed: &[Replayed<'_>]) -> Result<String, serde_json::Error> {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         for Replayed { line, now, .. } in replayed {

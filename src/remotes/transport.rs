@@ -20,7 +20,8 @@ const MAX_PACK: u64 = 512 << 20;
 /// The HTTP connection to one git server.
 pub(super) struct GitHttp {
     client: Arc<Client>,
-    /// The URL of the repository after a redirect; `None` if there was none. All requests of the connection share it.
+    /// The URL of the repository after a redirect; `None` if there was no redirect. All requests of the connection
+    /// share this URL.
     redirected: Arc<Mutex<Option<String>>>,
 }
 
@@ -143,7 +144,7 @@ impl Write for Body {
     }
 }
 
-/// A reader of the headers of an HTTP response, one on each line, or of its body.
+/// A reader of one part of an HTTP response: the headers, one on each line, or the body.
 pub(super) struct Part {
     exchange: Arc<Exchange>,
     is_body: bool,

@@ -18,7 +18,7 @@ const SHORTEST_TICK: Duration = Duration::from_millis(1);
 /// Interval for checking whether a response has been sent completely. Sending a response usually takes less time than
 /// this interval.
 const ANSWER_TICK: Duration = Duration::from_millis(10);
-/// Maximum time for a new connection to send its first request. It is longer than most round trips take.
+/// Time that the shutdown grants to a new connection for its first request. It is longer than most round trips take.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The state of a connection. It determines the timeout of the connection.
@@ -108,8 +108,8 @@ impl Activity {
     }
 }
 
-/// A stream wrapper that keeps the state of the connection in `activity` up to date. The state changes when the first
-/// byte of a request arrives, and when the last byte of a response is sent.
+/// A stream wrapper that keeps the state of the connection in `activity` up to date. It sets [`State::Head`] when the
+/// first byte of a request arrives, and [`State::Idle`] when the last byte of a response is sent.
 #[derive(Debug)]
 pub(super) struct Observed<S> {
     pub(super) stream: S,

@@ -17,15 +17,15 @@ pub(super) struct Buffered {
     _reserved: Option<OwnedSemaphorePermit>,
 }
 
-/// Reads a complete request body. After an error, [`drain`] discards the rest.
+/// Reads a complete request body. After an error, the caller can discard the rest with [`drain`].
 pub(super) async fn read(body: &mut Body, limits: &Limits, load: &Load) -> Result<Buffered, Rejection> {
     let late = Rejection::SlowBody(limits.body_arrival);
     timeout(limits.body_arrival, collect(body, limits.body, load)).await.unwrap_or(Err(late))
 }
 
 /// Reads a request body, and reserves memory for it as its bytes arrive. The size in the header `Content-Length` is not
-/// reserved in advance. Otherwise, clients could block all memory for bodies with a few requests that announce large
-/// bodies and send nothing.
+/// reserved in advance. Otherwise, a few requests that announce large bodies and send nothing could reserve all memory
+/// that is available for bodies.
 async fn collect(body: &mut Body, limit: usize, load: &Load) -> Result<Buffered, Rejection> {
     let announced = body.size_hint().exact().map(|size| usize::try_from(size).unwrap_or(usize::MAX));
     if announced.is_some_and(|size| size > limit) {

@@ -23,7 +23,7 @@ pub const KEY_FILE: &str = "tls.key";
 /// The reason why a certificate, its key or the clients' CA cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum CertificateError {
-    /// A file cannot be read.
+    /// A certificate file, key file or CA file cannot be read.
     #[error("{}: cannot be read: {source}", path.display())]
     Read {
         /// Path of the file that cannot be read.
@@ -31,7 +31,7 @@ pub enum CertificateError {
         /// The error of the operating system.
         source: io::Error,
     },
-    /// A file is not valid PEM, or is truncated.
+    /// A certificate file, key file or CA file is not valid PEM, or is truncated.
     #[error("{}: is not valid PEM: {source}", path.display())]
     Pem {
         /// Path of the invalid file.
@@ -67,7 +67,7 @@ pub enum CertificateError {
         /// The error of the X.509 parser.
         problem: String,
     },
-    /// The key does not belong to the leaf, or its type cannot sign TLS handshakes.
+    /// The private key does not belong to the leaf certificate, or is of a type that TLS handshakes cannot use.
     #[error("{}: does not match the first certificate of {CHAIN_FILE}: {source}", path.display())]
     Key {
         /// Path of the key file.
@@ -216,8 +216,8 @@ impl Certificates {
         self.current.load().pair.leaf.clone()
     }
 
-    /// Returns whether `leaf` is the current leaf certificate of the server, or the previous one if it may still be in
-    /// use. A handshake in progress at `now` may have started with the previous one.
+    /// Returns whether `leaf` is the current leaf certificate of the server, or the previous one if it was replaced
+    /// less than [`HANDSHAKE_TIME`] before `now`. A handshake in progress may have started with the previous one.
     pub(super) fn is_own(&self, leaf: &CertificateDer<'_>, now: Instant) -> bool {
         let served = self.current.load();
         let was = |(before, until): &(CertificateDer<'_>, Instant)| {

@@ -45,7 +45,8 @@ impl Clients {
     /// CAs is accepted.
     ///
     /// # Errors
-    /// If the file cannot be read, or contains no CA.
+    /// If the file cannot be read, is not valid PEM, contains no certificate, or contains a certificate that cannot be
+    /// a CA.
     pub fn from_file(file: impl Into<PathBuf>, names: Vec<String>) -> Result<Self, CertificateError> {
         let file = file.into();
         let signed = Authorities::read(&file)?.verifier()?;

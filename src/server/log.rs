@@ -8,8 +8,9 @@ use crate::admission::{Finding, Outcome, Phase, Request, Verdict};
 /// Maximum number of rule ids in one log record or span. The response and the metrics contain all rule ids.
 pub(super) const RULES: usize = 16;
 
-/// Logs a decision. In shadow mode, in which every request is admitted, also logs the outcome that was not sent. Quotes
-/// and escapes texts that users choose, so that such a text cannot begin a new log record.
+/// Logs a decision. In shadow mode, in which every request is admitted, also logs the outcome that was not sent. Values
+/// that users choose, such as names, are logged as strings. The log formatter quotes and escapes strings, so that no
+/// value can begin a new log record.
 pub(super) fn decision(
     phase: Phase,
     request: &Request<'_>,

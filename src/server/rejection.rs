@@ -55,8 +55,8 @@ impl Rejection {
         matches!(self, Self::TooLarge(_) | Self::SlowBody(_) | Self::BrokenBody(_))
     }
 
-    /// Returns whether the client may still be sending the body. If so, the server must read the body before it
-    /// answers.
+    /// Returns whether the server must read the rest of the request body before it answers. Returns false if reading
+    /// the body has already timed out or failed.
     pub(super) fn leaves_body(&self) -> bool {
         !matches!(self, Self::SlowBody(_) | Self::BrokenBody(_))
     }

@@ -211,9 +211,9 @@ impl Webhook {
         }))
     }
 
-    /// Answers a webhook call with an HTTP error. Reads the rest of the request body first, unless the client waits for
-    /// `100 Continue`. A limited number of 429 responses per second also close the connection. The client then
-    /// reconnects, possibly to another replica.
+    /// Answers a webhook call with an HTTP error. Reads the rest of the request body first, unless reading it has
+    /// already timed out or failed, or the client waits for `100 Continue`. A limited number of 429 responses per
+    /// second also close the connection. The client then reconnects, possibly to another replica.
     async fn reject(&self, rejection: Rejection, headers: &HeaderMap, body: Body) -> Response {
         rejection.count(&self.metrics);
         tracing::debug!(%rejection, "rejected a call");

@@ -35,14 +35,14 @@ pub enum Problem {
     /// text, so it may accept the file.
     #[error("invalid YAML follows the `...` that ends the document; kustomize reads only the beginning of it")]
     BehindEnd,
-    /// A directive, such as `%YAML 1.1`, follows a document without a document end marker (`...`). go-yaml ends the
-    /// document before the directive, if it can parse the directive.
+    /// A directive, such as `%YAML 1.1`, follows a document without a document end marker (`...`). Our parser rejects
+    /// such a directive. go-yaml ends the document before it, if go-yaml can parse the directive.
     #[error("a directive follows a document that does not end with `...`")]
     Directive,
     /// Our parser and go-yaml may parse the text differently. Only reported for files that kustomize reads.
     #[error("{0}")]
     Dialect(String),
-    /// A number that JSON, and therefore Kubernetes, cannot represent.
+    /// A number is infinite or NaN. JSON, and therefore Kubernetes, cannot represent such numbers.
     #[error("infinity and NaN cannot be written as JSON")]
     NotFinite,
     /// A number in a JSON text exceeds the range of a 64-bit float, such as `1e999`.
@@ -52,7 +52,7 @@ pub enum Problem {
     /// key is on one line.
     #[error("a key has to be on one line, and a character in it ends a line for go-yaml")]
     BrokenKey,
-    /// A key that cannot be converted to a string.
+    /// A mapping key cannot be converted to a string. The field describes the key, such as `a list`.
     #[error("{0} cannot be the key of a mapping")]
     Key(&'static str),
     /// The value of `<<` is neither a mapping nor a list of mappings.

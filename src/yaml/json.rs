@@ -13,7 +13,8 @@ use super::place::{Entry, Kids, Place, Spot};
 use super::stream::Chunk;
 use super::{Document, Limits};
 
-/// Parses the documents of a text that consists only of JSON objects and arrays; `None` for other texts.
+/// Parses the documents of a text that consists only of JSON objects and arrays. `None` for other texts, and if a limit
+/// is exceeded.
 pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     if !chunk.text.trim_start().starts_with(['{', '[']) {
         return None;

@@ -6,7 +6,7 @@ const NODES: usize = 1_000_000;
 /// Maximum number of values from aliases. A "billion laughs" attack of nine levels expands to 10^9 values. go-yaml
 /// stops at about 400 000 values. Real files have a few hundred values from aliases.
 const ALIASED: usize = 100_000;
-/// Maximum nesting depth of a document. `serde_json`, which parses AdmissionReviews, has the same limit.
+/// Maximum nesting depth of a document. `serde_json`, which parses AdmissionReviews, has almost the same limit.
 const DEPTH: usize = 128;
 
 /// Limits on the size of a YAML or JSON document.

@@ -146,8 +146,8 @@ pub fn is_plain_string(text: &str) -> bool {
     scalar::is_string(text) && time::Timestamp::read(text).is_none()
 }
 
-/// Returns whether YAML 1.1 parses a text of one line as something other than a string. `false` for texts of several
-/// lines.
+/// Returns whether YAML 1.1 parses a text of one line as something other than a string. `false` if the text is empty,
+/// has several lines, or is not YAML.
 pub fn is_not_string_in_1_1(text: &str) -> bool {
     if text.is_empty() || text.contains('\n') {
         return false;

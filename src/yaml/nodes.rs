@@ -102,11 +102,11 @@ struct NodeReader<'t, 'l> {
     /// Whether to reproduce kyaml's expansion of anchors in manifests. This expansion duplicates entries with a null
     /// key.
     with_anchors: bool,
-    /// The end of the parser's last event, as a byte offset in the whole file.
+    /// The end of the current event, which the parser returned last, as a byte offset in the whole file.
     end: usize,
-    /// The end of the previous event's token, as a byte offset in the document.
+    /// The end of the token of the event before the current one, as a byte offset in the document.
     last: usize,
-    /// The end of the last event's token, as a byte offset in the document.
+    /// The end of the current event's token, as a byte offset in the document. For a mapping, this is its start.
     token: usize,
 }
 

@@ -23,8 +23,8 @@ pub(super) fn read(text: &str) -> Option<Scalar<'static>> {
     integer(&digits).or_else(|| float(&digits)).or_else(|| signed_binary(&digits))
 }
 
-/// Returns whether every `_` in a number is between two digits. The number begins with a dot. go-yaml passes such a
-/// number to Go's number parser without removing the `_`, and Go accepts a `_` only between digits.
+/// Returns whether every `_` in `text` is between two digits. `text` is a number that begins with a dot. go-yaml passes
+/// such a number to Go's number parser without removing the `_`, and Go accepts a `_` only between digits.
 fn separates_digits(text: &str) -> bool {
     let bytes = text.as_bytes();
     let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);

@@ -50,7 +50,8 @@ pub(super) struct Entry {
     pub(super) key: Box<str>,
     pub(super) key_place: Place,
     pub(super) spot: Spot,
-    /// Whether the mapping entry comes from a merge key (`<<`) or an alias. Such entries may repeat keys.
+    /// Whether the mapping entry comes from a merge key (`<<`) or an alias. Such an entry is not reported as a
+    /// duplicate, even if its key occurs more than once.
     pub(super) merged: bool,
 }
 

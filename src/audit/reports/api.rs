@@ -1,5 +1,6 @@
 //! The two APIs of policy reports: `wgpolicyk8s.io/v1alpha2`, of the Kubernetes policy working group, and its successor
-//! `openreports.io/v1alpha1`. Their results differ only in the field `source`.
+//! `openreports.io/v1alpha1`. Apart from group, version and kind, reports of the two APIs differ only in the field
+//! `source`, which only `openreports.io` has.
 
 use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject};

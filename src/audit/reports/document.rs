@@ -13,15 +13,16 @@ use crate::gate::Registry;
 pub const MANAGED_BY: (&str, &str) = ("app.kubernetes.io/managed-by", "portcullis");
 /// The annotation with the version of portcullis that wrote a report.
 pub const VERSION: &str = "portcullis.dev/version";
-/// Annotation on the last report of a namespace. Its value is the number of omitted results.
+/// Annotation on the last report of a namespace. Its value is a message with the number of omitted results. It is
+/// absent if no results are omitted.
 pub const CUT: &str = "portcullis.dev/cut";
 /// The value of the field `source` in reports and results.
 const SOURCE: &str = "portcullis";
 /// The name of the first report of a namespace. The names of further reports have a number as suffix, such as
 /// `portcullis-audit-2`.
 const NAME: &str = "portcullis-audit";
-/// Maximum size of the results in one report, in bytes of JSON. It is half of etcd's request limit, because the API
-/// server may store a report twice in one update.
+/// Maximum size of the results in one report, in bytes of JSON. It is less than half of etcd's request limit, because
+/// the API server may store a report twice in one update.
 const MAX_BYTES: usize = 700 * 1024;
 /// Maximum number of reports per namespace. If the findings do not fit into these reports, the least severe ones are
 /// omitted and counted.

@@ -31,7 +31,7 @@ const AT_ONCE: usize = 4;
 /// The reason why policy reports cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// The API server returned an error or could not be reached.
+    /// Policy reports could not be read. Contains the error of the Kubernetes client.
     #[error("policy reports cannot be read: {0}")]
     Read(kube::Error),
     /// No API of policy reports is installed.
@@ -40,7 +40,7 @@ pub enum ReportError {
          wgpolicyk8s.io/v1alpha2, or turn the reports off"
     )]
     NotInstalled,
-    /// Some reports could not be written.
+    /// Some policy reports could not be written. Contains one error message for each of them.
     #[error("{} of the policy reports could not be written: {}", .0.len(), .0.join("; "))]
     Write(Vec<String>),
 }

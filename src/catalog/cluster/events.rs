@@ -28,7 +28,7 @@ pub(super) enum Event<'e> {
     Applied(&'e str),
     /// The JSON text of a deleted object.
     Deleted(&'e str),
-    /// All changes up to this resourceVersion were sent.
+    /// The API server has sent all changes up to this resourceVersion.
     Bookmark(String),
 }
 

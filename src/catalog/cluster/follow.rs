@@ -55,7 +55,8 @@ pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind
 enum Next {
     /// Watch from this resourceVersion.
     Watch(String),
-    /// List all objects again, because the API server no longer has the changes since the resourceVersion.
+    /// List all objects again. The reason is that the API server no longer has the changes since the resourceVersion,
+    /// or no longer serves the kind.
     List,
 }
 
@@ -118,8 +119,8 @@ impl Follow {
         }
     }
 
-    /// Opens a watch, and applies its events to the catalog until the watch ends. Returns the next action. Sets
-    /// `version` to the last received resourceVersion, even if the watch fails.
+    /// Opens a watch at the resourceVersion `version`, and applies its events to the catalog until the watch ends.
+    /// Returns the next action. If the watch fails, `version` contains the last received resourceVersion.
     async fn watch(&self, version: &mut String) -> Result<Next, Error> {
         let url = Api::<DynamicObject>::all_with(self.client.clone(), &resource(self.kind)).resource_url().to_owned();
         let watched = async {

@@ -68,8 +68,8 @@ pub async fn load(client: Client, catalog: &Catalog) -> Result<(), kube::Error> 
     }
 }
 
-/// Fills a catalog from a cluster, like [`load`], but continues after errors. Returns each kind that could not be
-/// loaded, with its error. Such kinds stay pending.
+/// Fills a catalog from a cluster, like [`load`], but returns all errors and not only the first. Each error is returned
+/// with the kind that could not be loaded. The catalog keeps such a kind pending.
 pub async fn load_what_can_be(client: &Client, catalog: &Catalog) -> Vec<(&'static Kind, kube::Error)> {
     let mut failed = Vec::new();
     for kind in catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect::<Vec<_>>() {

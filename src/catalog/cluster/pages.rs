@@ -66,7 +66,8 @@ impl Pages {
         Self { labels: Some(labels.to_owned()), ..self }
     }
 
-    /// Returns the number of objects on the pages after the current one; 0 if the API server does not report it.
+    /// Returns the number of objects after the last page that was read to its end. Returns 0 before the end of the
+    /// first page, or if the API server does not report the number.
     pub fn left(&self) -> u64 {
         self.left
     }

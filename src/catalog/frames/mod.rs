@@ -99,7 +99,7 @@ impl Frames {
     /// false at the end of the list.
     ///
     /// # Errors
-    /// If the text is not a list, or an item is too large.
+    /// If the text is not a list, or if an item or the envelope is too large.
     pub fn advance(&mut self) -> Result<bool, FrameError> {
         if self.buffer.len() < self.look_at && !self.is_complete {
             return Ok(false);
@@ -133,7 +133,7 @@ impl Frames {
     /// Returns the envelope of the list. The envelope consists of the fields of the list response, except `items`.
     ///
     /// # Errors
-    /// If the end of the list is not reached yet.
+    /// If the end of the list is not reached yet, or if a field of the envelope has the wrong type.
     pub fn envelope(&self) -> Result<Envelope, FrameError> {
         if self.state != State::End {
             return Err(FrameError::Cut(self.before + self.buffer.len()));
@@ -222,7 +222,7 @@ impl Frames {
     }
 
     /// Parses the next field of a Kubernetes list in JSON. Stores the fields `kind`, `apiVersion` and `metadata`, and
-    /// skips all other fields. If the field is `items`, parses only the opening bracket, because other code then parses
+    /// skips all other fields. If the field is `items`, parses only the opening bracket, because `Frames::item` parses
     /// the items one by one.
     ///
     /// Returns `Some(false)` if the field was parsed, and `None` if more bytes must be received first. `Some(true)`

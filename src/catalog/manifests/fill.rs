@@ -10,8 +10,8 @@ use crate::catalog::freed::on_own_thread;
 use crate::catalog::prepared::Batch;
 use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
 
-/// Fills a catalog from files and folders, and returns the number of objects. Objects without a namespace get
-/// `namespace`, as in kubectl.
+/// Fills a catalog from files and folders. Objects without a namespace get `namespace`, as in kubectl. Returns the
+/// number of objects in the files, including objects of kinds that the catalog does not store.
 ///
 /// # Errors
 ///

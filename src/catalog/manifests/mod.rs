@@ -199,7 +199,7 @@ impl Manifests {
     }
 
     /// Counts the values that are copied by YAML aliases, such as `*name`, in the documents of all objects in `found`.
-    /// The caller limits this number, because a few lines of aliases can create millions of values.
+    /// [`Aliased`] limits this number, because a few lines of aliases can create millions of values.
     fn held(&self) -> usize {
         let documents = self.found.chunk_by(|one, other| Arc::ptr_eq(&one.document, &other.document));
         documents.filter_map(|objects| objects.first()).map(|manifest| manifest.document.aliased).sum()

@@ -34,15 +34,15 @@ impl Object<'_> {
     }
 }
 
-/// A callback that receives each Kubernetes object in a file. It returns an error if there is a problem with the
+/// A callback that receives each Kubernetes object in a file. It returns an error message if it cannot process the
 /// object.
 pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
 
 /// Reads every object in files and folders, and passes it to `take`. Returns all errors. In folders, reads every
 /// `.yaml`, `.yml` and `.json` file.
 ///
-/// `take` may receive an object twice. This happens if a file begins like JSON but is not JSON, because the file is
-/// then read again as YAML.
+/// `take` may receive an object twice, because some files are read again from the start. A file that begins like JSON
+/// but is not JSON is read again as YAML. A large file that contains several JSON lists is read again as a sequence.
 pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Result<(), String>) -> Vec<ManifestError> {
     files_in(paths).into_iter().flat_map(|found| objects(found, &mut take)).collect()
 }
@@ -267,8 +267,9 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
 /// Moves to the next item of a list in a file. Returns true if the whole item is in memory. Returns false if the caller
 /// must read more of the file, or at the end of the list.
 ///
-/// Returns an error if the file is not one list, but a sequence of objects. Such a file can look like a list, because
-/// its first object has a field `items`. The error asks the user to write each object into its own file.
+/// Returns an error if the file is a sequence of objects, and the first object is not a list but has a field `items`.
+/// Such a file looks like a list if its last object is one. The error asks the user to write each object into its own
+/// file.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {
@@ -279,8 +280,8 @@ fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     }
 }
 
-/// Returns the `kind` of a list in a JSON file, if `kind` is written after the last JSON array. Reads only the end of
-/// the file. `None` if no `kind` is found there.
+/// Returns the `kind` of a list in a JSON file, if `kind` is written after an array such as `items`. Reads only the end
+/// of the file. `None` if no `kind` is found there.
 fn kind_at_end(file: &Path) -> Option<String> {
     /// Number of bytes that are read at the end of a JSON file with a Kubernetes List. The `kind` of the List is
     /// usually there, because kubectl writes it after `items`.

@@ -91,8 +91,8 @@ impl<'o> Outputs<'o> {
         Self { output, base, created: PathBuf::new() }
     }
 
-    /// Writes `text`, the YAML that was built from the kustomization in the folder `root`, to a file in the output
-    /// folder. The path of the file follows from `root`. If the file has this content already, it is not written again.
+    /// Writes the YAML of a kustomize root to a file in the output folder. The path of the file follows from `root`,
+    /// the folder of the root. If the file has the content `text` already, it is not written again.
     fn write(&mut self, root: &TreePath, text: &str) -> Result<(), Unusable> {
         let whole = Path::new("/").join(root.as_str());
         let below = whole.strip_prefix(&self.base).unwrap_or(&whole);

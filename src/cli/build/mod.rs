@@ -159,8 +159,8 @@ fn opened(dir: &str, fetches: bool) -> Result<(Tree, TreePath), Unusable> {
     Ok((files_of_disk(fetches)?, root))
 }
 
-/// Opens the whole file system as a kustomize tree, with `/` as the top folder. With `fetches`, the build can also read
-/// remote files and git repositories, which are then fetched.
+/// Opens the whole file system as a kustomize tree, with `/` as the top folder. If `fetches` is true, the tree also
+/// fetches remote files and git repositories when the build needs them.
 fn files_of_disk(fetches: bool) -> Result<Tree, Unusable> {
     let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::because("/", error))?;
     if !fetches {

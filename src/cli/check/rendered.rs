@@ -1,5 +1,5 @@
-//! Runs the rules on Flux Kustomizations that other kustomize roots render. Checks each cluster separately, so that
-//! rules look up the rendered Kustomizations of this cluster, and not those of other clusters.
+//! Runs the rules on Flux Kustomizations that kustomize roots render. Checks each cluster separately, so that rules
+//! look up the rendered Kustomizations of this cluster, and not those of other clusters.
 
 use std::collections::HashSet;
 use std::rc::Rc;

@@ -30,7 +30,7 @@ use crate::kustomize::options::{Options, Profile};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{self, Files, Verdict, analyse_shared, fix};
 
-/// Maximum number of fixes in one kustomization root, the folder that is built. A fix moves one misplaced entry of a
+/// Maximum number of fixes in one kustomize root, which is a folder that is built. A fix moves one misplaced entry of a
 /// kustomization file to the right list. The root is checked again after each fix.
 const MAX_FIXES: usize = 1000;
 
@@ -44,8 +44,9 @@ pub(super) struct Trees {
     /// for manifests that no kustomization lists.
     options: Options,
     pub(super) used: Used,
-    /// Whether the scripts and `.gitignore` files of the repository are read. Scripts show with which options kustomize
-    /// is called. Both show which missing files are not errors, because they are generated before the build.
+    /// Whether the check reads the scripts and `.gitignore` files of the repository. Scripts show with which options
+    /// kustomize is called. Scripts and `.gitignore` files show which missing files are generated before a build, and
+    /// are therefore no errors.
     reads_scripts: bool,
     scripts: OnceLock<Scripts>,
 }
@@ -142,9 +143,10 @@ impl Trees {
         Search { tree, references, options, read }
     }
 
-    /// Checks one kustomization root, a folder that is built. Returns the result, and a message if kustomize options
-    /// such as `--enable-helm` were taken from scripts in the repository. The message names the position of each option
-    /// in the scripts.
+    /// Checks one kustomize root, which is a folder that is built. Returns the result, and a message if kustomize
+    /// options such as `--enable-helm` were taken from scripts in the repository. The message names the position of
+    /// each option in the scripts. `shared` contains the caches for the first check, and `of_scripts` those for a
+    /// second check with options from scripts.
     fn analysed(&self, build: &Build, [shared, of_scripts]: &[Shared; 2]) -> (kustomize::Report, Option<String>) {
         let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.scan.read, shared));
         let (judged, assumed) = self.as_scripts_build(build, of_scripts, judged);
@@ -202,7 +204,8 @@ impl Trees {
     /// - Flux Kustomizations that are built from another repository or from an ExternalArtifact
     /// - Flux Kustomizations whose path or source is unknown
     /// - errors that concern the whole repository, such as an exceeded limit
-    /// - the number of findings whose level was lowered because no Flux Kustomization or similar object uses their files
+    /// - the number of findings whose level was lowered because no Flux Kustomization or similar object uses their
+    ///   files
     fn add_survey(&self, report: &mut Report) {
         let elsewhere = self.survey.elsewhere.iter().map(|(object, from)| (object.title(), from.clone()));
         report.elsewhere = elsewhere.collect::<BTreeSet<_>>().into_iter().collect();

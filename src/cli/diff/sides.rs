@@ -66,7 +66,8 @@ fn tree(path: &Path) -> Result<Tree, Unusable> {
     Tree::archive(BufReader::new(file), "/").map_err(|error| failed(&error))
 }
 
-/// Opens two git revisions, or one git revision and the files of the checkout.
+/// Opens the two git revisions of `range`, which has the form `A..B`. If `range` is a single revision, opens this
+/// revision and the files of the checkout.
 fn revisions(folder: &Path, range: &str) -> Result<Trees, Unusable> {
     let failed = |error: crate::kustomize::tree::GitError| Unusable::new(error.to_string());
     let repository = Repository::discover(folder).map_err(failed)?;

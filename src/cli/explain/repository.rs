@@ -57,8 +57,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(OK)
 }
 
-/// Returns the kustomizations and files that nothing uses. No other kustomization refers to them, and no object, such
-/// as a Flux Kustomization or an Argo CD Application, builds them.
+/// Returns the unused kustomizations and files. No other kustomization refers to them, and no Flux Kustomization, Argo
+/// CD Application or similar object builds them.
 fn unused(scan: &Scan, survey: &Survey) -> Unused {
     let roots = scan.roots.iter().filter(|root| !survey.reached.contains(root));
     let (components, roots): (Vec<_>, Vec<_>) = roots.partition(|root| is_component(scan, root));

@@ -16,8 +16,8 @@ const MAX_ERROR: usize = 16 << 10;
 /// Name of the service proxy in error messages.
 const PROXY: &str = "the service proxy of the API server";
 
-/// Fetches an artifact through the API server. If this fails, fetches it directly from its URL, and also returns a
-/// message about this.
+/// Fetches an artifact through the API server. If this fails, fetches the artifact directly from its URL, and also
+/// returns a message with the reason.
 ///
 /// # Errors
 ///

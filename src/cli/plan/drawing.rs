@@ -13,7 +13,8 @@ const MAX_DRAWN: usize = 40;
 const MAX_LISTED: usize = 1_000;
 /// Maximum number of warnings that a drawing or an HTML page shows. The others are only counted.
 const MAX_WARNINGS: usize = 20;
-/// Maximum length of a text in a drawing, in characters. Its tooltip has the whole text.
+/// Maximum length of the text of a row in a drawing, in characters. A longer text is cut, and the tooltip of the row
+/// shows the whole text.
 const MAX_TEXT: usize = 140;
 
 /// A heading in the SVG drawing or HTML page of a plan, and the actions whose objects are listed below this heading.

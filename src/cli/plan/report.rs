@@ -13,7 +13,8 @@ use crate::kustomize::identity::ObjectId;
 /// The plan of a Flux Kustomization. Each row says what Flux does with one object.
 pub(super) struct Report {
     pub(super) title: String,
-    /// The error that stops the build. The report then has neither rows nor warnings.
+    /// The error that stops the build; `None` if the build succeeds. A report with an error has neither rows nor
+    /// warnings.
     pub(super) broken: Option<String>,
     pub(super) rows: Vec<Row>,
     /// Number of objects that Flux applied before and applies again.

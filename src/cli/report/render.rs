@@ -85,8 +85,8 @@ fn diagnostic(alike: &[&Located], renderer: &Renderer) -> String {
 }
 
 /// Returns the line below the finding `first` that mentions the other findings of its group. If all findings have the
-/// same text, the line lists the positions of the others, up to a limit. Otherwise it contains the text of the first of
-/// the others, and the number of the rest.
+/// same message, the line lists the positions of the other findings, up to a limit. Otherwise, it contains the message
+/// of the second finding, and the number of remaining findings.
 fn also(first: &Located, others: &[&Located]) -> String {
     if others.iter().any(|other| other.message != first.message) {
         return match others {

@@ -16,8 +16,8 @@ const UNUSED: &str = "(none)";
 
 /// Returns the table that `portcullis check` prints after the findings. The table shows how many kustomizations are
 /// accepted, rejected or unknown, and how many warnings they have. It is omitted if there are fewer than two
-/// kustomizations, or if all are accepted without warnings. Kustomizations that no Flux Kustomization or similar object
-/// uses do not count for this second condition.
+/// kustomizations, or if all used kustomizations are accepted without warnings. A kustomization is used if a Flux
+/// Kustomization or similar object builds it.
 ///
 /// With `--verbose`, other lines come before the table. They name the Flux Kustomizations whose files are not in the
 /// repository, and the scripts from which kustomize options such as `--enable-helm` were taken.

@@ -11,7 +11,8 @@ use crate::admission::{Metadata, Request};
 use crate::catalog::{Stored, View};
 use crate::crossplane::kinds::{BY_CLAIM, DEFINITIONS, claim_key};
 
-/// Fields of `spec` that Crossplane does not copy from a claim to its composite.
+/// Fields of `spec` that Crossplane does not copy from a claim to its composite. With the update policy `Manual`,
+/// Crossplane does copy `compositionRevisionRef`.
 const OWN: [&str; 5] = [
     "compositeDeletePolicy",
     "compositionRevisionRef",

@@ -5,7 +5,7 @@
 //! 1. `enforcedCompositionRef` of the definition
 //! 2. `compositionRef` of the composite itself
 //! 3. a Composition that matches the composite's `compositionSelector`
-//! 4. `defaultCompositionRef` of the definition
+//! 4. `defaultCompositionRef` of the definition, if the composite has no `compositionSelector`
 //! 5. a random Composition for the type of the composite
 //!
 //! Then Crossplane selects a CompositionRevision. With the update policy Manual, this is the revision in
@@ -60,13 +60,13 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Creates a `Chosen`, which is a Composition or one of its revisions, from the current state of a Composition.
-    /// Crossplane creates the newest CompositionRevision from this state.
+    /// Creates a `Chosen` from the current state of a Composition. From the same state, Crossplane creates the newest
+    /// CompositionRevision.
     pub fn current(composition: Arc<Stored>) -> Self {
         Self { name: composition.name().to_owned(), text: composition, is_revision: false }
     }
 
-    /// Creates a `Chosen`, which is a Composition or one of its revisions, from a CompositionRevision.
+    /// Creates a `Chosen` from a CompositionRevision.
     pub fn revision(revision: Arc<Stored>) -> Self {
         let name = kinds::revised(revision.value()).unwrap_or_default().to_owned();
         Self { name, text: revision, is_revision: true }

@@ -14,7 +14,8 @@ use crate::go::{Any, fmt};
 
 /// Returns the labels that an EnvironmentConfig must have; `None` if one cannot be computed from the composite.
 ///
-/// If two matchers have the same key, the last one wins. An optional matcher whose path finds nothing is left out.
+/// If two matchers have the same key, the last one wins. An optional matcher is left out if the composite has no value
+/// at its path. For function-environment-configs, it is also left out if the value is not a string.
 pub fn wanted(selector: &Selector, composite: &Value, profile: Profile) -> Option<BTreeMap<String, String>> {
     let mut labels = BTreeMap::new();
     for matcher in &selector.match_labels {

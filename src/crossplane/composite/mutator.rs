@@ -83,7 +83,7 @@ const UNSTABLE: &str = "the patches from the environment into this composite are
 
 /// The result of writing the values of environment patches into a composite.
 enum Applied {
-    /// There is nothing to write.
+    /// The environment changes no field of the composite.
     Nothing,
     /// The composite after the values of the patches were written into it, and the environment that is computed from
     /// this new composite. The values are stable: if the patches are computed again, they write the same values.
@@ -100,8 +100,8 @@ struct Mutation<'m> {
 }
 
 impl Mutation<'_> {
-    /// Returns `object` as the API server would store it. Also returns the environment that is computed for this stored
-    /// composite.
+    /// Returns the composite `object` as the API server would store it, without volatile metadata such as `generation`.
+    /// Also returns the environment that is computed for this stored composite.
     fn computed(&self, object: &Value) -> Option<(Value, Computed)> {
         let seen = without_volatile_fields(self.writable.stored(object));
         let computed = computed(&seen, self.request, self.view)?;
@@ -193,7 +193,7 @@ fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
 /// environment is computed without them, so that the result does not change with each request.
 const VOLATILE: [&str; 6] = ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 
-/// Returns a composite without fields that change with every request, and without the annotations of this mutator.
+/// Returns a composite without the metadata fields in [`VOLATILE`], and without the annotations of this mutator.
 fn without_volatile_fields(mut composite: Value) -> Value {
     let Some(metadata) = composite.get_mut("metadata").and_then(Value::as_object_mut) else { return composite };
     metadata.retain(|key, _| !VOLATILE.contains(&key.as_str()));

@@ -3,8 +3,8 @@
 //! Crossplane up to 1.17 can compute environments itself, with the flag `--enable-environment-configs`. It then writes
 //! these values when it reconciles the composite, and the mutator writes them earlier, at admission. If Composition
 //! functions compute the environment, Crossplane stores only values in `status` and drops the others. The mutator then
-//! writes values only if a user enables this for the CompositeResourceDefinition, because it changes the behavior of
-//! Crossplane.
+//! writes values only if a user enables these writes for the CompositeResourceDefinition, because they change the
+//! behavior of Crossplane.
 
 use super::writes::definition;
 use crate::admission::{Metadata, Operation, Request};

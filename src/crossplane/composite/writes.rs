@@ -61,7 +61,7 @@ pub enum Refusal {
         /// missing field is first.
         has: Vec<String>,
     },
-    /// The API server rejects the value; contains the reason.
+    /// The API server rejects the value. The string is the reason.
     Invalid(String),
 }
 

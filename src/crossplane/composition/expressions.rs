@@ -9,8 +9,9 @@ use crate::crossplane::field_path::{MAX_INDEX, Path};
 use crate::go::regexp;
 
 impl Reader {
-    /// Checks the path in the field `key`, from which a patch reads a value. Returns this path as text, and the
-    /// location of the field `key` in the Composition. Returns `None` if the field is missing or not a string.
+    /// Checks the optional field `key`, such as `fromFieldPath`. It contains the path of a field from which a value is
+    /// read. Returns this path, and the location of the field `key` in the Composition. Returns `None` if the field
+    /// `key` is missing or not a string.
     pub(super) fn path_to_read<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let (text, at) = self.text(node, key)?;
         if let Some(path) = self.parsed(text, &at)
@@ -52,8 +53,8 @@ impl Reader {
         self.report(Problem::new(Topic::Path, at, what).help("write one patch for each element").as_warning());
     }
 
-    /// Checks a regular expression and returns the number of its capture groups, including the whole match. Reports an
-    /// invalid expression and returns `None`.
+    /// Checks the regular expression in the field `key`. Returns the number of its capture groups, including the whole
+    /// match. Reports an invalid expression and returns `None`.
     pub(super) fn regexp(&mut self, node: &Node<'_>, key: &str) -> Option<usize> {
         let (text, at) = self.text(node, key)?;
         match regexp::compile(text) {
@@ -66,7 +67,8 @@ impl Reader {
         }
     }
 
-    /// Checks a format string of Go's `fmt.Sprintf` against the known types of its arguments.
+    /// Checks the format string in the field `key`, for Go's `fmt.Sprintf`. `shapes` contains the known types of its
+    /// arguments.
     pub(super) fn format(&mut self, node: &Node<'_>, key: &str, shapes: &[Shape]) {
         let Some((text, at)) = self.text(node, key) else { return };
         for problem in formats::problems(text, shapes, self.has_integers) {

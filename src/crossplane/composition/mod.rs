@@ -36,7 +36,8 @@ pub use decode::{declaration, profile, sources};
 pub use problem::{Problem, Topic};
 use reader::{Node, Reader};
 
-/// Returns all problems in the text of a Composition, in the order of its fields.
+/// Returns all problems that can be found in a Composition alone, without the schemas of its environment and of its
+/// composites.
 pub fn problems(composition: &Value) -> Arc<[Problem]> {
     checked(composition, None).into()
 }

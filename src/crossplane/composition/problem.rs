@@ -24,11 +24,11 @@ pub enum Topic {
     Ignored,
     /// Fields that Crossplane or the function does not know.
     Unknown,
-    /// Violations of the declared schema of the environment.
+    /// Patches that contradict the declared schema of the environment or the schema of the composite.
     Schema,
 }
 
-/// A problem in the text of a Composition.
+/// A problem that a check found in a Composition.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     /// The topic. It selects the rule that reports the problem.

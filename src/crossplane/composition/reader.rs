@@ -90,7 +90,7 @@ impl Reader {
         self.is_object(&found).then_some(found)
     }
 
-    /// Returns whether a value is an object, and reports it otherwise.
+    /// Returns whether a value is an object. Reports a value of another type.
     pub(super) fn is_object(&mut self, node: &Node<'_>) -> bool {
         self.is(node, node.value.is_object(), "must be an object")
     }
@@ -106,7 +106,8 @@ impl Reader {
         items.iter().enumerate().map(|(at, item)| Node::new(item, found.at.index(at))).collect()
     }
 
-    /// Returns the elements of a list that are objects, and reports the others.
+    /// Returns the objects in the list in the optional field `key`. Reports elements of other types, and a value that
+    /// is not a list.
     pub(super) fn objects<'v>(&mut self, node: &Node<'v>, key: &str) -> Vec<Node<'v>> {
         let mut items = self.list(node, key);
         items.retain(|item| self.is_object(item));
@@ -122,8 +123,8 @@ impl Reader {
         Some((text?, found.at))
     }
 
-    /// Returns the string in the required field `key`, and the path of this field. Reports a missing field or a value
-    /// that is not a string, and returns `None`.
+    /// Returns the string in the required field `key`, and the path of this field. Reports a missing field with the
+    /// message `detail`, or a value that is not a string, and returns `None`.
     pub(super) fn required<'v>(&mut self, node: &Node<'v>, key: &str, detail: &str) -> Option<(&'v str, FieldPath)> {
         if self.member(node, key).is_none() {
             self.report(Problem::required(node.at.key(key), detail));

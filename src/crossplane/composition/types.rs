@@ -73,7 +73,8 @@ fn wildcard_of_list(path: &Path, schema: &Structural) -> Option<String> {
     }
 }
 
-/// Checks whether the transforms of a patch accept a value of one of these types.
+/// Checks whether the transforms of a patch accept a value of at least one of these types. `whose` names the schema
+/// that declares the types, for messages.
 fn check_types(reader: &mut Reader, patch: &Node<'_>, types: Types, whose: &str) {
     let shapes: Vec<Shape> = types.names().into_iter().filter_map(|name| shape(name, reader.has_integers)).collect();
     // A patch that fails for every possible type always fails.
@@ -113,8 +114,8 @@ fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
     }
 }
 
-/// Returns the errors that the transforms of a patch have with an input of the type `shape`. Errors that do not depend
-/// on the input type are omitted.
+/// Returns the errors of the transforms of a patch if their input has the type `shape`. Omits warnings, and errors that
+/// do not depend on the type of the input.
 fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     let found = |shape: Option<Shape>| {
         let mut reader = Reader { has_integers: reader.has_integers, ..Reader::new(reader.profile) };

@@ -39,15 +39,16 @@ pub struct Read {
 /// The outcome of applying a patch, such as written, skipped or failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// The value was written.
+    /// The patch wrote its value.
     Written,
-    /// The value is missing, and the patch allows this. Contains the error message about the missing value.
+    /// The patch did nothing, because a value is missing and the patch is optional. The string is the error message
+    /// about the missing value.
     Skipped(String),
-    /// Crossplane ignores this patch; contains the reason.
+    /// Crossplane ignores this patch. The string is the reason.
     Ignored(String),
-    /// The patch can be applied only when the composed resource exists; contains the reason.
+    /// The patch can be applied only when the composed resource exists. The string is the reason.
     Deferred(String),
-    /// The patch failed; contains Crossplane's error message.
+    /// The patch failed. The string is Crossplane's error message.
     Failed(String),
 }
 

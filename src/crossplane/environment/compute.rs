@@ -42,7 +42,7 @@ pub struct StepOutcome {
     pub failure: Option<String>,
 }
 
-/// The result of one pipeline step: selected EnvironmentConfigs, or applied patches.
+/// The result of the action of one step: selected EnvironmentConfigs, or applied patches.
 #[derive(Debug, Clone)]
 pub enum ActionOutcome {
     /// EnvironmentConfigs were selected and merged.

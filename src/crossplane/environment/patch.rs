@@ -111,7 +111,7 @@ pub struct CombineString {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct PatchPolicy {
-    /// Whether the value must exist; `Optional` by default.
+    /// Whether the value that the patch reads must exist; `Optional` by default.
     pub from_field_path: Presence,
     /// The policy for merging the value into the target. Crossplane itself ignores this policy; only functions apply it.
     pub to_field_path: ToFieldPathPolicy,
@@ -136,7 +136,7 @@ impl Patch {
         if self.patch_type.is_unset() { PatchType::FromCompositeFieldPath } else { self.patch_type.clone() }
     }
 
-    /// Returns whether a missing value is an error.
+    /// Returns whether the patch fails if the value that it reads is missing.
     pub fn is_required(&self) -> bool {
         self.policy.as_ref().is_some_and(|policy| policy.from_field_path == Presence::Required)
     }

@@ -12,7 +12,7 @@ use crate::go::{integers, quote};
 /// The state of a composite and its environment while patches are applied.
 ///
 /// Crossplane up to 1.17 reads and writes the same composite. function-patch-and-transform reads the observed composite
-/// and writes a desired composite. At the end, the desired composite is applied over the observed one.
+/// and writes a desired composite. At the end, Crossplane applies the desired composite over the observed one.
 #[derive(Debug, Clone)]
 pub struct Patching {
     profile: Profile,

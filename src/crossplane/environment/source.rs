@@ -37,12 +37,12 @@ names! {
 }
 
 names! {
-    /// Whether the value at a path must exist. The default depends on the field. It is `Required` for labels and for
-    /// the resolution of references. It is `Optional` for patches.
+    /// Whether the value at a field path, or the EnvironmentConfig to which a reference refers, must exist. The default
+    /// is `Required` for label values and references, and `Optional` for patches.
     Presence {
-        /// The value may be missing.
+        /// The value or the EnvironmentConfig may be missing.
         Optional = "Optional",
-        /// A missing value is an error.
+        /// A missing value or EnvironmentConfig is an error.
         Required = "Required",
     }
 }

@@ -88,7 +88,7 @@ fn diff_of(before: &Value, after: &Value) -> Value {
         .unwrap_or_else(|| Value::Array(Vec::new()))
 }
 
-/// A key of a merged environment whose value is not a map.
+/// A key of a merged environment whose value is not a map, or is an empty map.
 struct Leaf<'m> {
     path: crate::admission::FieldPath,
     value: &'m Value,
@@ -96,7 +96,7 @@ struct Leaf<'m> {
     replaced: &'m [super::environment::Replaced],
 }
 
-/// Returns all keys whose values are not maps, sorted by path.
+/// Returns all keys whose values are not maps, or are empty maps, sorted by path.
 fn leaves(merged: &Merged) -> Vec<Leaf<'_>> {
     let mut found = Vec::new();
     let mut open: Vec<_> = vec![(crate::admission::FieldPath::root(), &merged.data, &merged.origins)];
@@ -114,7 +114,8 @@ fn leaves(merged: &Merged) -> Vec<Leaf<'_>> {
     found
 }
 
-/// Returns the names of the source and the target of a patch, such as `composite` and `environment`.
+/// Returns the names of the source and the target of a patch, such as `composite` and `environment`. `is_environment`
+/// says whether the patch is in `environment.patches`, and not in a composed resource.
 fn route(patch: &Patch, is_environment: bool) -> (&'static str, &'static str) {
     let other = if is_environment { "environment" } else { "resource" };
     match patch.kind() {

@@ -6,7 +6,8 @@ use crate::go::quote;
 /// The reason why a text is not a valid path. Positions are byte offsets from zero.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseError {
-    /// A delimiter at a position where a field name is required, such as in `a..b`. Also a dot at the end of the path.
+    /// A delimiter at a position where it is not allowed, such as the second dot in `a..b`, or a dot at the end of the
+    /// path.
     #[error("unexpected '{delimiter}' at position {position}")]
     Unexpected {
         /// The unexpected delimiter: `.`, `[` or `]`.
@@ -41,37 +42,37 @@ pub enum PathError {
         /// The path of the missing field.
         at: String,
     },
-    /// The list is too short.
+    /// The list has no element at this index.
     #[error("{at}: no such element")]
     NoSuchElement {
         /// The path of the missing element.
         at: String,
     },
-    /// A field cannot be read, because the value is `null`.
+    /// A field cannot be read, because its parent is `null`.
     #[error("{at}: expected map, got nil")]
     Null {
         /// The path of the value that is `null`.
         at: String,
     },
-    /// A field cannot be read, because the value is not an object.
+    /// A field cannot be read, because its parent is not an object.
     #[error("{at}: not an object")]
     NotAnObject {
         /// The path of the value that is not an object.
         at: String,
     },
-    /// A list element cannot be read, because the value is not a list.
+    /// A list element cannot be read, because its parent is not a list.
     #[error("{at}: not an array")]
     NotAnArray {
         /// The path of the value that is not a list.
         at: String,
     },
-    /// A field cannot be written, because the existing value is not an object.
+    /// A field cannot be written, because its existing parent is not an object.
     #[error("{at} is not an object")]
     NoObjectToWrite {
         /// The path of the value that is not an object.
         at: String,
     },
-    /// A list element cannot be written, because the existing value is not a list.
+    /// A list element cannot be written, because its existing parent is not a list.
     #[error("{at} is not an array")]
     NoArrayToWrite {
         /// The path of the value that is not a list.

@@ -15,8 +15,8 @@
 //! writing it does nothing.
 //!
 //! Source: `pkg/fieldpath` of crossplane-runtime v1.17. Its recorded results are in
-//! `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`. Unlike upstream, this module limits depth,
-//! indexes and the number of expanded paths. Upstream's expansion of wildcards does not terminate if a member has the
+//! `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`. Unlike upstream, this module limits the depth of
+//! objects and the number of expanded paths. Upstream's expansion of wildcards does not terminate if a member has the
 //! name `*`. In this module, `*` is an ordinary member name.
 
 mod error;
@@ -96,7 +96,7 @@ impl Path {
         self.segments.iter().filter_map(index).max()
     }
 
-    /// Returns the value in an object. Wildcards are not expanded: `*` is a member with this name.
+    /// Returns the value at this path in an object. Wildcards are not expanded: `*` is a member with this name.
     ///
     /// # Errors
     /// If the value is missing (see [`PathError::is_not_found`]) or a parent has the wrong type.
@@ -104,7 +104,7 @@ impl Path {
         get::get(&self.segments, object)
     }
 
-    /// Writes a value into an object. Missing parents are created, and lists are filled with `null`.
+    /// Writes a value into an object at this path. Creates missing parents, and fills lists up to an index with `null`.
     ///
     /// # Errors
     /// If a parent has the wrong type, an index is above [`MAX_INDEX`], or the object would be deeper than
@@ -141,8 +141,8 @@ impl Segment {
     }
 }
 
-/// Formats a path in its canonical spelling. If a name cannot be expressed in a path, the text cannot be parsed again.
-/// The documentation of the module describes such names.
+/// Formats a path in its canonical spelling. The text can be parsed back, except if a name in the path cannot be
+/// written in a path. The documentation of the module describes such names.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text_of(&self.segments))

@@ -29,8 +29,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the referenced EnvironmentConfigs that are missing in the catalog. They are read from the API server,
-/// because they may have been created a moment ago.
+/// Returns the referenced EnvironmentConfigs that are missing in the catalog. For a composite, also returns its
+/// Composition if it is missing there. The caller reads these objects from the API server, because they may have been
+/// created a moment ago.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if is_composite(request) {
         return computed::live_reads(request, view);

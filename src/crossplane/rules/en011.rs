@@ -33,8 +33,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the newly referenced EnvironmentConfigs. They are read from the API server, because their labels must be
-/// current before a reference is denied.
+/// Returns the newly referenced EnvironmentConfigs. The caller reads them from the API server, because their labels
+/// must be current before a reference is denied.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let added = added(request);
     added.into_iter().map(|(_, name)| Reference::new(kinds::served(view), "", name)).collect()

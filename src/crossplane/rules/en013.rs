@@ -36,7 +36,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings.into_iter().map(with_help_in_message).collect()
 }
 
-/// Returns findings about values that are written into a composite, but that the API server drops or rejects.
+/// Returns findings about values that patches write into a composite, but that the API server drops or rejects.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let writable = Writable::of(request, view);
     let composite = writable.stored(&Subject::of(request.object(), request, view).composite);

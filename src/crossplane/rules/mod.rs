@@ -41,16 +41,16 @@ pub(super) static RULES: &[&Rule] = &[
 
 const WRITES: &[Operation] = &[Operation::Create, Operation::Update];
 
-/// Request matcher for writes of Compositions. These requests are denied while the webhook is unavailable. This is
-/// acceptable, because Compositions are rarely written, and only by people or pipelines.
+/// Request matcher for writes of Compositions. The API server denies these requests while the webhook is unavailable.
+/// This is acceptable, because Compositions are rarely written, and only by people or pipelines.
 static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail)];
 
-/// Request matcher for composites. Their requests are admitted while the webhook is unavailable, because Crossplane
-/// also writes composites and must not be blocked.
+/// Request matcher for writes of composites. The API server admits these requests while the webhook is unavailable,
+/// because Crossplane also writes composites and must not be blocked.
 static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, FailurePolicy::Ignore)];
 
-/// Request matchers for Compositions, composites and claims. Claims are included because warnings about the composite
-/// of a claim reach only Crossplane's controller. Users see only warnings about the claim itself.
+/// Request matchers for writes of Compositions, composites and claims. Claims are included because warnings about the
+/// composite of a claim reach only Crossplane's controller. Users see only warnings about the claim itself.
 static WRITTEN_COMPOSITIONS_AND_COMPOSITES: [Match; 3] = [
     kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail),
     kinds::composites(WRITES, FailurePolicy::Ignore),

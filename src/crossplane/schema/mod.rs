@@ -2,9 +2,9 @@
 //!
 //! Crossplane has no schema for environments, so this is a feature of Portcullis. The schema is in the annotation
 //! [`ANNOTATION`] of the Composition, or in a ConfigMap that [`FROM_ANNOTATION`] names. It describes the merged
-//! environment before patches. It is interpreted like a structural schema of Kubernetes. So if it lists properties,
-//! other properties are forbidden unless `additionalProperties` allows them. Keywords that cannot be evaluated (`not`,
-//! `if`, remote references) allow everything.
+//! environment before patches. Portcullis interprets it like a structural schema of Kubernetes. If the schema lists
+//! properties, it forbids other properties unless `additionalProperties` allows them. Keywords that cannot be evaluated
+//! (`not`, `if`, remote references) allow everything.
 
 mod source;
 mod types;
@@ -59,13 +59,13 @@ pub enum Found {
 /// The reason why a declared schema cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
-    /// The text is too long.
+    /// The text of the schema has more than [`MAX_BYTES`] bytes.
     #[error("has more than {MAX_BYTES} bytes")]
     TooLong,
-    /// The schema has too many subschemas.
+    /// The schema has more than `MAX_PARTS` subschemas.
     #[error("has more than {MAX_PARTS} parts")]
     TooManyParts,
-    /// The text is neither YAML nor JSON.
+    /// The text of the schema is not a single document in JSON or YAML. The string is the reason.
     #[error("is neither JSON nor YAML: {0}")]
     Unreadable(String),
     /// A part of the schema is invalid.
@@ -76,13 +76,14 @@ pub enum SchemaError {
         /// The reason why this part of the schema is invalid, such as `must be an object`.
         why: String,
     },
-    /// The annotation does not name a key of a ConfigMap.
+    /// The annotation [`FROM_ANNOTATION`] does not name a key of a ConfigMap.
     #[error("must name a key of a ConfigMap, as NAMESPACE/NAME/KEY")]
     NoReference,
-    /// The annotation names a ConfigMap or a key that does not exist.
+    /// The annotation [`FROM_ANNOTATION`] names a ConfigMap or a key that does not exist.
     #[error("names {0}, which does not exist")]
     Missing(String),
-    /// The ConfigMap named in the annotation cannot be read. The fields are the name of the ConfigMap and the reason.
+    /// The ConfigMap that the annotation [`FROM_ANNOTATION`] names cannot be read. The fields are the name of the
+    /// ConfigMap and the reason.
     #[error("names {0}, which portcullis cannot read{1}")]
     Unread(String, &'static str),
 }
@@ -180,7 +181,7 @@ fn is_texts(value: &Value) -> bool {
     value.as_array().is_some_and(|items| items.iter().all(Value::is_string))
 }
 
-/// Returns the subschemas of a schema with their JSON Pointers.
+/// Returns the subschemas of the schema `part` with their JSON Pointers. `at` is the JSON Pointer of `part`.
 fn children<'s>(at: &str, part: &'s Value) -> Vec<(String, &'s Value)> {
     let mut found = Vec::new();
     for key in MAPS {

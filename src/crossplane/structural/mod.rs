@@ -1,9 +1,9 @@
 //! The schema of a composite type, and how the API server applies it: pruning, defaults, validation.
 //!
-//! Crossplane creates a CustomResourceDefinition for each CompositeResourceDefinition. Crossplane takes `spec` and
-//! `status` from the schema, and adds its own fields to `spec` (`internal/xcrd` in Crossplane 1.17). The API server
-//! drops all other fields and reports no error. So a mutator that wrote an unknown field would write it again at every
-//! request.
+//! Crossplane creates a CustomResourceDefinition for each CompositeResourceDefinition. It copies the schemas of `spec`
+//! and `status`, and adds its own fields to `spec` (`internal/xcrd` in Crossplane 1.17). The API server drops fields
+//! that are not in the resulting schema, and reports no error. So a mutator that wrote an unknown field would write it
+//! again at every request.
 
 mod path;
 mod store;

@@ -90,7 +90,8 @@ fn fill_in(value: &mut Value, schema: &Value) {
     }
 }
 
-/// Removes null members that the schema does not allow. Null elements of lists are kept, and are rejected later.
+/// Removes null members that the schema does not allow. Keeps null elements of lists, which the validation rejects
+/// later.
 fn drop_nulls(value: &mut Value, schema: &Value) {
     match value {
         Value::Object(members) => members.retain(|name, value| {

@@ -14,7 +14,7 @@ use crate::go::regexp;
 pub struct Violation {
     /// The path of the invalid field.
     pub field: FieldPath,
-    /// The reason, as in the API server's message.
+    /// The reason why the field is invalid, in the style of the API server's messages.
     pub why: String,
 }
 
@@ -113,7 +113,8 @@ fn number_bounds(number: f64, schema: &Value, refuse: &mut impl FnMut(String)) {
     }
 }
 
-/// Reports a size, such as the length of a string, that is outside the bounds of the schema.
+/// Reports a size, such as the length of a string, that is outside the bounds of the schema. `keys` are the keywords of
+/// the lower and the upper bound, such as `minLength` and `maxLength`. `what` is the unit of the size.
 fn size(size: usize, schema: &Value, keys: [&str; 2], what: &str, refuse: &mut impl FnMut(String)) {
     let bound = |key| schema.get(key).and_then(Value::as_u64);
     let [least, most] = keys.map(bound);

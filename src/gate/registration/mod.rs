@@ -41,7 +41,8 @@ pub enum Endpoint {
 pub struct Registration {
     /// The address at which the API server calls the webhooks.
     pub endpoint: Endpoint,
-    /// The CA of the serving certificate, as base64-encoded PEM. `None` if the server or cert-manager writes it later.
+    /// The CA of the serving certificate, as base64-encoded PEM. `None` if the server or cert-manager later writes the
+    /// CA into the webhook configurations.
     pub ca_bundle: Option<String>,
     /// The namespace of the Portcullis server, which all webhooks exclude.
     pub namespace: String,

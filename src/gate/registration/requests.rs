@@ -111,8 +111,8 @@ type FamilyMatcher = (&'static str, &'static Match);
 type Requested = (&'static [&'static str], Vec<(Operation, Wanted)>);
 
 /// The rule families, such as `KZ`, that check requests for one resource and operation. `refusing` contains the
-/// families whose requests are denied while the server is unavailable. `admitting` contains those whose requests are
-/// admitted then.
+/// families with the failure policy `Fail` or `FailUnless` for these requests. `admitting` contains the families with
+/// the failure policy `Ignore`.
 #[derive(Default)]
 struct Wanted {
     refusing: Families,
@@ -152,7 +152,7 @@ impl Webhook {
     }
 
     /// Returns the operations on one resource, such as updates, for which the API server calls this webhook. Each list
-    /// of operations comes with a condition: which groups of Portcullis rules must be enabled.
+    /// of operations comes with a condition: which rule families, such as `KZ`, must be enabled.
     ///
     /// If `is_shared` is true, the webhooks with `failurePolicy` `Fail` and `Ignore` divide the requests between them.
     /// Otherwise the webhook with `Ignore` is called only if the webhook with `Fail` is not.

@@ -145,8 +145,8 @@ impl Choice {
     }
 
     /// Returns whether the condition `when` on the enabled rule families can be true. If the enabled families are
-    /// known, evaluates the condition. In the Helm chart, users choose the families later, so the result is true. But a
-    /// condition that is an empty list of alternatives is never true.
+    /// known, evaluates the condition. For the Helm chart, users choose the families later, so the result is true. An
+    /// exception is a condition without any cases, which is never true.
     pub(super) fn may(&self, when: &When) -> bool {
         match self {
             Self::These(on) => when.holds(on),

@@ -24,8 +24,8 @@ impl Printer {
         true
     }
 
-    /// Prints an integer: its sign, `prefix` if requested, and its digits. Leading zeros fill the number up to the
-    /// precision. Without a precision, they can fill it up to the width.
+    /// Prints an integer: its sign, `prefix` if the verb or the flag `#` requires it, and its digits. Leading zeros
+    /// fill the number up to the precision. Without a precision, they fill it up to the width if the flag `0` is set.
     fn digits(&mut self, value: i64, prefix: &str, digits: &str) {
         let flags = self.flags;
         let sign = match () {

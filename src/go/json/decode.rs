@@ -46,7 +46,8 @@ fn mismatch(value: &Value, target: Target) -> String {
     format!("json: cannot unmarshal {found} into Go value of type {wanted}")
 }
 
-/// Returns Go's message for the first number that does not fit into a `float64`.
+/// Returns Go's message for the first number that does not fit into a `float64`. If the text is not of the type
+/// `target`, returns Go's message about this type instead.
 fn out_of_range(text: &str, target: Target) -> String {
     let found = match text.trim_start().chars().next() {
         Some('{') => Value::Object(serde_json::Map::new()),
@@ -69,8 +70,8 @@ pub fn floats(mut value: Value) -> Value {
     value
 }
 
-/// Converts the numbers of a value to Go types, as encoding to JSON and decoding by `k8s.io/apimachinery` would do.
-/// Numbers without a fraction become `int64` if they fit. Other numbers become `float64`.
+/// Converts the numbers of a value to Go types. Numbers without a fraction become `int64` if they fit. Other numbers
+/// become `float64`. The result is the same as if Go encoded the value to JSON and `k8s.io/apimachinery` decoded it.
 pub fn integers(mut value: Value) -> Value {
     convert_numbers(&mut value, &integer);
     value

@@ -4,14 +4,14 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Maximum nesting depth of JSON, which is the limit of `serde_json`. Go accepts 10 000 levels. Requests that exceed
-/// this limit are denied.
+/// Nesting depth from which JSON is rejected, as in `serde_json`: it accepts 127 levels, and Go accepts 10 000.
+/// Portcullis denies requests with objects that are nested deeper.
 pub const MAX_DEPTH: usize = 128;
 
 /// The error of a JSON text that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
-    /// The value is nested deeper than [`MAX_DEPTH`] levels.
+    /// The value has [`MAX_DEPTH`] or more nesting levels.
     #[error("it is nested deeper than {MAX_DEPTH} levels")]
     TooDeep,
     /// Any other error, with the parser's message.
@@ -32,7 +32,7 @@ impl From<&serde_json::Error> for JsonError {
 /// an escape.
 ///
 /// # Errors
-/// [`JsonError::TooDeep`] for more than 128 levels, [`JsonError::Malformed`] for invalid JSON.
+/// [`JsonError::TooDeep`] for 128 or more nesting levels, [`JsonError::Malformed`] for invalid JSON.
 pub fn parse(text: &str) -> Result<Value, JsonError> {
     match serde_json::from_str(text) {
         Ok(value) => Ok(value),

@@ -4,7 +4,7 @@
 //! of the crate regex. Both engines find the same matches, because both use leftmost-first matching. Both take linear
 //! time. Only the syntax differs. In Go:
 //!
-//! - `\d`, `\w`, `\s` and `\b` mean ASCII.
+//! - `\d`, `\w`, `\s` and `\b` consider only ASCII characters.
 //! - `\Q..\E` quotes a literal text.
 //! - `[a&&b]` and `[a[b]]` are plain classes.
 //! - Braces that are not a repetition are literal.
@@ -23,7 +23,7 @@ pub use error::{Code, SyntaxError};
 
 /// Maximum nesting of groups. It limits the recursion of the crate regex. Go allows 1000 levels.
 pub const MAX_NESTING: u32 = 250;
-/// Maximum number of cached patterns. With `MAX_CACHED_SIZE` bytes each, they need 32 MiB.
+/// Maximum number of cached patterns. With at most `MAX_CACHED_SIZE` bytes each, they need up to 32 MiB.
 const MAX_CACHED: usize = 128;
 const MAX_CACHED_SIZE: usize = 256 << 10;
 /// Maximum length of a cached pattern in bytes. Longer patterns are compiled at each use.
@@ -38,7 +38,7 @@ static CACHE: LazyLock<RwLock<std::collections::HashMap<String, Compiled>>> = La
 /// Compiles a regular expression in Go's syntax, or returns it from the cache.
 ///
 /// # Errors
-/// If the pattern is invalid. The error is the same as in Go.
+/// If the pattern is invalid, too large, or nested deeper than [`MAX_NESTING`]. The message is that of Go.
 pub fn compile(pattern: &str) -> Result<Arc<Regex>, SyntaxError> {
     if pattern.len() > MAX_CACHED_LENGTH {
         return build(pattern, MAX_SIZE).map(Arc::new);

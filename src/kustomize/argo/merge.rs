@@ -1,7 +1,7 @@
 //! Applies the kustomize options of an Argo CD source to the kustomization file of the source.
 //!
-//! Argo CD runs `kustomize edit` for each option. It appends patches itself, and then builds the folder. So kustomize
-//! determines how each option changes the file.
+//! Argo CD runs `kustomize edit` for each option except `patches`, so kustomize determines how the option changes the
+//! file. Argo CD itself appends the entries of `patches` to the file. Then it builds the folder.
 //!
 //! Source: `Build` in argo-cd's `util/kustomize/kustomize.go` (3.5), and kustomize's `commands/edit` (5.8.1).
 
@@ -25,7 +25,8 @@ pub(in crate::kustomize) struct Own {
     /// options of the Argo CD Application.
     patches: usize,
     /// The number of entries in `components` of the original kustomization file. Later entries come from the option
-    /// `components` of the Argo CD Application. The list contains their indexes in this option.
+    /// `components` of the Argo CD Application. For each later entry, the list contains the index of the option's entry
+    /// that added it.
     components: (usize, Vec<usize>),
     /// The fields `namePrefix`, `nameSuffix`, `namespace` and `images` of the kustomization file, if the Argo CD
     /// Application sets them. Each pair has the name of the field, and the name of the option in the Application that
@@ -174,8 +175,7 @@ fn set_images(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Option<Stri
     None
 }
 
-/// The text in an image option that keeps the value from the kustomization file. It can be used instead of a name, tag
-/// or digest.
+/// The placeholder for a name, tag or digest in an image option. It keeps the value from the kustomization file.
 const PRESERVE: &str = "*";
 
 /// Parses an image option of the form `[NAME=]IMAGE[:TAG][@DIGEST]`. `None` if the option sets no new name, no tag and

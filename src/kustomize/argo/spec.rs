@@ -12,7 +12,7 @@ use crate::kustomize::options::ArgoSpec;
 impl ArgoSpec {
     /// Reads the kustomize options of an Argo CD source. `field` is the field with the options in the Application.
     /// `variables` are the build variables that Argo CD substitutes in images and labels. It also substitutes them in
-    /// annotations if this is enabled. Strings with unresolved parameters (`{{…}}`) are omitted.
+    /// annotations if `commonAnnotationsEnvsubst` is set. Strings with unresolved parameters (`{{…}}`) are omitted.
     pub fn of(options: &Value, field: FieldPath, variables: &BTreeMap<&str, String>) -> Self {
         let known = |text: &str| (!text.contains("{{")).then(|| text.to_owned());
         let text = |key: &str| options.get(key).and_then(Value::as_str).and_then(known).unwrap_or_default();

@@ -14,23 +14,24 @@ const HASH: usize = 10;
 /// The effect of a change of files on an object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// The object is created.
+    /// The object is created: the kustomization renders it only after the change of files.
     Create,
-    /// The object is neither created nor deleted, but some of its fields change.
+    /// Some fields of the object change. The kustomization renders the object before and after the change of files.
     Change,
-    /// The object is deleted, and an object with another hash in its name is created.
+    /// The hash in the name of a generated object changes. The object with the old name is deleted, and an object with
+    /// the new name is created.
     Replace {
         /// The identity of the deleted object.
         old: ObjectId,
     },
-    /// The object is deleted.
+    /// The object is deleted: the kustomization renders it only before the change of files.
     Delete,
     /// No kustomization renders the object after the change, but the cluster keeps it. Either pruning is disabled, or
     /// the object is excluded from pruning.
     Orphan,
-    /// After the change, another kustomization renders the object.
+    /// Another kustomization renders the object after the change of files.
     Move {
-        /// The kustomization that renders the object after the change.
+        /// The folder of the kustomization that renders the object after the change.
         to: String,
     },
 }
@@ -49,7 +50,7 @@ impl Action {
     }
 }
 
-/// A change of a rendered object: the effect on the object, and its text before and after.
+/// The effect of a change of files on one rendered object, with the YAML of the object before and after the change.
 #[derive(Debug, Clone)]
 pub struct ObjectChange {
     /// The effect of the change on the object, such as [`Action::Create`].
@@ -58,9 +59,9 @@ pub struct ObjectChange {
     pub id: ObjectId,
     /// The changed fields, if the object is changed or replaced. Otherwise empty.
     pub fields: Vec<FieldChange>,
-    /// The YAML text before the change, without values of Secrets. Empty for a created object.
+    /// The YAML of the object before the change, without values of Secrets. Empty for a created object.
     pub before: String,
-    /// The YAML text after the change, without values of Secrets. Empty for a deleted object.
+    /// The YAML of the object after the change, without values of Secrets. Empty for a deleted or orphaned object.
     pub after: String,
 }
 
@@ -152,7 +153,8 @@ fn is_regenerated(old: &Object, new: &Object) -> bool {
     is_same_kind && old.original_name == new.original_name && stem.is_some() && stem == without_hash(new)
 }
 
-/// Compares the old and the new version of an object, and returns the differences; `None` if their texts are equal.
+/// Compares the old and the new version of an object, and returns the differences. `None` if the YAML texts of both
+/// versions are equal.
 fn changed(
     old: &Object,
     new: &Object,

@@ -30,7 +30,8 @@ pub struct FieldChange {
 /// The old or new value of a field, with its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Located {
-    /// The value as YAML in one line, truncated to `MAX_VALUE_LENGTH` characters. For a value of a Secret, a hash.
+    /// The value as YAML in one line, truncated to `MAX_VALUE_LENGTH` characters. A value of a Secret is replaced by a
+    /// hash.
     pub value: String,
     /// File and line of the value. The file is relative to the tree. `None` if the value is not in a file.
     pub place: Option<(TreePath, usize)>,

@@ -44,7 +44,8 @@ pub struct RootChange {
 /// Argo CD Application.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Owner {
-    /// The folder with the objects that are applied to the cluster by hand or by `flux bootstrap`, if it is known.
+    /// The cluster of the object, identified by the folder whose manifests are applied to the cluster by hand or by
+    /// `flux bootstrap`. `None` if this folder is unknown.
     pub cluster: Option<TreePath>,
     /// Kind, namespace and name, such as `Kustomization flux-system/apps`.
     pub object: String,
@@ -73,16 +74,18 @@ impl From<Stop> for Cause {
 pub enum State {
     /// The build of the kustomization succeeds before and after the change.
     Builds,
-    /// The root exists only after the change.
+    /// The built folder exists only after the change. All its objects count as created.
     Appears,
-    /// The root exists only before the change. Its objects count as deleted.
+    /// The built folder exists only before the change. All its objects count as deleted, except for orphaned objects,
+    /// which the cluster keeps.
     Vanishes,
     /// The build of the kustomization fails before the change, and succeeds after it. All its objects count as created.
     BeginsToBuild,
     /// The build of the kustomization succeeds before the change, and fails after it. The effect on its objects is then
     /// unknown. Contains the error.
     StopsBuilding(Cause),
-    /// The root can be built neither before nor after the change.
+    /// The build of the kustomization fails after the change. Before the change, the build fails too, or the folder
+    /// does not exist. Contains the error after the change.
     Fails(Cause),
     /// The changes are unknown. The build before or after the change depends on something that is not executed here,
     /// such as a network request or another program.
@@ -103,7 +106,7 @@ impl State {
         }
     }
 
-    /// Returns the reason why the objects of the root are unknown; `None` if they are known.
+    /// Returns the reason why the changes of the root's objects are unknown; `None` if the changes are known.
     pub fn cause(&self) -> Option<&Cause> {
         match self {
             Self::StopsBuilding(cause) | Self::Fails(cause) | Self::Unknown(cause) => Some(cause),

@@ -36,7 +36,8 @@ pub(super) enum Key {
     Folder(TreePath),
     /// An object whose controller builds a folder, such as a Flux Kustomization or an Argo CD Application.
     Object {
-        /// The folder with the objects that are applied to the cluster by hand or by `flux bootstrap`, if it is known.
+        /// The cluster of the object, identified by the folder whose manifests are applied to the cluster by hand or by
+        /// `flux bootstrap`. `None` if this folder is unknown.
         cluster: Option<TreePath>,
         /// Kind, namespace and name, such as `Kustomization flux-system/apps`.
         object: String,

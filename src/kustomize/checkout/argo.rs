@@ -26,9 +26,10 @@ use crate::yaml::{self, Limits};
 
 /// Maximum depth of folders that a git directory generator searches.
 const MAX_DEPTH: usize = 16;
-/// Maximum number of Applications. The largest public repositories have a few hundred Applications.
+/// Maximum number of Applications and ApplicationSets of a checkout whose folders are searched. The largest public
+/// repositories have a few hundred Applications.
 const MAX_APPLICATIONS: usize = 20_000;
-/// The file with overrides for all Applications of a folder.
+/// The name of a file with overrides for all Applications whose source is the folder that contains the file.
 const OVERRIDES: &str = ".argocd-source.yaml";
 
 /// The parameters of an ApplicationSet's template, by name.
@@ -209,8 +210,8 @@ fn is_set_to_something(value: &Value) -> bool {
     value.as_object().is_some_and(|members| !members.is_empty())
 }
 
-/// Applies the overrides in `.argocd-source.yaml` and similar files of a source's folder. Argo CD Image Updater, for
-/// example, writes such files.
+/// Applies the overrides in the files `.argocd-source.yaml` and `.argocd-source-NAME.yaml` of a source's folder. `NAME`
+/// is the name of the Application. Argo CD Image Updater, for example, writes such files.
 fn override_source(tree: &Tree, root: &TreePath, name: &str, source: &mut Value) {
     for file in [OVERRIDES.to_owned(), format!(".argocd-source-{name}.yaml")] {
         let Ok(bytes) = tree.read(&root.join(&file)) else { continue };
@@ -268,8 +269,8 @@ fn is_kustomize_root(tree: &Tree, folder: &TreePath) -> bool {
 }
 
 /// Returns the sets of parameters for the Applications of an ApplicationSet. There is one set for each folder that a
-/// git directory generator finds, and for each element of a list generator. For other generators, returns one set
-/// without parameters.
+/// git directory generator finds, and for each element of a list generator. Each generator of another type adds one set
+/// without parameters. A git directory generator of another repository adds no set.
 fn parameters(checkout: &Checkout<'_>, set: &Object) -> Vec<Parameters> {
     let generators = set.value.pointer("/spec/generators").and_then(Value::as_array).into_iter().flatten();
     let mut all = Vec::new();

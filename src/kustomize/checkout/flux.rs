@@ -25,7 +25,7 @@ const MAX_KUSTOMIZATIONS: usize = 20_000;
 /// up to five members.
 const MAX_DEPTH: usize = 32;
 /// Maximum number of passes over the Flux Kustomizations of a checkout. Each pass uses the variables that the previous
-/// pass rendered.
+/// pass found in the output of builds.
 const MAX_PASSES: usize = 8;
 
 /// Finds the folders of a checkout that Flux builds, and the Flux Kustomizations that refer to them. `standing`
@@ -109,12 +109,13 @@ enum Seed {
     /// cycle, one of them is the root. The `bool` says whether Flux was probably bootstrapped from this Kustomization.
     /// It is true if the Kustomization applies itself, is in a cycle, or is created for a FluxInstance.
     Object(Object, bool),
-    /// A folder that contains Kustomizations, but that no Kustomization builds. So users apply the folder by hand.
+    /// A folder that contains Kustomizations, but that no Kustomization builds. Users probably apply such a folder by
+    /// hand.
     Folder(TreePath),
 }
 
 impl Seed {
-    /// Returns whether Flux was bootstrapped from this Kustomization.
+    /// Returns whether the seed is a Kustomization from which Flux was probably bootstrapped.
     fn is_bootstrap(&self) -> bool {
         matches!(self, Self::Object(_, true))
     }
@@ -170,7 +171,8 @@ impl Surveyor<'_> {
 
     /// Returns the folders with kustomization files that users probably apply by hand. Such a folder contains Flux
     /// Kustomizations, but no Flux Kustomization builds it. `own` says for each Kustomization in `all` whether the
-    /// checkout may be its source; others are ignored. Each folder is returned with the files that its build reads.
+    /// checkout may be its source. Kustomizations with other sources are ignored. Each folder is returned with the
+    /// files that its build reads.
     fn folders(&mut self, all: &[Object], reaches: &[Reach], own: &[bool]) -> Vec<(TreePath, Reach)> {
         let reached: HashSet<&TreePath> = reaches.iter().flat_map(|reach| &reach.folders).collect();
         let files: HashSet<&TreePath> =
@@ -350,7 +352,7 @@ impl Surveyor<'_> {
     }
 
     /// Builds the folder `root` with kustomize, and returns the Flux objects, ConfigMaps and Secrets in the output.
-    /// Returns none if the build fails.
+    /// Returns none if the build fails, or if no file of the build contains one of the strings in `words`.
     fn rendered(&mut self, key: &TreeKey, root: &TreePath, options: &Options, pass: &mut Pass) -> Rc<Vec<Object>> {
         let reach = self.reaches.of(root, &options.flux.components);
         let matters = reach.files.iter().any(|file| self.mentions(file));

@@ -1,4 +1,5 @@
-//! Finds the `.gitignore` that excludes a missing file from the repository. Such a file is usually generated.
+//! Finds the `.gitignore` file that excludes a missing file from the repository. A missing file that git ignores is
+//! usually generated.
 
 use std::path::Path;
 

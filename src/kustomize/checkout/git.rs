@@ -1,7 +1,8 @@
 //! Reads the git files of a checkout: remotes, branches and submodules. Does not run git.
 //!
-//! Reads four keys of `config`, `HEAD`, the default branches of remotes, and `.gitmodules`. git-config(1) and
-//! gitrepository-layout(5) define the formats of these files.
+//! Reads the keys `url` and `pushurl` of remotes and the key `insteadOf` of URLs in the file `config`. Also reads
+//! `HEAD`, the default branches of remotes, and `.gitmodules`. git-config(1) and gitrepository-layout(5) define the
+//! formats of these files.
 
 use std::collections::BTreeSet;
 

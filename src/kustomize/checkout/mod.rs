@@ -1,6 +1,6 @@
 //! Determines which folders of a checkout are built, and which system builds each of them: Flux, Argo CD, Fleet or
-//! Sveltos. A checkout is a local copy of a git repository. Only reads files. Starts no processes, and does not use the
-//! network.
+//! Sveltos. A checkout is a local copy of a git repository. The module only reads files. It starts no processes, and
+//! does not use the network.
 //!
 //! The search for the folders that Flux builds has these steps:
 //!
@@ -171,7 +171,8 @@ pub fn is_flux_kustomization(object: &serde_json::Value) -> bool {
     object::group(object) == object::KUSTOMIZE && object::text(object.get("kind")) == "Kustomization"
 }
 
-/// Changes errors about missing files to unknown results if the files are in submodules that are not checked out.
+/// Replaces errors about missing files in submodules that are not checked out. The new findings (KZ040) report that the
+/// result of the build is unknown.
 pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     if git.submodules.is_empty() {
         return report;

@@ -70,7 +70,7 @@ impl Object {
     }
 
     /// Returns the position of a field in the file of the object. If the field is not in the file, returns the position
-    /// of its closest parent.
+    /// of the key `spec`, or the start of the object if it has no `spec`.
     pub fn site(&self, tree: &Tree, field: &FieldPath) -> Site {
         let site = Site { field: field.clone(), ..Site::of_file(self.file.clone()) };
         match self.document(tree) {

@@ -1,8 +1,9 @@
-//! Finds the roots that Rancher Fleet and Project Sveltos build from a checkout.
+//! Finds the folders that Rancher Fleet and Project Sveltos build from a checkout.
 //!
-//! Fleet makes a bundle of each folder with a `fleet.yaml`. It builds this folder, or the folder in `kustomize.dir`, if
-//! the folder has a `kustomization.yaml`. Profiles of Sveltos name a Flux source and a folder in `kustomizationRefs`.
-//! The steps of both systems before and after the build are not reproduced.
+//! Fleet makes a bundle of each folder with a `fleet.yaml`. It builds the folder in `kustomize.dir`, or the folder of
+//! the bundle if `kustomize.dir` is not set. If the folder has no `kustomization.yaml`, Fleet does not run kustomize.
+//! Profiles of Sveltos name a Flux source and a folder in `kustomizationRefs`. Portcullis does not reproduce the steps
+//! of both systems before and after the build.
 
 use std::sync::Arc;
 

@@ -62,9 +62,9 @@ impl Pass {
     }
 }
 
-/// Returns the Flux Kustomizations among `objects`, the output of a build, with the Flux variables of `post_build`
-/// substituted. Also adds the data of ConfigMaps and Secrets among `objects` to `pass.variables[cluster]`, because Flux
-/// can use this data as variables. The same variables are substituted in this data first.
+/// Substitutes the Flux variables of `post_build` in `objects`, the output of a build. Returns the Flux Kustomizations
+/// among the resulting objects. Adds the data of the ConfigMaps and Secrets among them to `pass.variables[cluster]`,
+/// because Flux can use this data as variables.
 pub(super) fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: usize, pass: &mut Pass) -> Vec<Object> {
     let mut inner = Vec::new();
     for object in objects {

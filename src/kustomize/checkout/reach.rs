@@ -86,7 +86,7 @@ impl<'a> Reaches<'a> {
     }
 
     /// Collects the references of a folder that has no kustomization file. Flux generates a kustomization file for such
-    /// a folder. The folders and files that it would list in this file are added to `direct`.
+    /// a folder. Adds to `direct` the folders and files that Flux would list in this file.
     fn generated(&self, folder: &TreePath, depth: usize, direct: &mut Direct) {
         for name in self.tree.names(folder) {
             let path = folder.join(&name);

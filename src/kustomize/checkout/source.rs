@@ -14,15 +14,15 @@ use crate::kustomize::tree::{Located, Tree, TreePath};
 /// The location of the files of a Flux source: a folder of the checkout, or another repository or artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Place {
-    /// The tree is a folder of the checkout, without the files that match `spec.ignore`.
+    /// The files of the source are in a folder of the checkout.
     Checkout {
-        /// The folder that is the root of the source.
+        /// The folder of the checkout that is the root of the source.
         top: TreePath,
         /// The patterns in `spec.ignore` of the source. The artifact does not contain files that match them.
         ignore: Option<String>,
     },
-    /// The files are not in the checkout. The string is the name of their repository, such as `github.com/org/apps`, or
-    /// the name of the Flux source if the repository is unknown.
+    /// The files of the source are not in the checkout. The string is the name of their repository, such as
+    /// `github.com/org/apps`, or the name of the Flux source if the repository is unknown.
     Elsewhere(String),
 }
 
@@ -234,9 +234,10 @@ impl<'a> Sources<'a> {
     /// `flux bootstrap` writes a Kustomization into the folder that this Kustomization builds. For example, if
     /// `infra/clusters/a/flux-system/gotk-sync.yaml` contains the path `clusters/a`, the top folder is `infra`.
     ///
-    /// If `defined_in` is set, only Kustomizations in this file are considered. A Kustomization that builds the whole
-    /// top folder then proves nothing, because every file is in this folder. It counts only if the file has the name
-    /// that `flux bootstrap` uses, `gotk-sync.yaml`.
+    /// If `defined_in` is set, only Kustomizations in this file are considered. If such a Kustomization builds the
+    /// whole top folder, its file is always in the folder that it builds, even if `flux bootstrap` did not write the
+    /// file. This Kustomization is considered only if its file has the name that `flux bootstrap` uses,
+    /// `gotk-sync.yaml`.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));

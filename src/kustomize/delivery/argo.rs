@@ -1,5 +1,6 @@
-//! Checks Applications and ApplicationSets of Argo CD. Argo CD fetches their sources with its own credentials. So only
-//! errors that do not depend on the repository are reported.
+//! Checks Applications and ApplicationSets of Argo CD. Portcullis does not fetch the sources of these objects, because
+//! Argo CD fetches them with its own credentials. So Portcullis reports only errors that do not depend on the files of
+//! the repository.
 //!
 //! Source: `ApplicationSourceKustomize` in argo-cd's `pkg/apis/application/v1alpha1/types.go`, and its build in
 //! `util/kustomize/kustomize.go`. Argo CD adds components with `kustomize edit add component`. This command expands

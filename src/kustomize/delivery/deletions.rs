@@ -71,9 +71,8 @@ impl Deletion {
 struct Move<'p> {
     to: &'p Sibling,
     objects: Vec<&'p ObjectId>,
-    /// The order in which Flux applies two Kustomizations: the one that rendered the objects before, and the one that
-    /// renders them now. `None` if the second one is always applied first. It then takes over the objects before Flux
-    /// can delete them.
+    /// The order in which Flux applies the old and the new Kustomization of the objects. `None` if Flux always applies
+    /// the new one first. The new Kustomization then takes over the objects before Flux can delete them.
     order: Option<Order<'p>>,
 }
 
@@ -197,9 +196,9 @@ impl Plan<'_> {
         moved
     }
 
-    /// Groups the objects in `left`, which this Kustomization does not render any more, by the Kustomization that now
-    /// renders them. If several Kustomizations render an object, prefers one that Flux always applies before this
-    /// Kustomization. One that Flux always applies after this Kustomization is the last choice.
+    /// Groups the objects in `left` by the Kustomization that now renders them. This Kustomization does not render
+    /// these objects any more. If several Kustomizations render an object, prefers one that Flux always applies before
+    /// this Kustomization. The last choice is one that Flux always applies after this Kustomization.
     fn moves<'p>(&'p self, mut left: Vec<&'p ObjectId>) -> Vec<Move<'p>> {
         if left.is_empty() {
             return Vec::new();
@@ -218,9 +217,9 @@ impl Plan<'_> {
         moves
     }
 
-    /// Returns the order in which Flux applies this Kustomization and `sibling`, if an object that moves to `sibling`
-    /// may be deleted. Returns `None` if Flux always applies `sibling` first, because this Kustomization depends on it.
-    /// Flux then does not delete such an object.
+    /// Returns the order in which Flux applies this Kustomization and `sibling`. Returns `None` if Flux always applies
+    /// `sibling` first, because this Kustomization depends on it. Flux then does not delete objects that move to
+    /// `sibling`.
     fn order<'s>(&self, sibling: &'s Sibling) -> Option<Order<'s>> {
         if let Some(source) = &sibling.elsewhere {
             return Some(Order::Elsewhere(source));

@@ -101,8 +101,8 @@ pub fn is_awaited_approval(message: &str, kustomization: &Value) -> bool {
     message.lines().any(|line| line.ends_with(&command))
 }
 
-/// Returns the message in the condition `Ready` of a Flux source, if it reports that Portcullis denied a new artifact.
-/// The source then keeps its previous artifact.
+/// Returns the message in the condition `Ready` of a Flux source, if this condition reports that Portcullis denied a
+/// new artifact. The source then keeps its previous artifact.
 pub fn withheld(source: &Value) -> Option<&str> {
     let conditions = source.at(&["status", "conditions"])?.as_array()?;
     let text = |condition: &'_ Value, field: &str| condition.get(field).and_then(Value::as_str).map(str::to_owned);

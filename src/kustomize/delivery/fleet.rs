@@ -1,4 +1,4 @@
-//! Checks Bundles of Rancher Fleet. A Bundle contains a whole tree.
+//! Checks Bundles of Rancher Fleet. A Bundle contains all files of a kustomize tree.
 //!
 //! Source: `Process` in fleet's `internal/helmdeployer/kustomize/kustomize.go`. Fleet builds from an in-memory file
 //! system with the files in `spec.resources`. Fleet adds the output of Helm beside the kustomization file, as

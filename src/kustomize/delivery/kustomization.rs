@@ -55,9 +55,9 @@ pub(super) static BY_CLUSTER: Index = Index {
     },
 };
 
-/// Returns a text that identifies the cluster to which a Kustomization applies its objects. It includes the namespace,
-/// because the Secret in `spec.kubeConfig` is in the namespace of the Kustomization. A Secret of the same name in
-/// another namespace may belong to another cluster.
+/// Returns a string that identifies the cluster to which a Kustomization applies its objects. If `spec.kubeConfig` is
+/// set, the string includes the namespace of the Kustomization, because the Secret with the kubeconfig is in this
+/// namespace. A Secret of the same name in another namespace may belong to another cluster.
 pub(super) fn cluster(object: &Value, namespace: &str) -> String {
     match object.at(&["spec", "kubeConfig"]) {
         Some(config) => format!("{namespace}/{config}"),

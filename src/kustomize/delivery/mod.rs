@@ -71,7 +71,7 @@ pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 /// ConfigMap can, or refers to them, as a Flux Kustomization does. The key `deliveries` of the configuration file sets
 /// the maximum level of the findings, such as `warn`.
 pub struct Delivery {
-    /// The stable name of this source of kustomize trees, such as `flux-trees`.
+    /// The stable name of this check, such as `flux-trees`. Users configure the check with this key under `deliveries`.
     pub name: &'static str,
     /// The id prefix of the rules to which this check belongs, such as `KZ`. The check is enabled or disabled together
     /// with these rules.
@@ -96,10 +96,10 @@ pub struct Delivery {
     /// A function that returns the artifacts to fetch in advance, such as the new artifact of a Flux source. Later
     /// requests then find the artifact in the cache. Portcullis calls the function even if the check is disabled.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
-    /// A function that changes the object in the request if checks deny it, so that the request can be admitted. For
-    /// example, it restores the previous artifact of a Flux source, and reports the error in the condition `Ready`. The
-    /// mutating webhook calls it if the level of this check is `deny`, even without denials, because `Ready` may need
-    /// an update. `None` if a denial always denies the request.
+    /// A function that changes the object in the request if checks would deny the request, so that the request can be
+    /// admitted. For example, it restores the previous artifact of a Flux source, and reports the error in the
+    /// condition `Ready`. The mutating webhook calls the function if the level of this check is `deny`, even without
+    /// denials, because `Ready` may need an update. `None` if the check has no such function.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
     /// A second check, which runs after the folder of a Kustomization is built. It reports effects on objects in the
     /// cluster, such as deletions. `None` if there is no second check.
@@ -223,7 +223,7 @@ pub enum At {
     /// The folder with this path, if it contains a `kustomization.yaml`. Otherwise no folder is built, because Fleet
     /// does not run kustomize there.
     FolderIfAny(String),
-    /// Every folder with a kustomization file to which no other folder refers.
+    /// Every folder that has a kustomization file and to which no other folder refers.
     EveryRoot,
 }
 

@@ -255,8 +255,8 @@ impl<'a> Stage<'a> {
         self.users(old).into_iter().filter_map(tell).collect()
     }
 
-    /// Returns the Kustomizations and Components in the cluster whose annotation `portcullis.dev/path` contains this
-    /// folder. Omits the object in the request.
+    /// Returns the Kustomizations and Components in the cluster whose annotation `portcullis.dev/path` names the folder
+    /// `folder_of`. Omits the object in the request.
     fn at(&self, folder_of: &TreePath) -> Vec<Object> {
         let stands = |object: &Value| folder(object).as_ref() == Some(folder_of);
         self.others(&BY_PATH, folder_of).into_iter().filter(|(_, stored)| stands(stored.value())).collect()

@@ -24,8 +24,8 @@ pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
 }
 
 /// Returns whether a finding has the rule KZ064: `targetNamespace` of a Flux Kustomization renames a Namespace. Of all
-/// findings in a kustomize tree, only these are reported in the Event about the effects of a new revision on the
-/// cluster.
+/// findings in a kustomize tree, only KZ064 findings are reported in the Event about the effects of a new revision on
+/// the cluster.
 pub fn is_planned(finding: &Finding) -> bool {
     finding.rule == kz064::RULE.id
 }

@@ -1,7 +1,8 @@
 //! Prints objects as kustomize does: byte for byte the text that `kustomize build` writes.
 //!
 //! kustomize converts each object to JSON and passes the JSON to [sigs.k8s.io/yaml]. This library parses the JSON as
-//! YAML 1.1, and prints the result with go-yaml v2. So the text depends only on the values:
+//! YAML 1.1, and prints the result with go-yaml v2. So the output depends only on the values, and not on the styles and
+//! comments in the input:
 //!
 //! - Keys are sorted in natural order.
 //! - Strings are quoted if YAML 1.1 would parse them as another type.
@@ -20,12 +21,13 @@
 //!
 //! # Differences
 //!
-//! The natural order has cycles (`a2 < a10 < a1b < a2`). For such keys the output of kustomize changes between runs;
-//! the output of this module does not.
+//! The natural order has cycles (`a2 < a10 < a1b < a2`). For keys in such a cycle, the output of kustomize changes
+//! between runs. The output of this module does not change.
 //!
 //! # Cost
 //!
-//! One pass over the values, plus sorting. Only keys are copied, and texts that contain U+0085.
+//! One pass over the values, plus sorting. Strings are written to the output without an intermediate copy, except those
+//! that contain U+0085.
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 

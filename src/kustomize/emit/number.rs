@@ -7,8 +7,8 @@ use crate::go::format_float;
 /// exponent as an integer.
 const JSON_EXPONENT: f64 = 1e21;
 
-/// Formats a float as kustomize prints it. kustomize converts each object to JSON and then parses the JSON as YAML. In
-/// this step, a float without a fraction becomes an integer if it fits into 64 bits.
+/// Formats a float as kustomize prints it. kustomize converts each object to JSON and then parses the JSON as YAML. The
+/// YAML parser turns a float without a fraction into an integer if it fits into 64 bits.
 ///
 /// Source: `floatEncoder` of Go's encoding/json, `resolve` and `floatv` of go-yaml v2.
 pub(super) fn float(float: f64) -> Result<String, Problem> {

@@ -5,11 +5,11 @@ use super::error::MAX_KEY;
 
 /// Maximum number of spaces that one level of nesting adds to the indentation of a line.
 const INDENT: usize = 2;
-/// Maximum number of bytes that are printed for one byte of ASCII text: an escape such as `\x1b`, or a line break with a
-/// backslash on both sides. The indentation of a new line comes in addition.
+/// Maximum number of bytes that are printed for one byte of ASCII text: an escape such as `\x1b`, or a line break with
+/// a backslash on both sides. The indentation of a new line comes in addition.
 const ESCAPE: usize = 6;
-/// Maximum number of bytes around a value or a key: quotes, `- `, `? `, `: `, the header of a block such as `|2-`, and a
-/// line break. Indentation is counted separately.
+/// Maximum number of bytes around a value or a key: quotes, `- `, `? `, `: `, the header of a block such as `|2-`, and
+/// a line break. Indentation is counted separately.
 const AROUND: usize = 16;
 /// Maximum length of a printed number or word, such as `-1.7976931348623157e+308` or `false`.
 const WORD: usize = 32;

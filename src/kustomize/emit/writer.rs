@@ -74,7 +74,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// Writes a list. If it is the value of a key, its items have the indentation of the key.
+    /// Writes a list. If the list follows a key on the same line, its items have the indentation of the key.
     fn list(&mut self, items: &[Value<'_>], indent: Option<usize>, parent: Parent) -> Result<(), EmitError> {
         let level = parent == Parent::Map && !self.indention;
         let indent = indent.map_or(0, |indent| if level { indent } else { indent + INDENT });
@@ -237,8 +237,8 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// Begins a new line with `indent` spaces. Extends the current line to `indent` spaces instead if the line contains
-    /// only indentation and indicators and is not too long.
+    /// Begins a new line with `indent` spaces. If the current line contains only indentation and indicators, such as
+    /// `-`, and is not longer than `indent`, extends this line to `indent` columns instead.
     fn indent(&mut self, indent: usize) {
         if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
             self.end_line();

@@ -1,8 +1,8 @@
 //! A cache of built bases, which several builds share.
 //!
 //! The result of a base depends mainly on its own files. Hashes, references between objects and vars are computed at
-//! the end of the whole build, so the result of a base does not include them. The result depends on only three
-//! properties of the build that uses the base:
+//! the end of the whole build, so the result of a base does not include them. Besides the files, the result depends on
+//! only three properties of the build that uses the base:
 //!
 //! - The schema in use (`openapi`). Bases that are built with a custom schema are not shared.
 //! - The annotations with the origin of objects (`buildMetadata` of the kustomization that the user builds).

@@ -10,7 +10,7 @@ use crate::kustomize::node::{Kind, Node};
 /// Maximum size in bytes of all objects of a build, including everything that transformers add to them. This is enough
 /// for a million short values.
 const MAX_BYTES: u64 = 256 << 20;
-/// Approximate memory overhead of a value in bytes. The size of a value is this overhead and the length of its text.
+/// Approximate memory overhead of a value in bytes. The size of a value is this overhead plus the length of its text.
 const VALUE: u64 = 160;
 /// The running time of a transformer for one object, counted in bytes toward `MAX_BYTES`. So `MAX_BYTES` limits both
 /// the memory and the running time of a build.

@@ -194,7 +194,7 @@ fn built_in() -> Config {
     config
 }
 
-/// A field spec as it is written in a file of `configurations`, or in `fields` of `labels`.
+/// A field spec as it is written in a file of `configurations`, in `fields` of `labels`, or in a plugin configuration.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct WrittenSpec {

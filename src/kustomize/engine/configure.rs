@@ -43,9 +43,8 @@ impl PatchSite {
         Self { site: target.site(field.clone()), path: target.site(field.key("path")) }
     }
 
-    /// Creates a `PatchSite`, which says where errors about a patch are reported. This function is for a patch in the
-    /// configuration of a transformer object, such as a `PatchTransformer`. All errors are reported at `site`, the
-    /// position of this object.
+    /// Creates the `PatchSite` of a patch that an object configures, such as a `PatchTransformer`. All errors about the
+    /// patch are reported at `site`, the position of this object.
     pub(super) fn of_object(site: Site) -> Self {
         Self { path: site.clone(), site }
     }
@@ -126,7 +125,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If an entry is neither a patch nor the path of a file with patches.
+    /// If an entry is neither a patch nor the path of a file with patches, or if there are no patches. Only a build
+    /// that stops at its first error returns these errors.
     pub(super) fn strategic_patches(
         &self,
         target: &Target<'_>,
@@ -192,7 +192,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the entry has no target or no patch. If it has both an inline patch and a path. If the patch cannot be read.
+    /// If the entry has no patch, or no target with a name. If it has both an inline patch and a path. If the patch
+    /// cannot be read.
     pub(super) fn json6902(&self, target: &Target<'_>, entry: &WrittenPatch, at: &PatchSite) -> Step<What> {
         let unreadable = |why: &str| Stop::refused(kz014::unreadable(at.site.clone(), why));
         let Some(selector) = entry.target.clone().filter(|target| !target.name.is_empty()) else {
@@ -219,7 +220,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read.
+    /// If a file cannot be read, or an entry is invalid. Only a build that stops at its first error returns these
+    /// errors.
     pub(super) fn replacements(&self, target: &Target<'_>, entries: &[Replacement]) -> Step<Vec<Sited>> {
         let mut replacements = Vec::new();
         for (index, entry) in entries.iter().enumerate() {

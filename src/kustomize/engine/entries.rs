@@ -105,7 +105,8 @@ impl Run<'_> {
         })
     }
 
-    /// Returns the existing path in the same folder that is most similar to `entry`. It is used for suggestions.
+    /// Returns the path of the existing file or folder that is most similar to `entry`, for a suggestion. `entry` is a
+    /// path relative to `root`. Only files and folders in the same folder as `entry` are compared.
     pub(super) fn near(&self, root: &TreePath, entry: &str) -> Option<String> {
         let (folder, name) = entry.trim_end_matches('/').rsplit_once('/').unwrap_or((".", entry));
         let Ok(Located::Folder(parent)) = self.tree.locate(root, folder) else { return None };

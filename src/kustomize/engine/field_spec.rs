@@ -113,7 +113,7 @@ impl FieldSpec {
     ///
     /// # Errors
     ///
-    /// If a node on the path is a scalar, or if `set` fails.
+    /// If a node on the path is a scalar, if a step of the path is empty, or if `set` fails.
     pub(super) fn apply(
         &self,
         resource: &mut Resource,
@@ -249,7 +249,7 @@ pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Resul
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }
 
-/// The remaining segments of a field path such as `metadata/labels`. A slash inside a segment is written as `\/`.
+/// The remaining steps of a field path such as `metadata/labels`. A slash inside a step is written as `\/`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Steps<'p>(Option<&'p str>);
 

@@ -60,7 +60,7 @@ const REMOVED: [&str; 19] = [
 ///
 /// # Errors
 ///
-/// If an object has no kind or no name.
+/// If an object has no kind or no name. Also if two of the dropped objects have the same identity.
 pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     for resource in map.resources_mut() {
@@ -174,11 +174,10 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
     Ok(())
 }
 
-/// Returns the annotations that kustomize prints for an object, by key. They consist of the annotations in `own` whose
-/// key satisfies `kept`, with their values as strings, and of the annotations in `notes`.
+/// Returns the annotations that kustomize prints for an object, by key, with strings as values.
 ///
-/// `own` contains the current annotations of the object. `notes` contains the annotations that `buildMetadata`
-/// requests, such as the origin of the object.
+/// `own` contains the current annotations of the object. Annotations whose key does not satisfy `kept` are left out.
+/// `notes` contains the annotations that `buildMetadata` requests, such as the origin of the object.
 fn values(
     own: Option<&Node>,
     kept: impl Fn(&str) -> bool,
@@ -260,7 +259,7 @@ fn set(resource: &mut Resource, values: BTreeMap<String, Node>) {
     }
 }
 
-/// Formats all objects as one text, as `kustomize build` prints them.
+/// Formats all objects as one YAML stream, as `kustomize build` prints them.
 ///
 /// # Errors
 ///
@@ -289,11 +288,12 @@ pub(super) fn each(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
     map.resources().iter().map(text).collect()
 }
 
-/// Checks that all objects can be converted to YAML. The YAML texts are not kept.
+/// Checks that all objects can be converted to YAML. Discards the YAML.
 ///
 /// # Errors
 ///
-/// If an object cannot be converted to YAML, or if the YAML texts are much larger than the files that were read.
+/// If an object cannot be converted to YAML, or if the YAML of all objects is much larger than the files that were
+/// read.
 pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let most = MAX_TEXT_BYTES + MAX_GROWTH * run.read.get();
     if surely_fit(map, most) {
@@ -323,8 +323,8 @@ fn surely_fit(map: &ResMap, most: usize) -> bool {
     })
 }
 
-/// Returns the names and texts of the files that kustomize writes into a folder. There is one file for each object. The
-/// names include the namespace if the objects have several namespaces.
+/// Returns the names and contents of the files that kustomize writes into a folder. There is one file for each object.
+/// The names include the namespace if the objects have several namespaces.
 ///
 /// # Errors
 ///
@@ -345,8 +345,8 @@ pub(super) fn files(map: &ResMap, run: &Run<'_>) -> Step<Vec<(String, String)>> 
     map.resources().iter().zip(ids()).map(file).collect()
 }
 
-/// Returns the YAML text of each object without the label `validated-by`. These texts are compared before and after a
-/// validator runs. A text is `None` if the object cannot be converted to YAML.
+/// Returns the YAML of each object without the label `validated-by`, or `None` for an object that cannot be converted
+/// to YAML. The caller compares the results from before and after a validator runs.
 pub(super) fn texts(map: &ResMap, run: &Run<'_>) -> Vec<Option<String>> {
     let text = |resource: &Resource| {
         let mut out = String::new();

@@ -12,7 +12,8 @@ use super::setters::with_style;
 use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
 
-/// Maximum length of a line, in bytes. Go's line scanner stops at a longer line and reports no error.
+/// The length in bytes from which a line of an environment file is too long. Go's line scanner stops at such a line
+/// without an error, so kustomize ignores this line and the rest of the file.
 const MAX_LINE_BYTES: usize = 64 << 10;
 /// Length of a line of base64.
 const BASE64_LINE: usize = 70;
@@ -50,7 +51,7 @@ pub(super) enum BadPair {
     Repeated(String),
     /// A literal that is not `key=value`.
     Literal(String),
-    /// An invalid entry of `files`, with its text. A valid entry has the form `path` or `key=path`.
+    /// An invalid entry of `files`. A valid entry has the form `path` or `key=path`.
     Source(String),
     /// A line of an environment file is not UTF-8. Contains the number of the line.
     Encoding(usize),
@@ -241,8 +242,8 @@ fn data(made: Made, generator: &Generator, pairs: Pairs, origin: Origin) -> Vec<
     entries
 }
 
-/// Returns the node for a value of `data`. If the value has several lines, the node is a block scalar. The style does
-/// not change when the value is patched.
+/// Returns the node for a value of `data`. If the value has several lines, the node is a block scalar. A patch that
+/// changes the value keeps this style.
 pub(super) fn value_node(value: String, origin: Origin) -> Node {
     let style = if value.contains('\n') { Style::Literal } else { Style::Plain };
     with_style(Node { style, ..Node::string(value).made_at(origin) })

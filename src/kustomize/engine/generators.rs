@@ -90,8 +90,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the result of a build step that needs Helm charts, which are not rendered here. If Helm is enabled, the
-    /// result is unknown. Otherwise kustomize fails with an error.
+    /// Returns the error of a build step that needs Helm charts. If Helm is enabled, the result of the step is unknown,
+    /// because Portcullis does not render Helm charts. Otherwise, kustomize fails.
     pub(super) fn helm(&self, site: Site) -> Stop {
         match self.options.helm {
             true => Stop::unknown_by(Cause::Helm, site, "Helm charts are not inflated here"),

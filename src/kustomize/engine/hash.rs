@@ -11,7 +11,7 @@ use crate::go::floats;
 use crate::go::json::marshal;
 use crate::kustomize::node::{Node, Unprintable};
 
-/// Number of letters of the hash in the name of a generated object.
+/// Number of characters of the hash in the name of a generated object.
 const LENGTH: usize = 10;
 
 /// Returns the hash that kustomize appends to the name of a ConfigMap or Secret. `None` for other kinds, because

@@ -1,8 +1,9 @@
 //! The previous names, namespaces and kinds of an object.
 //!
-//! kustomize stores them in three annotations, each a list separated by commas. Usually, the lists have the same length.
-//! They do not if the object had no name at one time, or if the user wrote one of the annotations. Source: `PrevIds` in
-//! kustomize's `api/internal/utils/makeResIds.go`, and `appendCsvAnnotation` in `api/resource/resource.go`.
+//! kustomize stores them in three annotations, each a list separated by commas. Usually, the lists have the same
+//! length. They do not have the same length if the object had no name at one time, or if the user wrote one of the
+//! annotations. Source: `PrevIds` in kustomize's `api/internal/utils/makeResIds.go`, and `appendCsvAnnotation` in
+//! `api/resource/resource.go`.
 
 use std::sync::Arc;
 

@@ -17,7 +17,8 @@ pub(super) fn of_node(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed(node)?))
 }
 
-/// Converts a node inside an object to JSON, such as an item of a List.
+/// Converts a node inside an object to JSON, such as an item of a List. In such a node, keys must be strings. At the
+/// top of an object, kustomize also accepts other keys.
 ///
 /// # Errors
 ///
@@ -64,11 +65,11 @@ fn is_negative_zero(number: &Number) -> bool {
     number.as_f64().is_some_and(|float| float == 0.0 && float.is_sign_negative())
 }
 
-/// Converts the JSON of a changed object back to a node. `before` is the object before the change. Strings get the style
-/// in which go-yaml writes them, because kustomize writes the values as YAML and parses this text.
+/// Converts the JSON of a changed object back to a node. `before` is the object before the change. Strings get the
+/// style in which go-yaml writes them, because kustomize writes the values as YAML and parses this YAML.
 ///
-/// Each node gets the origin of the node at the same path in `before`, if its value has not changed. The other nodes get
-/// the origin `origin`.
+/// A scalar whose value has not changed keeps the origin that it has at the same path in `before`. A mapping or list
+/// keeps its origin even if its content has changed. All other nodes get the origin `origin`.
 pub(super) fn to_node(value: &Json, origin: Origin, before: &Node) -> Node {
     with_style(value, origin, style_of, Some(before))
 }

@@ -207,8 +207,9 @@ fn child_mut<'v>(value: &'v mut Tree, step: &str) -> Option<&'v mut Tree> {
     }
 }
 
-/// Reads the value to which a path step leads. In an object, this is the member `step`, if it exists. In an array, this
-/// is the element with the index `step`.
+/// Returns the value to which a path step leads. In an object, this is the member `step`, or `None` if it is missing.
+/// In an array, this is the element with the index `step`. Replaces all parts of the value that are still
+/// [`Tree::Unread`].
 fn member<'v>(container: &'v mut Tree, step: &str) -> Applied<Option<&'v mut Tree>> {
     let mut found = match container {
         Tree::Object(members) => members.get_mut(step),

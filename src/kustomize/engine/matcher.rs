@@ -50,7 +50,7 @@ impl Create {
 pub(super) type Way = Vec<usize>;
 
 /// Returns the paths of all nodes below `node` that match the field path `steps`. If `create` is set, also creates
-/// missing nodes; the last node of a path gets the type `create`.
+/// missing nodes. The last node of a created path then has the type `create`.
 ///
 /// Each returned path is a list of indexes. It is `None` for a node that is not part of the object, such as a match
 /// inside a string that contains YAML.

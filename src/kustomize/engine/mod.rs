@@ -129,7 +129,8 @@ impl Built<'_> {
         self.run.warnings.concat()
     }
 
-    /// Returns the names and texts of the files that `kustomize build --output` writes into a folder, one per object.
+    /// Returns the names and contents of the files that `kustomize build --output` writes into a folder, one per
+    /// object.
     ///
     /// # Errors
     ///
@@ -138,7 +139,7 @@ impl Built<'_> {
         finish::files(&self.map, &self.run)
     }
 
-    /// Returns the text of each object, in the order in which they are printed.
+    /// Returns each object as YAML, in the order in which kustomize prints them.
     ///
     /// # Errors
     ///
@@ -154,8 +155,8 @@ impl Built<'_> {
         Some((file, usize::try_from(origin.line).ok()?))
     }
 
-    /// Returns the text that kustomize prints, with the file and line of each value as a comment after it. `shown`
-    /// formats the path of a file.
+    /// Returns the YAML that kustomize prints. A comment after each value contains its file and line. `shown` formats
+    /// the path of a file.
     ///
     /// # Errors
     ///
@@ -164,7 +165,7 @@ impl Built<'_> {
         provenance::print(&self.map, &self.run, shown)
     }
 
-    /// Returns the text that kustomize prints.
+    /// Returns the YAML that kustomize prints for all objects.
     ///
     /// # Errors
     ///
@@ -252,12 +253,12 @@ pub(super) struct Reported {
     pub(super) excluded: Vec<Excluded>,
 }
 
-/// Builds the folder `root` and continues after errors. So the result contains all errors, and all reasons why a part
-/// of the output cannot be determined.
+/// Builds the folder `root` and continues after errors. The result contains all errors, and all reasons why a part of
+/// the output cannot be determined.
 ///
 /// `shared` contains caches that several builds use. If it is `None`, the result also describes the steps of the build.
-/// A build with caches does not record its steps. Otherwise, the steps of a base would be in the result of every build
-/// that uses the base.
+/// A build with shared caches does not record its steps, because the result of every build that uses a base would then
+/// contain the steps of this base.
 pub(super) fn report(
     tree: &Tree,
     root: &TreePath,

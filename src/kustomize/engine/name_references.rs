@@ -22,7 +22,7 @@ const ROLE: &str = "roleRef/name";
 ///
 /// # Errors
 ///
-/// If a reference is ambiguous, or a field cannot contain a reference.
+/// If a reference is ambiguous, or a value on the path of a reference has the wrong type.
 pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference]) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let targets: Vec<Target> = map.resources().iter().map(|resource| Target::new(resource, &scope)).collect();
@@ -175,7 +175,7 @@ fn role_ref(resource: &Resource) -> Option<(String, String)> {
 struct Names<'t> {
     targets: &'t [Target],
     by_name: HashMap<&'t str, Vec<usize>>,
-    /// The original namespaces of all objects that are not cluster-scoped.
+    /// The original namespaces of all objects, except cluster-scoped objects without a previous identity.
     original: HashSet<&'t str>,
 }
 
@@ -317,7 +317,9 @@ impl Referrer<'_> {
             || self.own.bound_namespaces.contains(&*target.namespace)
     }
 
-    /// Returns the object to which the name in a reference refers; `None` if there is none.
+    /// Returns the object to which the name in a reference refers; `None` if there is none. `is_in` returns whether an
+    /// object can be in the namespace of the reference. `same` returns whether references to two objects look the same
+    /// after the update.
     fn meant(
         &self,
         name: &str,

@@ -29,7 +29,8 @@ pub(super) enum BadPatch {
 }
 
 impl Patch {
-    /// Parses a patch: objects to merge, or JSON patch operations.
+    /// Parses a patch: objects to merge, or JSON patch operations. `source` is the number of the patch's file in
+    /// [`Sources`](super::Sources).
     ///
     /// # Errors
     ///

@@ -34,7 +34,7 @@ pub(super) enum Tree {
     Scalar(Box<str>),
     Object(BTreeMap<String, Tree>),
     Array(Vec<Tree>),
-    /// A part of the document that no operation has read so far. [`Tree::read`] replaces it by one of the others.
+    /// A part of the document that no operation has read so far. [`Tree::read`] replaces it by another variant.
     Unread(Value),
 }
 
@@ -87,7 +87,7 @@ impl Tree {
         }
     }
 
-    /// Returns whether the JSON patch operation `test` treats this value as equal to null or a missing value.
+    /// Returns whether this value is null, or is missing in the JSON patch operation.
     pub(super) fn is_null(&self) -> bool {
         matches!(self, Self::Null | Self::WrittenNull)
     }
@@ -175,7 +175,7 @@ impl Tree {
         })
     }
 
-    /// Returns the JSON text of the document, without white space between tokens.
+    /// Returns the JSON text of this value, without white space between tokens.
     pub(super) fn text(&self) -> String {
         match self {
             Self::Null | Self::WrittenNull => NULL.to_owned(),

@@ -191,7 +191,7 @@ fn add_null_version(map: &mut ResMap, at: usize) {
     });
 }
 
-/// Returns the error for a patch that does not fit an object.
+/// Returns the error for a patch that cannot be applied to an object. `failed` is the reason.
 fn inapplicable(failed: Failed, site: &Site, id: &Id<'_>) -> Stop {
     failed.by(site.clone(), |site, why| kz014::inapplicable(site, &id.words(), why))
 }
@@ -226,7 +226,8 @@ fn merge_with_state(resource: &mut Resource, patch: &Node, schema: &Schema) -> R
 ///
 /// # Errors
 ///
-/// If a field is a list with an odd number of items. kustomize reads a list as alternating keys and values, and panics.
+/// If a field is a list with an odd number of items. kustomize reads a list as alternating keys and values, and panics
+/// because the last key has no value.
 fn rewrite_metadata(patch: &mut Resource, fields: &[&str]) -> Result<(), MergeError> {
     let Some(metadata) = patch.metadata() else { return Ok(()) };
     for field in fields {

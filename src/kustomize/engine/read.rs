@@ -52,9 +52,8 @@ fn is_plain_list(node: &Node) -> bool {
     matches!(kind, Some(LIST | RESOURCE_LIST)) && (node.get("items").is_some() || node.get("functionConfig").is_some())
 }
 
-/// Returns the items of a List object that is the only document of its file. If `items` is a mapping with entries,
-/// returns an error. In this case, kyaml treats the keys and values as items, and rejects them because they are not
-/// objects.
+/// Returns the items of a List object. If `items` is a mapping with entries, returns an error. In this case, kyaml
+/// treats the keys and values as items, and rejects them because they are not objects.
 fn plain_items(list: &Node) -> Result<Vec<Node>, BadObjects> {
     match list.get("items") {
         Some(items) if items.is_map() && !items.entries().is_empty() => Err(BadObjects::NoObject(items.origin)),

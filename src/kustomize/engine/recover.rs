@@ -17,7 +17,8 @@ impl Run<'_> {
     ///
     /// - `lost`: the kind of data that is missing because earlier steps failed. An error that this missing data may
     ///   have caused is not recorded.
-    /// - `more`: the kind of data that is missing if this step failed. It is then added to `lost`.
+    /// - `more`: the kind of data that is missing if this step failed. In this case, `lost` is raised to at least
+    ///   `more`.
     ///
     /// # Errors
     ///

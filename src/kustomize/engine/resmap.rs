@@ -106,7 +106,8 @@ impl ResMap {
         }
     }
 
-    /// Returns the indexes of the objects whose current identity or a previous identity satisfies a condition.
+    /// Returns the indexes of the objects for which the current identity or a previous identity satisfies a condition.
+    /// Skips empty objects.
     pub(super) fn matching_any_id(&self, condition: impl Fn(&Id<'_>) -> bool) -> Vec<usize> {
         let matches =
             |resource: &Resource| !resource.node.is_null_or_empty() && resource.any_id(&self.scope, &condition);

@@ -20,7 +20,7 @@ pub(super) enum Behavior {
     /// The object was not generated.
     #[default]
     None,
-    /// The object must not exist yet.
+    /// The generated object is added. It is an error if an object with its identity exists.
     Create,
     /// The data of the generated object replaces the data of the existing object.
     Replace,
@@ -78,8 +78,8 @@ pub struct Resource {
     /// the annotations are a list. `None` if kustomize does not panic.
     pub(super) unstorable_identity: Option<&'static str>,
     /// The content of the object after the last JSON patch. `None` if there was no JSON patch. kustomize prints the
-    /// patched object and parses it again, which changes the line numbers of its nodes. This copy is used to find out
-    /// whether two versions of the object have the same line numbers.
+    /// patched object and parses it again, which changes the line numbers of its nodes. This copy is used to check
+    /// whether the line numbers are the same before and after a validator runs.
     pub(super) rebuilt: Option<Arc<Node>>,
 }
 
@@ -202,8 +202,8 @@ impl Resource {
         self.unstorable_identity.or(is_odd).or_else(disagree)
     }
 
-    /// Deletes the recorded previous names, namespaces and kinds of the object. The caller does this when it records an
-    /// error about them. So later steps do not record the same error again.
+    /// Deletes the recorded previous names, namespaces and kinds of the object. A caller that has recorded an error
+    /// about these identities calls this function, so that later steps do not record the same error again.
     pub(super) fn forget_identities(&mut self) {
         self.identities = Identities::default();
         self.unstorable_identity = None;
@@ -231,13 +231,14 @@ impl Resource {
         self.node.at_path(&["metadata", "annotations", key])?.text()
     }
 
-    /// Returns the mapping in the field `field` of `metadata`. Creates the mapping if it is missing or null.
+    /// Returns the mapping in the field `field` of `metadata`. Creates the mapping if it is missing or null. `None` if
+    /// the value of `metadata` or of the field is not a mapping.
     pub(super) fn metadata_map(&mut self, field: &str) -> Option<&mut Node> {
         let metadata = map_at(&mut self.node, "metadata")?;
         map_at(metadata, field)
     }
 
-    /// Returns the field `metadata`. Creates the field if it is missing or null.
+    /// Returns the field `metadata`. Creates the field if it is missing or null. `None` if its value is not a mapping.
     pub(super) fn metadata(&mut self) -> Option<&mut Node> {
         map_at(&mut self.node, "metadata")
     }

@@ -153,8 +153,8 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records each finding as an error of the build. If there are any, data is missing from the build. So `lost`, the
-    /// kind of missing data, is then raised to at least `more`.
+    /// Records each finding as an error of the build. If there are findings, also raises `lost`, the kind of data that
+    /// is missing from the build, to at least `more`.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;
@@ -190,12 +190,13 @@ impl Run<'_> {
         Ok(map)
     }
 
-    /// Checks that the previous identities of each object can be read. kustomize does the same at each search for
-    /// objects.
+    /// Checks that the previous identities of each object can be read. kustomize reads these identities each time it
+    /// searches for objects.
     ///
     /// # Errors
     ///
-    /// If the annotations with the previous names, namespaces and kinds of an object disagree.
+    /// If the previous identities of an object cannot be read, for example because it has more previous names than
+    /// previous kinds. Only a build that stops at its first error returns this error.
     pub(super) fn check_identities(&self, map: &mut ResMap) -> Step<()> {
         let mut lost = map.lost;
         if map.resources().iter().all(|resource| resource.unreadable_identities().is_none()) {

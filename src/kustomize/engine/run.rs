@@ -178,8 +178,8 @@ impl<'a> Run<'a> {
 
     /// Returns the schema that kustomize uses to merge objects.
     ///
-    /// Also records that kustomize has used a schema, which changes how it loads a custom schema later in the build. It
-    /// then combines the custom schema with the built-in one. Without this record, the custom schema would replace the
+    /// Also records that kustomize has used a schema. If a later kustomization of the build sets a custom schema,
+    /// kustomize then combines it with the built-in schema. Without this record, the custom schema would replace the
     /// built-in one.
     ///
     /// # Errors

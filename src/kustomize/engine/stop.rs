@@ -24,8 +24,8 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The largest amount of missing data for which this error is still reported. If an earlier part of the build
-    /// failed, its data is missing, and that may be the real cause of this error. With `Lost::Nothing`, the error is
+    /// The largest amount of missing data for which this error is still reported. Data is missing if an earlier part of
+    /// the build failed. The missing data may be the real cause of this error. With `Lost::Nothing`, the error is
     /// reported only if no data is missing.
     pub(super) holds: Lost,
 }
@@ -33,8 +33,8 @@ pub struct Refusal {
 /// The reason why the result of a build step is unknown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reason {
-    /// The position of the entry or object because of which the result of the build step is unknown. For example, an
-    /// entry of `resources` with a URL that was not fetched.
+    /// The position of the entry or object that makes the result of the build step unknown, such as an entry of
+    /// `resources` with a URL that was not fetched.
     pub site: Site,
     /// The message that says why the result is unknown. It does not contain the position, which is in `site`.
     pub message: String,
@@ -50,17 +50,18 @@ pub enum Cause {
     Network,
     /// The build needs the output of a Helm chart. Portcullis does not render Helm charts in a kustomize build.
     Helm,
-    /// The result needs an external program, such as a plugin or a function in a container.
+    /// The build needs an external program, such as a plugin or a function in a container.
     Program,
     /// The build ends because a limit is exceeded.
     Limit,
-    /// The result is unknown for another reason, such as a text that YAML parsers interpret differently.
+    /// The result is unknown for another reason, such as a YAML file that parsers interpret differently.
     Other,
 }
 
 impl Stop {
     /// Creates the error of a build step in which kustomize fails. The error is reported even if earlier build steps
-    /// failed. So use it only for errors that an earlier failure cannot have caused, such as an invalid field.
+    /// failed. So use this function only for errors that an earlier failure cannot have caused, such as an invalid
+    /// field.
     pub fn refused(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Changes }))
     }
@@ -119,7 +120,7 @@ pub(super) enum Failed {
     /// kustomize fails with this message.
     Refused(String),
     /// It is unknown what kustomize does in this build step, because Portcullis does not reproduce this case exactly.
-    /// Contains the reason as text.
+    /// Contains this reason.
     Unknown(String),
     /// The build exceeds its memory limit.
     Exceeded(Exceeded),

@@ -139,7 +139,7 @@ impl Transformer {
         }
     }
 
-    /// Calls `change` on every object. An error of `change` is reported with the identity of the object.
+    /// Calls `change` on every object. If `change` fails, adds the identity of the object to the error message.
     fn each(
         &self,
         run: &Run<'_>,
@@ -160,8 +160,8 @@ impl Transformer {
         Failed::from(error).within(id).at(self.site.clone())
     }
 
-    /// Returns the indexes of the objects that the field `target` of a patch selects. If it selects none, a finding is
-    /// recorded, except in these cases:
+    /// Returns the indexes of the objects that the field `target` of a patch selects. If it selects none, records a
+    /// finding, except in these cases:
     ///
     /// - An earlier error may be the reason why no object is selected.
     /// - An object in a file, such as a `PatchTransformer`, configures the patch.

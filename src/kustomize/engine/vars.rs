@@ -1,4 +1,4 @@
-//! Vars: finds their values, and replaces the references to them. A var inserts a value of one object into texts of
+//! Vars: finds their values, and replaces the references to them. A var inserts a value of one object into strings of
 //! other objects.
 //!
 //! Source: kustomize's `api/types/var.go`, `api/internal/accumulator/resaccumulator.go` and `api/filters/refvar`.
@@ -76,7 +76,8 @@ pub(super) fn point(var: &Var, map: &mut ResMap) -> Result<(), &'static str> {
 ///
 /// # Errors
 ///
-/// If the var has no object, or the object does not have the field of the var. Also if the value is not of its type.
+/// If the var has no object, or the object does not have the field of the var. Also if the value is a number that
+/// cannot be parsed.
 pub(super) fn value_of(var: &Var, map: &ResMap) -> Result<Value, &'static str> {
     let target = map.resources().iter().find(|resource| resource.vars.iter().any(|name| **name == *var.name));
     let target = target.ok_or("points at no object")?;

@@ -1,8 +1,8 @@
 //! Draws the steps of a kustomize build as a graph, in the formats Graphviz, Mermaid and SVG. SVG needs no external
 //! tools.
 //!
-//! Components are drawn as rounded shapes, and Kustomizations as boxes. An edge is red if its target is misplaced, such
-//! as a Component in `resources`.
+//! Components are drawn as rounded shapes, and Kustomizations as boxes. An edge is red if it leads to a misplaced file
+//! or folder, such as a Component in `resources`, or to a file or folder that the build cannot use.
 
 use super::{Step, StepKind};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, Row, quoted};

@@ -18,7 +18,7 @@ pub enum StepKind {
     File,
     /// A remote file or folder, which must be fetched.
     Remote,
-    /// A target that does not exist or cannot be read.
+    /// A file or folder that does not exist, or that the build cannot use.
     Broken,
 }
 
@@ -48,7 +48,7 @@ pub struct Step {
     pub path: Option<TreePath>,
     /// The kind of the file or folder to which the list entry refers, such as a Component or a file with objects.
     pub kind: StepKind,
-    /// Whether the target is not allowed in the list, such as a Component in `resources`.
+    /// Whether the file or folder is not allowed in the list, such as a Component in `resources`.
     pub misplaced: bool,
     /// Descriptions of the objects and transformations that the step adds to the build, in the order of evaluation.
     /// Examples are `2 objects` and `namePrefix p-`.

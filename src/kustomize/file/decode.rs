@@ -9,7 +9,7 @@ use crate::suggestion;
 /// An error that kustomize's decoder would report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
-    /// The field, spelled as in the file.
+    /// The path of the field with the error, spelled as in the file.
     pub path: FieldPath,
     /// The error: an unknown field, or a wrong type.
     pub kind: FaultKind,
@@ -139,7 +139,8 @@ fn sorted(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
     members
 }
 
-/// Returns the zero value of a Go type. A Go field has this value after null was decoded into it.
+/// Returns the zero value of a Go type. It is the decoded value of a null in a list or in a mapping of strings, and it
+/// replaces a value with the wrong type.
 fn zero(ty: &Type) -> Value {
     match ty {
         Type::Text => Value::String(String::new()),

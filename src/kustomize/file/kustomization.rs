@@ -215,9 +215,9 @@ pub struct GeneratorOptions {
     pub immutable: bool,
 }
 
-/// The kind of a kustomization that is included as a part of another.
+/// The kind of a kustomization that other kustomizations list under `components`.
 pub const COMPONENT: &str = "Component";
-/// The kind of a kustomization that can be built on its own, unlike a Component.
+/// The kind of a kustomization that is built on its own, or that other kustomizations list under `resources`.
 pub(super) const KUSTOMIZATION: &str = "Kustomization";
 /// The apiVersion of a Component.
 pub(super) const COMPONENT_VERSION: &str = "kustomize.config.k8s.io/v1alpha1";

@@ -35,7 +35,8 @@ pub(super) fn relaxed<'v>(value: &'v Value, fields: &'static Fields) -> Cow<'v, 
     }
 }
 
-/// Returns the mapping `value`, whose entries are `members`, with each entry converted by `convert`.
+/// Converts each entry of a mapping with `convert`, and returns the mapping. `value` is the mapping, and `members` are
+/// its entries.
 fn with_members<'v>(
     value: &'v Value,
     members: &'v Map<String, Value>,

@@ -73,7 +73,7 @@ pub struct KustomizationFile {
 pub enum BadFile {
     /// The text is not YAML.
     Yaml(YamlError),
-    /// The text exceeds a limit of this parser; kustomize may accept it.
+    /// The text exceeds a limit of this parser. kustomize may accept the text.
     Limit(YamlError),
     /// The file is not UTF-8, or has a character that YAML does not allow, at this byte offset.
     Encoding(usize),
@@ -127,8 +127,9 @@ impl KustomizationFile {
         Self::decoded(path, bytes, |value| decode::decode(value, &schema::KUSTOMIZATION))
     }
 
-    /// Parses the root's kustomization file as Flux does. Converts scalars to strings where a field requires it, drops
-    /// unknown fields, and sets the default kind to Kustomization.
+    /// Parses the kustomization file of the folder that Flux builds, as Flux does. Converts numbers and booleans to
+    /// strings where a field requires a string. Drops unknown fields, and records them in `ignored`. If `kind` or
+    /// `apiVersion` is missing, sets it to that of a Kustomization.
     ///
     /// # Errors
     ///
@@ -200,7 +201,8 @@ impl KustomizationFile {
         }
     }
 
-    /// Returns the position of the key of a field.
+    /// Returns the position of the key of a field. If the field has no key in the file, returns the same position as
+    /// [`place`](Self::place).
     pub fn key_place(&self, path: &FieldPath) -> Place {
         let document = self.document.as_ref();
         document.and_then(|d| d.key_place(&written(&d.value, path))).unwrap_or_else(|| self.place(path))

@@ -17,7 +17,7 @@ use crate::yaml::Place;
 /// The kustomization file that Flux generates for a folder without one.
 pub(in crate::kustomize) struct Generated {
     pub(in crate::kustomize) file: KustomizationFile,
-    /// The errors that the build will report.
+    /// The errors that kustomize will report about the files and folders in the searched folder.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
     /// Files and folders that Portcullis cannot evaluate, and the reason for each. An example is a file that it cannot
     /// read. If the list is not empty, the result of the build is unknown.
@@ -27,7 +27,7 @@ pub(in crate::kustomize) struct Generated {
 /// The value of the field `namespace` in a generated kustomization file without resources. Flux sets this field,
 /// because kustomize rejects a kustomization file without any fields.
 const PLACEHOLDER: &str = "_placeholder";
-/// Maximum depth of folders that are searched.
+/// Maximum depth of folders that are searched for manifests.
 const MAX_DEPTH: usize = 64;
 /// Maximum number of files and folders that are searched for manifests in a folder without a kustomization file. This
 /// is far more than usual: a repository with 1 000 kustomizations has about 20 000 files.

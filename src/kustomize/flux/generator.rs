@@ -10,8 +10,8 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::FluxSpec;
 use crate::kustomize::rules::kz011;
 
-/// A record of the parts of a kustomization file that do not come from the spec of a Flux Kustomization. It is needed
-/// after the spec is merged into the file.
+/// A record of the parts of a kustomization file that do not come from the spec of a Flux Kustomization. After the spec
+/// is merged into the file, the record shows which parts come from the spec.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::kustomize) struct Own {
     components: usize,
@@ -102,8 +102,8 @@ pub(in crate::kustomize) fn merge(
     (own, findings)
 }
 
-/// Adds an image to the list. If the list already has an image with the same name, changes its new name, tag and digest
-/// to those that `image` sets.
+/// Adds an image to the list. If the list already has an image with the same name, overwrites its new name if `image`
+/// sets one. If `image` sets a tag or a digest, overwrites both the tag and the digest.
 fn set_image(images: &mut Vec<Image>, image: &Image) {
     let Some(own) = images.iter_mut().find(|own| own.name == image.name) else {
         return images.push(image.clone());

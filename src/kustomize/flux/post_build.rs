@@ -187,7 +187,7 @@ impl PostBuilt {
     }
 
     /// Records the identity that an object has after substitution. Reports the object if another object has the same
-    /// identity.
+    /// identity because of the substitution.
     fn named(&mut self, substitution: &Substitution<'_>, object: &Object<'_>, names: &mut HashMap<Key, Named>) {
         let value = |text: &str| {
             let read = Template::read(text).ok()?;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::cluster_scope;
 use super::gvk::Gvk;
 
-/// The namespace that kustomize assigns to cluster-scoped objects.
+/// The placeholder that kustomize uses as the namespace when it compares cluster-scoped objects.
 const NO_NAMESPACE: &str = "_non_namespaceable_";
 /// The default namespace of objects that name no namespace.
 const DEFAULT_NAMESPACE: &str = "default";

@@ -31,8 +31,8 @@
 //!
 //! # Differences
 //!
-//! kustomize works on pointers. If a node is at two places, a change affects both places. Here each place has its own
-//! copy.
+//! kustomize works on pointers. If the object and the patch contain the same node in memory, a change of one also
+//! changes the other. Portcullis works on separate copies.
 //!
 //! # Cost
 //!

@@ -170,7 +170,7 @@ impl Walker<'_> {
 
 /// The remaining work to merge a mapping after its `$patch` directive was applied.
 enum Visited {
-    /// The merge is complete; contains the result.
+    /// The merge of the mapping is complete. Contains the result.
     Done(Walked),
     /// The fields of the mapping must still be merged. The `Side` says which mapping kustomize uses as the target of
     /// the merge: that of the object or that of the patch.

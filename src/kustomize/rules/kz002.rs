@@ -17,8 +17,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 /// Returns the finding that an entry of the list `components` refers to a Kustomization instead of a Component. `entry`
 /// is the text of the entry, and `index` is its position in the list.
 ///
-/// `has_kind` is `true` if the kustomization file of the Kustomization contains the field `kind`. `defined` is the position
-/// of this field, or of the whole YAML document if the field is missing.
+/// `has_kind` is `true` if the kustomization file of the Kustomization contains the field `kind`. `defined` is the
+/// position of this field, or of the whole YAML document if the field is missing.
 pub(in crate::kustomize) fn found(
     site: Site,
     index: usize,

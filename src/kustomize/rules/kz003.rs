@@ -1,5 +1,5 @@
-//! KZ003: reports entries of `components` in a kustomization file that are files. kustomize rejects them, because a
-//! component must be a folder with its own kustomization file.
+//! KZ003: reports entries of `components` in a kustomization file that refer to a file. kustomize rejects such entries,
+//! because a component must be a folder with its own kustomization file.
 
 use crate::admission::Level;
 use crate::kustomize::file::NAMES;

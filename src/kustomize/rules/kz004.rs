@@ -18,7 +18,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 /// are relative to `folder`, the folder of this file. The finding suggests a correct path if one is known.
 ///
 /// - `near` is the most similar existing path.
-/// - `elsewhere` is set if the entry is a valid path from the root of the file tree. It is this path, relative to `folder`.
+/// - `elsewhere` is the correct path relative to `folder`. It is set if the entry is a valid path from the root of the
+///   file tree.
 pub(in crate::kustomize) fn missing(
     site: Site,
     entry: &str,

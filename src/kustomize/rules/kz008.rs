@@ -14,12 +14,13 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ008.md"),
 };
 
-/// Returns a finding about a kustomization or configuration file that is not valid YAML.
+/// Returns a finding about a kustomization file, or a file in its list `configurations`, that cannot be decoded.
 pub(in crate::kustomize) fn malformed(site: Site, problem: &str) -> TreeFinding {
     RULE.at(site, format!("this cannot be read: {problem}")).help("correct the YAML; tabs do not indent")
 }
 
-/// Returns a finding about a duplicate key in a configuration, which kustomize decodes strictly.
+/// Returns a finding about a duplicate key in a file that a kustomization lists under `configurations`. kustomize
+/// rejects duplicate keys in such a file.
 pub(in crate::kustomize) fn duplicate_key(site: Site) -> TreeFinding {
     let message = format!("the key {} is there twice", site.field);
     RULE.at(site, message).help("keep one of them")

@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ010.md"),
 };
 
-/// Returns a finding about a file that is neither in `root`, the folder of the kustomization, nor below it.
+/// Returns a finding about a file that is outside of the folder of the kustomization. `root` is this folder.
 pub(in crate::kustomize) fn restricted(site: Site, entry: &str, file: &TreePath, root: &TreePath) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is the file {file}, which is not in or below {root}"))
         .found(file.to_string())

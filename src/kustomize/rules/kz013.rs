@@ -1,4 +1,4 @@
-//! KZ013: a file without valid objects.
+//! KZ013: a file with invalid objects or invalid YAML.
 
 use crate::admission::Level;
 use crate::kustomize::bad_objects::BadObjects;

@@ -1,4 +1,4 @@
-//! KZ022: text that kustomize ignores in a kustomization file.
+//! KZ022: a second YAML document, a duplicate key, or a key in the wrong case in a kustomization file.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

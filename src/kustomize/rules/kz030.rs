@@ -78,7 +78,8 @@ pub(in crate::kustomize) fn several_objects_to_patch(site: Site, id: &Id<'_>) ->
         .help("give the patch a target")
 }
 
-/// Returns a finding about two objects that have the same identity after kustomize sets the namespace.
+/// Returns a finding about two objects that have the same identity after kustomize sets the namespace. `before` names
+/// one of these objects as it was before this step. `made` is the position where this object is defined.
 pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id<'_>, before: &str, made: &Site) -> TreeFinding {
     RULE.at(site, format!("this makes {before} ({made}) the same as another {}: {id}", id.gvk.kind))
         .found(id.to_string())

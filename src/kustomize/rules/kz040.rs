@@ -16,8 +16,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ040.md"),
 };
 
-/// Returns a finding for the case that Portcullis cannot determine a part of the result of a kustomize build. `reason`
-/// says why, for example because a remote base is not fetched. It becomes the message of the finding.
+/// Returns the finding that Portcullis cannot determine a part of the result of a kustomize build. `reason` says why,
+/// for example because a remote base is not fetched, and becomes the message of the finding.
 pub(in crate::kustomize) fn found(site: Site, reason: &str) -> TreeFinding {
     RULE.at(site, reason).harmless().help("kustomize build has the last word")
 }

@@ -1,4 +1,4 @@
-//! KZ060: a revision that deletes objects whose loss cannot be undone.
+//! KZ060: a revision that deletes an object of a protected kind, such as a Namespace or a volume.
 
 use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::identity::ObjectId;

@@ -1,4 +1,4 @@
-//! KZ061: a revision that deletes most of what a Kustomization applied.
+//! KZ061: a revision that deletes most of the objects that a Flux Kustomization applied.
 
 use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::identity::{ObjectId, listed};

@@ -20,7 +20,7 @@ pub(in crate::kustomize) enum Order<'a> {
     /// The object's new Kustomization depends on its old Kustomization. So Flux applies the old Kustomization first,
     /// which deletes the object. After that, the new Kustomization creates the object again.
     LoserFirst,
-    /// Any order: neither Kustomization depends on the other.
+    /// Flux may apply the two Kustomizations in any order, because neither of them depends on the other.
     Any,
     /// The two Kustomizations use different sources, so `dependsOn` cannot ensure an order: it does not wait for a
     /// revision of another source. The text describes the source of the new Kustomization, with its revision, kind,

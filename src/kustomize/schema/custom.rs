@@ -122,8 +122,8 @@ fn object<'d>(document: &'d Value, field: &str) -> Result<impl Iterator<Item = (
     .map(|entries| entries.into_iter().flatten())
 }
 
-/// Returns the apiVersion and kind in an extension `x-kubernetes-group-version-kind`. kustomize panics if the version
-/// or the kind is missing.
+/// Returns the apiVersion and kind in an extension `x-kubernetes-group-version-kind`. `None` if the extension is not an
+/// object. Returns an error if the version or the kind is missing, because kustomize then panics.
 fn kind_of(extension: &Value, owner: &str) -> Result<Option<(String, String)>, BadSchema> {
     let Value::Object(parts) = extension else { return Ok(None) };
     let part = |name: &str| parts.get(name).and_then(Value::as_str);

@@ -10,7 +10,7 @@ use tar::{Archive, EntryType};
 use super::NAMES;
 use super::{MAX_FILE_BYTES, Memory, Tree, TreePath};
 
-/// Maximum length of a path. Linux does not open longer paths.
+/// Maximum length of a path in an archive, in bytes. Linux does not open longer paths.
 const MAX_PATH_LENGTH: usize = 4096;
 
 /// The magic number of gzip.

@@ -17,8 +17,8 @@ use crate::yaml;
 /// Maximum size of the configuration blob of a component's OCI artifact, in bytes. The blob contains only a reference
 /// to the layer with the component descriptor.
 pub const MAX_CONFIG_BYTES: usize = 64 << 10;
-/// Maximum size of the layer that contains the descriptor, in bytes. A descriptor with a thousand references, with
-/// labels and digests, needs half of this size.
+/// Maximum size of the layer that contains the descriptor, in bytes. A descriptor with a thousand references, each with
+/// labels and a digest, needs half of this size.
 pub const MAX_LAYER_BYTES: usize = 4 << 20;
 /// The file name of the descriptor in an archive.
 const FILE: &str = "component-descriptor.yaml";

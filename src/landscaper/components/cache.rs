@@ -1,9 +1,9 @@
 //! The component cache: fetches component descriptors from registries once, keeps them within a size limit, and
 //! refreshes them.
 //!
-//! The key of an entry consists of repository, component, version and credentials. So no reader sees a descriptor that
-//! only other credentials can read. Descriptors with the same digest are stored once. During an outage of a registry,
-//! known descriptors stay in the cache.
+//! The key of an entry consists of repository, component, version and credentials. So a descriptor that was fetched
+//! with certain credentials is not returned for other credentials. Descriptors with the same digest are stored once.
+//! During an outage of a registry, known descriptors stay in the cache.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -222,8 +222,8 @@ impl State {
         self.entries.get(key).as_ref().is_none_or(Known::is_due)
     }
 
-    /// Fetches a component version into the cache. Does nothing if the cached entry is still fresh, because an earlier
-    /// fetch may just have completed.
+    /// Fetches a component version into the cache. Does nothing if the cached entry is fresh. This happens if another
+    /// fetch of the same version has just completed.
     async fn refresh(self: Arc<Self>, key: Key, credentials: Credentials) {
         if !self.is_due(&key) {
             return;

@@ -4,8 +4,8 @@
 //! The tree is built as in Landscaper:
 //!
 //! - The tree starts with the reference in the Installation itself. The overwrites are applied to it first.
-//! - All other references come from component descriptors. Each takes the repository context of that first reference,
-//!   as it is after the overwrites. The overwrites are then applied to this reference, too.
+//! - All other references come from component descriptors. Each of them gets the repository context that the first
+//!   reference has after the overwrites. The overwrites are then applied to each of them, too.
 //! - If several references lead to the same component version, the references in its descriptor are added only once.
 //!   Two component versions are the same if they have the same name and version, even in different repositories.
 //!
@@ -41,9 +41,9 @@ pub enum Found {
         /// versions are unknown.
         nearest: Vec<String>,
     },
-    /// The descriptor cannot be read. Contains the reason.
+    /// The descriptor of the component version cannot be read. Contains the reason.
     Unreadable(String),
-    /// The descriptor has not been fetched yet.
+    /// The descriptor of the component version has not been fetched yet.
     Pending,
 }
 
@@ -97,8 +97,8 @@ pub enum Target {
     /// No earlier reference in the component tree leads to this component version. Contains the index of the version in
     /// [`Closure::components`].
     New(usize),
-    /// The reference leads to a component version that is already in the tree, so its references are not added again.
-    /// Contains the index of this version in [`Closure::components`].
+    /// The reference leads to a component version that is already in the tree. The references in the descriptor of this
+    /// version are not added again. Contains the index of this version in [`Closure::components`].
     Again(usize),
     /// The component version was not read. Contains the reason.
     Gap(Gap),
@@ -113,9 +113,9 @@ pub enum Gap {
         /// The existing versions of the component that are closest to the missing one; empty if they are unknown.
         nearest: Vec<String>,
     },
-    /// The descriptor cannot be read. Contains the reason.
+    /// The descriptor of the component version cannot be read. Contains the reason.
     Unreadable(String),
-    /// The descriptor has not been fetched yet.
+    /// The descriptor of the component version has not been fetched yet.
     Pending,
     /// The reference is deeper than [`MAX_DEPTH`].
     TooDeep,

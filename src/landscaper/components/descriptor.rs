@@ -215,7 +215,7 @@ fn text_or_empty(value: &Value, field: &FieldPath, key: &str) -> Result<String, 
     }
 }
 
-/// Reads the list in the field `key` of an object, and calls `read` for each element; a missing list is empty.
+/// Reads the list in the field `key` of an object, and calls `read` for each element. A missing list counts as empty.
 fn list<T>(
     (value, field): &Placed<'_>,
     key: &str,

@@ -42,9 +42,9 @@ pub struct Identities {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Deployer {
-    /// Names of users that the deployer acts as.
+    /// Names of the Kubernetes users as which the deployer sends requests to the API server.
     pub users: Vec<String>,
-    /// Names of groups. A user in one of these groups also acts as the deployer.
+    /// Names of groups. Each user in one of these groups also counts as the deployer.
     pub groups: Vec<String>,
     /// The types of DeployItems that the deployer serves.
     pub types: Vec<String>,

@@ -69,7 +69,7 @@ fn level(rule: &Rule, requirement: &Requirement, change: &Change<'_>, request: &
 /// write.
 ///
 /// Always returns `false` for the requirement of rule DP001, that a finished job has a final phase. A valid backup
-/// never violates it.
+/// never violates this requirement.
 fn is_restore(deployers: &Deployers, requirement: &Requirement, change: &Change<'_>, request: &Request<'_>) -> bool {
     deployers.restorers.has(&request.user) && change.old.job() != Job::Open && requirement.rule != "DP001"
 }

@@ -1,8 +1,8 @@
 //! The state machine of a DeployItem: its states, the transitions between them, and the actor of each transition.
 //!
 //! A state describes the progress of the job, and whether a deployer works on it. [`TRANSITIONS`] lists the writes that
-//! Landscaper and its own deployers make. Other writes are tolerated if no [requirement](super::requirements) forbids them,
-//! because a deployer may be implemented differently.
+//! Landscaper and its own deployers make. Other writes are tolerated if no [requirement](super::requirements) forbids
+//! them, because a deployer may be implemented differently.
 //!
 //! Source: the places in Landscaper that write `deployitems/status`: `pkg/landscaper/execution`,
 //! `pkg/landscaper/controllers/{deployitem,execution}`, `pkg/deployer/{lib,helm,manifest,container,mock}`.
@@ -23,7 +23,7 @@ pub enum State {
     Working,
     /// A deployer is uninstalling the DeployItem: it deletes the objects that it deployed before.
     Uninstalling,
-    /// The job is finished: `jobIDFinished` equals `jobID`, and the phase is final.
+    /// The job of the DeployItem is finished: `jobIDFinished` equals `jobID`, and the phase is final.
     Finished,
     /// A deployer works on the DeployItem, although Landscaper has not requested a job.
     Stray,
@@ -212,7 +212,7 @@ pub static TRANSITIONS: [Transition; 31] = [
 
 /// The result of checking a status write against the deployer contract.
 pub enum Verdict {
-    /// The write changes neither the phase nor `jobID` or `jobIDFinished`.
+    /// The write changes neither the phase of the DeployItem, nor its `jobID` or `jobIDFinished`.
     Unchanged,
     /// The write matches these known transitions between states of a DeployItem. There can be several, because
     /// different transitions can have the same states before and after.

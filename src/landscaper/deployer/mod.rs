@@ -1,7 +1,7 @@
 //! The contract between Landscaper and the deployers: who may write which fields of a DeployItem, and when.
 //!
-//! [`machine`] is the state machine of a DeployItem, and [`requirements`] are the conditions that every status write must
-//! meet. The rules and `portcullis explain deployer` are derived from these. The text of the contract describes an
+//! [`machine`] is the state machine of a DeployItem, and [`requirements`] are the conditions that every status write
+//! must meet. The rules and `portcullis explain deployer` are derived from these. The text of the contract describes an
 //! older Landscaper; `docs/deployer-contract.md` lists the differences.
 //!
 //! Source: Landscaper's `docs/technical/deployer_contract.md`, compared with every status write in its code.

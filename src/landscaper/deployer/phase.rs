@@ -26,7 +26,7 @@ pub enum Phase {
     InitDelete,
     /// A deployer is uninstalling the DeployItem.
     Deleting,
-    /// Uninstalling has failed.
+    /// Uninstalling the DeployItem has failed.
     DeleteFailed,
     /// A phase that Landscaper does not define for DeployItems.
     Other,

@@ -55,8 +55,8 @@ static DEPLOYERS: [Deployer; 2] = [
 
 const KIND: &str = "ProviderConfiguration";
 
-/// Returns the errors in `spec.config` because of which the deployer rejects a DeployItem of type `type_name`. Returns
-/// no errors for types other than manifest and helm.
+/// Returns the errors in `config`, the `spec.config` of a DeployItem of type `type_name`. The deployer of this type
+/// rejects the DeployItem because of these errors. Returns no errors for types other than manifest and helm.
 pub(in crate::landscaper) fn faults(type_name: &str, config: Option<&Value>) -> Vec<Fault> {
     let Some(deployer) = DEPLOYERS.iter().find(|deployer| deployer.type_name == type_name) else { return Vec::new() };
     let mut faults = Faults(Vec::new());

@@ -2,7 +2,7 @@
 //!
 //! This module contains only requirements that Landscaper and its own deployers always meet. The text of the contract
 //! has more requirements, but Landscaper and its deployers do not follow them all. `docs/deployer-contract.md` lists
-//! them, with the reasons why Portcullis does not check them.
+//! these other requirements, with the reasons why Portcullis does not check them.
 //!
 //! The requirements apply to old and new versions of Landscaper. Old versions also write the phase to the field
 //! `status.deployItemPhase`, new versions write it only to `status.phase`.
@@ -45,7 +45,8 @@ pub static RESULT_IS_FINAL: Requirement = Requirement {
     },
 };
 
-/// The requirement that rule DP004 enforces: a deployer starts work only on a requested job that is not finished.
+/// The requirement that rule DP004 enforces: a deployer starts work only on a requested job that is not finished. The
+/// write that starts the work must set `lastReconcileTime`.
 pub static PICKED_UP: Requirement = Requirement {
     rule: "DP004",
     sentence: "work starts only on an open job, sets lastReconcileTime, and keeps its job",

@@ -54,14 +54,14 @@ impl<'v> Route<'v> {
 /// Whether a deployer is responsible for a DeployItem.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Responsible {
-    /// The deployer is responsible.
+    /// The deployer is responsible for the DeployItem.
     Yes,
     /// The deployer does not serve the type of the DeployItem.
     OtherType,
     /// The deployer does not serve the Target of the DeployItem.
     OtherTarget,
-    /// It is unknown whether the deployer is responsible. This depends on a Target or DeployerRegistration that does
-    /// not exist or is not known.
+    /// It is unknown whether the deployer is responsible for the DeployItem. The answer depends on a Target or
+    /// DeployerRegistration that does not exist or is not known.
     Unknown,
 }
 

@@ -47,8 +47,8 @@ pub struct Export {
     pub target_name: Option<String>,
 }
 
-/// `fromObjectRef` of an export: a reference to a second object. The value that `jsonPath` of the export selects in the
-/// first object, `fromResource`, contains the name and namespace of the second object.
+/// A reference from one object to a second object: `fromObjectRef` of an export. The first object is `fromResource`. In
+/// this object, `jsonPath` of the export selects a value with the name and namespace of the second object.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRef {
     /// `fromObjectRef.apiVersion`: the `apiVersion` of the object that `fromObjectRef` refers to.
@@ -169,8 +169,8 @@ fn found(configuration: &Value, identity: &Identity, path: &str, second: bool) -
 }
 
 impl ObjectRef {
-    /// Returns the identity of the object that `fromObjectRef` refers to. `value` is what `jsonPath` of the export
-    /// selects: it contains the name of the object, and may contain the namespace. The default namespace is
+    /// Returns the identity of the object that `fromObjectRef` refers to. `value` is the value that `jsonPath` of the
+    /// export selects. It contains the name of the object, and may contain the namespace. The default namespace is
     /// `namespace`.
     fn identity(&self, value: &Value, namespace: &str) -> Result<Identity, String> {
         let members = value

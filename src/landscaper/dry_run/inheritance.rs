@@ -25,9 +25,10 @@ pub enum Inheritance {
     /// It is unknown which annotations the object inherits, because this owner could not be read. The owner is the
     /// direct owner of the object, or an owner of its owner.
     Unreadable(Reference),
-    /// The object inherits no annotations, because this owner of the object does not exist.
+    /// The object inherits no annotations, because this owner in its chain of owners does not exist.
     Orphan(Reference),
-    /// The object inherits no annotations, because this owner was deleted, and another object now has the owner's name.
+    /// The object inherits no annotations, because an owner in its chain of owners was deleted, and another object now
+    /// has the owner's name.
     Replaced(Replaced),
 }
 

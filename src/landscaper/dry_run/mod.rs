@@ -34,8 +34,8 @@ pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 /// Returns the level for a finding about the object in a request. This is `level`, but at most `warn` for an update
 /// that leaves certain values of the object unchanged. `parts` returns these values, for example the spec.
 ///
-/// Landscaper and its deployers make such updates while they process an object. If the updates were denied, they could
-/// not finish.
+/// Landscaper and its deployers make such updates while they process an object. If such an update were denied,
+/// Landscaper or the deployer could not finish its work.
 pub(super) fn unless_unchanged(
     request: &Request<'_>,
     level: Level,

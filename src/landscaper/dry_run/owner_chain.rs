@@ -21,15 +21,15 @@ const MAX_LEVELS: usize = 64;
 /// The result of following the owner chain of an object to its root.
 #[derive(Debug, Clone)]
 pub enum Root {
-    /// The object is itself the root.
+    /// The object has no owner, so it is itself the root of its owner chain.
     Own,
     /// The owner chain of the object ends at this Installation or Execution, which has no owner.
     Of(Arc<Stored>),
-    /// There is no root, because this owner in the chain does not exist.
+    /// The object has no root, because this owner in its owner chain does not exist.
     Orphan(Reference),
-    /// An owner in the chain was deleted, and another object now has its name.
+    /// An owner in the owner chain was deleted, and another object now has the owner's name.
     Replaced(Replaced),
-    /// The root is unknown, because this owner in the chain could not be read.
+    /// The root of the object is unknown, because this owner in its owner chain could not be read.
     Unknown(Reference),
 }
 

@@ -32,14 +32,14 @@ pub(in crate::landscaper) enum Configuration {
     /// The DeployItem or Execution needs no DryRunConfiguration. It is not in dry run, or none of its exports reads a
     /// value from an object on the target.
     NotNeeded,
-    /// The object does not name a DryRunConfiguration.
+    /// The DeployItem or Execution needs a DryRunConfiguration, but does not name one.
     NotNamed,
-    /// It is unknown whether the DryRunConfiguration that the object names exists. The cache of objects does not
-    /// contain it, but the cache may be incomplete.
+    /// It is unknown whether the named DryRunConfiguration exists. The cache of objects does not contain it, but the
+    /// cache may be incomplete.
     NotKnown,
     /// The DryRunConfiguration with this name does not exist.
     Missing(String),
-    /// The DryRunConfiguration that the object names.
+    /// The DryRunConfiguration that the DeployItem or Execution names.
     Found(Arc<Stored>),
 }
 
@@ -82,9 +82,9 @@ impl Reading {
     }
 }
 
-/// Returns a reference to the DryRunConfiguration that the object of the request names, so that it is read from the API
-/// server. This read is necessary because the cached DryRunConfiguration may be outdated. The result is empty if the
-/// object names none, or does not need it.
+/// Returns a reference to the DryRunConfiguration that the object of the request names, so that the caller reads this
+/// DryRunConfiguration from the API server. This read is necessary because the cached DryRunConfiguration may be
+/// outdated. The result is empty if the object names no DryRunConfiguration, or needs none.
 pub(in crate::landscaper) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if kinds::is(&DRY_RUN_CONFIGURATIONS, request) {
         return Vec::new();

@@ -1,4 +1,5 @@
-//! Builds the result of exports: each export writes its value at its key; later exports overwrite earlier ones.
+//! Builds the result of exports. Each export writes its value at the path in its key. If two exports write to the same
+//! path, the later value replaces the earlier one, but objects are merged.
 //!
 //! Source: `Construct` in Landscaper's `pkg/landscaper/dataobjects/jsonpath/jsonpath.go`, and `MergeMaps` in its
 //! `pkg/utils/utils.go`.

@@ -6,7 +6,7 @@ use std::fmt;
 /// Landscaper.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
-    /// The path is invalid.
+    /// The syntax of the path or key is invalid.
     Parse,
     /// The path is valid, but cannot be evaluated on the object.
     Evaluation,
@@ -29,13 +29,13 @@ pub enum Class {
 /// Landscaper's, so that users can search for it in Landscaper's log.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Problem {
-    /// The syntax of the path is invalid.
+    /// The syntax of the path or key is invalid. Contains the error message.
     #[error("{0}")]
     Syntax(String),
     /// The object does not have the field with this name.
     #[error("{0} is not found")]
     NotFound(String),
-    /// The path cannot be evaluated on the object, for a reason other than a missing field. The text is the reason.
+    /// The path cannot be evaluated on the object, for a reason other than a missing field. Contains the reason.
     #[error("{0}")]
     Mismatch(String),
     /// The JSONPath consists of several expressions in braces, such as `{.a}{.b}`, and the first one does not select
@@ -51,14 +51,15 @@ pub enum Problem {
     /// The path finds several values in random order ([`Class::Random`]).
     #[error("several values are found in no particular order: Landscaper picks one at random")]
     Random,
-    /// The key of the export contains something other than field names, such as an index. The text names this part of
-    /// the key. The class of this error is [`Class::Unsupported`].
+    /// The key of the export contains something other than field names, such as an index. Contains the name of this
+    /// part of the key. The class of this error is [`Class::Unsupported`].
     #[error("{0} is not allowed in a key, only field names")]
     Unsupported(&'static str),
     /// The path is longer than [`super::MAX_BYTES`].
     #[error("the path is longer than {} bytes", super::MAX_BYTES)]
     TooLong,
-    /// The evaluation takes more than [`super::MAX_STEPS`] steps, or the path is nested too deeply.
+    /// The evaluation takes more than [`super::MAX_STEPS`] steps, the path is nested too deeply, or the key has too
+    /// many fields.
     #[error("the path takes too many steps to be evaluated here")]
     TooComplex,
 }
@@ -68,7 +69,7 @@ pub enum Problem {
 pub struct PathError {
     /// The description of the error.
     pub problem: Problem,
-    /// The byte offset, in the path, of the part with the error.
+    /// The byte offset of the error in the path or key.
     pub at: usize,
     /// The text of the path or key, as written.
     pub path: String,

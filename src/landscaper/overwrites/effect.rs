@@ -35,9 +35,9 @@ pub enum Evaluation {
     NoComponent,
     /// The Context or the overwrites are not known, because the catalog is still loading.
     Unknown,
-    /// The Context with this name does not exist.
+    /// The Context of the Installation does not exist. Contains the name of the Context.
     NoContext(String),
-    /// The Context with this name has no `componentVersionOverwrites`.
+    /// The Context of the Installation names no ComponentVersionOverwrites object. Contains the name of the Context.
     NoOverwrites(String),
     /// The Context names a ComponentVersionOverwrites object that does not exist.
     MissingOverwrites {
@@ -46,7 +46,7 @@ pub enum Evaluation {
         /// The name of the missing ComponentVersionOverwrites object.
         overwrites: String,
     },
-    /// The overwrites exist and were applied. They may still change nothing.
+    /// The overwrites exist and were applied to the Installation's component reference. They may still change nothing.
     Overwritten(Box<Effect>),
 }
 
@@ -57,7 +57,8 @@ pub struct Effect {
     pub context: String,
     /// The overwrites that the Context names.
     pub overwrites: Overwrites,
-    /// The place of the component reference in the Installation.
+    /// The field of the Installation that contains the component reference: `spec.componentDescriptor.ref` or
+    /// `spec.componentDescriptor.inline`.
     pub location: Location,
     /// Whether the Installation's component reference has its own repository context. Otherwise, the repository context
     /// of the Context is used.
@@ -120,7 +121,8 @@ pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Evaluation 
 }
 
 /// Applies the overwrites in `entries` to each component reference in an Installation's inline component descriptors,
-/// and returns the references that change.
+/// and returns the references that change. For each reference, uses the repository context of `root`, the
+/// Installation's own component reference after the overwrites.
 fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentReference) -> Vec<InlineReference> {
     let Some(Ok(inline)) = Inline::of(installation) else { return Vec::new() };
     let mut found = Vec::new();
@@ -142,8 +144,8 @@ fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentRe
 }
 
 /// Returns the object that must be read from the API server before [`of`] can apply overwrites to an Installation. This
-/// is the Context of the Installation, or the ComponentVersionOverwrites object that the Context names. Empty if the
-/// catalog, a cache of objects, already contains what is needed.
+/// is the Context of the Installation, or the ComponentVersionOverwrites object that the Context names. Returns an
+/// empty list if the catalog, a cache of objects, already contains these objects.
 pub fn live_reads(installation: &Value, namespace: &str, view: &View<'_>) -> Vec<catalog::Reference> {
     let name = installation::context_name(installation);
     let Some(stored) = view.find(&CONTEXTS, namespace, name) else {
@@ -179,9 +181,9 @@ impl Effect {
 
     /// Returns the substitution as an RFC 6902 JSON Patch of the Installation.
     ///
-    /// The patch tests each value before it replaces the value. So the patch fails if the Installation has changed
-    /// since. The patch also changes the references of an inline descriptor, unless this would make the patch too large
-    /// for an annotation.
+    /// The patch tests each value before it replaces the value. So the patch fails if one of these values has changed
+    /// in the meantime. The patch also changes the references of an inline descriptor, unless this would make the patch
+    /// too large for an annotation.
     pub fn patch(&self) -> Patch {
         let (own, inline) = (self.own_operations(), self.inline_operations());
         if inline.is_empty() {

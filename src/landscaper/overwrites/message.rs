@@ -21,7 +21,7 @@ pub struct Condition {
     pub message: String,
 }
 
-/// The type of the condition that Landscaper sets on an Installation.
+/// The type of the condition that Landscaper sets on an Installation whose Context has overwrites.
 pub const CONDITION_TYPE: &str = "ComponentReferenceOverwrite";
 
 /// Returns the condition that Landscaper sets on an Installation after a substitution.

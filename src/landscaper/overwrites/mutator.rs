@@ -5,9 +5,9 @@
 //! In mode `apply`, it also applies the JSON Patch to the spec of the Installation. When the overwrites no longer
 //! change anything, the mutator removes the annotations and reverts the patch.
 //!
-//! If an earlier request has applied a patch, the mutator first reverts this patch, and then applies the overwrites
-//! again. The JSON Patch in the annotation contains the original values that are needed for this. So the result is the
-//! same if the mutator runs twice.
+//! If an earlier request has applied a patch, the mutator first reverts this patch. It takes the original values from
+//! the JSON Patch in the annotation. Then it applies the overwrites again. So the result is the same if the mutator
+//! runs twice.
 
 use json_patch::Patch;
 use serde::Serialize;
@@ -102,7 +102,8 @@ impl Restored {
 }
 
 /// Reverts one operation of a JSON Patch in an object, unless the value has changed since the patch. `before` is the
-/// preceding operation of the patch. It tests the old value, so it contains the value to restore.
+/// preceding operation of the patch. If `operation` replaces or removes a value, `before` tests this value, so it
+/// contains the value to restore.
 fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option<()> {
     let path = operation.get("path")?.as_str().filter(|path| path.starts_with("/spec/componentDescriptor/"))?;
     let written = operation.get("value").unwrap_or(&Value::Null);
@@ -147,8 +148,8 @@ fn annotate(draft: &mut Draft<'_>, effect: Option<(&Effect, &Patch)>, mode: Mode
     draft.annotate(SOURCE_ANNOTATION, source);
 }
 
-/// The content of [`SOURCE_ANNOTATION`]: the objects and values from which the patch was computed. The fields are sorted
-/// by name, so that equal contents have equal texts.
+/// The content of [`SOURCE_ANNOTATION`]: the objects and values from which the patch was computed. The fields are
+/// sorted by name, so that equal contents have equal texts.
 #[derive(Serialize)]
 struct Source<'e> {
     context: &'e str,

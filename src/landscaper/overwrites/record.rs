@@ -152,8 +152,8 @@ fn part(installation: &str, at: usize, source: Value, group: Vec<Patched>) -> Pa
     Part { name: part_name(installation, at), data }
 }
 
-/// Returns the name of an Installation's ConfigMap with the index `at`: `app-overwrites` for index 0,
-/// `app-overwrites-2` for index 1.
+/// Returns the name of an Installation's ConfigMap with the index `at`. For the Installation `app`, this is
+/// `app-overwrites` for index 0, and `app-overwrites-2` for index 1.
 pub fn part_name(installation: &str, at: usize) -> String {
     let end = if at == 0 { "-overwrites".to_owned() } else { format!("-overwrites-{}", at + 1) };
     let mut name = installation.to_owned();
@@ -167,6 +167,7 @@ pub fn part_name(installation: &str, at: usize) -> String {
 /// - the Installation's component reference before and after the overwrites are applied
 /// - the component descriptors in `group`, whose patches are in this ConfigMap
 /// - component references that could not be followed, with the reasons
+/// - the number of this ConfigMap, which is `at` + 1, and the number `count` of all ConfigMaps of the Installation
 fn source(effect: &Effect, closure: &Closure, group: &[Patched], (at, count): (usize, usize)) -> Value {
     let gaps = closure.gaps().take(100).map(|(step, gap)| {
         json!({"way": closure.path_to(step), "reference": step.substitution.result.to_json(), "why": gap.to_string()})

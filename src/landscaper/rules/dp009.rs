@@ -1,4 +1,4 @@
-//! DP009: reports the removal of a finalizer from a DeployItem that is not being deleted.
+//! DP009: reports the removal of Landscaper's finalizer from a DeployItem that is not being deleted.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! DP012: reports configurations that the manifest or the helm deployer rejects.
+//! DP012: reports a DeployItem with a `spec.config` that the manifest or the helm deployer rejects.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Operation, Request};

@@ -1,4 +1,4 @@
-//! DR007: reports objects that name a DryRunConfiguration in an annotation, but are not in dry run.
+//! DR007: reports objects that name a DryRunConfiguration in an annotation, but have no dry-run annotation.
 
 use super::WRITES;
 use crate::admission::{Finding, Level, Request};

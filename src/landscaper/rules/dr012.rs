@@ -1,8 +1,8 @@
 //! DR012: reports dry runs in which a deployer may really deploy DeployItems.
 //!
 //! A dry run is an Installation, Execution or DeployItem with the dry-run annotation. If Portcullis routes DeployItems
-//! to the dry-run deployer, the rule also reports DeployItems that neither this nor another configured deployer would
-//! process.
+//! to the dry-run deployer, the rule also reports DeployItems that neither the dry-run deployer nor another configured
+//! deployer would process.
 
 use serde_json::Value;
 
@@ -54,7 +54,8 @@ enum Fate {
     /// It is not known whether the deployer with this name would really deploy the DeployItem, because the Target or
     /// the DeployerRegistration is unknown.
     Unknown(String),
-    /// The dry-run deployer does not process the type of the DeployItem.
+    /// The dry-run deployer does not process the type of the DeployItem, and the configuration of Portcullis lists no
+    /// deployer for it.
     NotProcessed,
 }
 

@@ -26,8 +26,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum length of a name. A label value has at most 63 characters, and Landscaper adds the prefix `Inst.` to the
-/// name.
+/// Maximum length of an Installation's name. Landscaper writes the name with the prefix `Inst.` into a label, and a
+/// label value has at most 63 characters.
 const MAX_NAME_LENGTH: usize = 58;
 /// Maximum length of `generateName`. The API server adds five random characters to it.
 const MAX_PREFIX_LENGTH: usize = 53;

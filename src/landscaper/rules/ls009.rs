@@ -1,4 +1,4 @@
-//! LS009: reports templates with circular dependencies, or with dependencies that do not exist.
+//! LS009: reports DeployItem templates with circular dependencies, or with dependencies that do not exist.
 
 use std::collections::HashMap;
 

@@ -51,8 +51,8 @@ fn of_installation(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 }
 
 /// Reports entries of a ComponentVersionOverwrites object that produce a reference to a component version that does not
-/// exist. The missing versions were found earlier, and stored in an annotation of each Installation that uses the
-/// object.
+/// exist. The controller manager has found the missing versions earlier, and stored them in an annotation of each
+/// Installation that uses the object.
 fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let entries = Entries::of(request);
     let mut found: BTreeMap<usize, Missing> = BTreeMap::new();

@@ -28,7 +28,7 @@ pub(in crate::landscaper) enum Type {
     Map(&'static Type),
     /// A list whose elements all have this type.
     List(&'static Type),
-    /// An object with these fields; other fields are ignored.
+    /// An object whose fields have these types. Fields that are not listed are ignored.
     Struct(&'static [(&'static str, Type)]),
 }
 

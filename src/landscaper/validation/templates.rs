@@ -46,7 +46,8 @@ impl<'t> Template<'t> {
         keys.iter().fold(self.place.clone(), |place, key| place.key(key))
     }
 
-    /// Adds the name or index of the template to a message, if the field path does not show it.
+    /// Adds the name of the template to a message. If the template has no name, adds its index instead, unless the
+    /// field path already shows the index.
     pub(in crate::landscaper) fn message(&self, text: &str) -> String {
         match (self.text("name"), self.is_compressed) {
             ("", true) => format!("template {}: {text}", self.at),

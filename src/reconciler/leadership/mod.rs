@@ -5,8 +5,8 @@
 //! lease duration. It measures this time with its own clock. Every write contains the resourceVersion that was read, so
 //! two replicas cannot both acquire the Lease.
 //!
-//! The holder steps down at the renew deadline. The renew deadline is shorter than the lease duration, and starts when
-//! the holder sends the last successful renewal.
+//! The holder steps down if no renewal succeeds within the renew deadline. This period begins when the holder sends its
+//! last successful renewal, and is shorter than the lease duration.
 //!
 //! Source: client-go's `tools/leaderelection`, which uses the same Leases.
 
@@ -26,8 +26,8 @@ use record::{Seen, Standing};
 /// The timing of leader election with a Lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
-    /// Lease duration. Other replicas take the Lease over if it was not renewed for this time. So this is the longest
-    /// time without a leader.
+    /// Lease duration. Other replicas take the Lease over if it was not renewed for this time. So after a crash of the
+    /// holder, there is no leader for about this time.
     pub duration: Duration,
     /// Renew deadline. The holder steps down if it could not renew the Lease for this time. The rest of the lease
     /// duration is a margin for clock drift and writes in flight.
@@ -108,7 +108,8 @@ impl Elector {
         }
     }
 
-    /// Renews the Lease until it is lost. When this returns, no other replica can have acquired it yet.
+    /// Renews the Lease until it is lost. If renewals fail, returns at the renew deadline, before the Lease expires and
+    /// another replica can acquire it.
     pub async fn hold(&mut self) {
         while let Some(since) = self.held.as_ref().map(|held| held.since) {
             let until = since + self.timing.deadline;

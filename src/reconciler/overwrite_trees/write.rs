@@ -55,9 +55,9 @@ impl Write<'_> {
         Ok(())
     }
 
-    /// Deletes the ConfigMaps of the Installation that are not in `wanted`. The annotation
-    /// `portcullis.dev/overwrite-tree` lists the existing ConfigMaps. If a deleted ConfigMap contains the key
-    /// `summary`, a text for users, returns this text.
+    /// Deletes the ConfigMaps that the annotation `portcullis.dev/overwrite-tree` of the Installation lists and that
+    /// are not in `wanted`. If the first ConfigMap is deleted, returns the value of its key `summary`, which lists the
+    /// changes that the overwrites make.
     async fn delete_stale(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
         let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
         // Everybody who may write the Installation may write the note, so only names that this controller uses are
@@ -78,7 +78,8 @@ impl Write<'_> {
     }
 
     /// Creates the ConfigMap `part`, or updates it if its data has changed. Returns the previous value of its key
-    /// `summary`, a text for users, or an empty text if there was none. Returns `None` if nothing was written.
+    /// `summary`, which lists the changes that the overwrites make. Returns an empty string if there was no previous
+    /// value, and `None` if nothing was written.
     async fn part(&self, part: &Part) -> Result<Option<String>, Failure> {
         let reference = self.config_map(&part.name);
         let stored = self.stored(&reference).await?;
@@ -161,7 +162,7 @@ impl Write<'_> {
     /// `portcullis.dev/overwrite-source`. `None` removes the annotations.
     ///
     /// If the admission webhook has applied the overwrites to the Installation, the annotations for `effect` belong to
-    /// the webhook. They are then not changed.
+    /// the webhook. In this case, the function does not change them.
     async fn annotate(&self, effect: Option<&Effect>, note: Option<&Note>) -> Result<(), Failure> {
         // A note consists of JSON values, so it serializes.
         let note = note.map(|note| serde_json::to_string(note).unwrap_or_default());

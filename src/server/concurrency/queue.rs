@@ -38,7 +38,8 @@ impl Queue {
         self.mean_hold = self.mean_hold.saturating_sub(self.mean_hold / AVERAGED).saturating_add(held / AVERAGED);
     }
 
-    /// Returns how many requests get a permit within `time` if there are `permits` permits. Returns at least one.
+    /// Estimates how many requests get a permit within `time`, from the average hold time and the number of permits in
+    /// total. Returns at least one.
     pub(super) fn served_within(&self, time: Duration, permits: usize) -> usize {
         let each = time.as_nanos() / self.mean_hold.as_nanos().max(1);
         usize::try_from(each).unwrap_or(usize::MAX).saturating_mul(permits).max(1)

@@ -15,9 +15,9 @@ thread_local! {
     static SINCE_YIELD: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// Runs `work` step by step, and returns its output. Before each step, it waits in FIFO order for one of `permits`, and
-/// it holds the permit during the step. Yields to the runtime as
-/// [`ConcurrencyLimiter::run`](super::ConcurrencyLimiter::run) does, but never rejects the work.
+/// Runs `work` step by step, and returns its output. Before each step, waits in FIFO order for one of `permits`. Holds
+/// the permit during the step. Yields to the runtime as [`ConcurrencyLimiter::run`](super::ConcurrencyLimiter::run)
+/// does, but never rejects the work.
 pub(in crate::server) async fn stepwise<T>(
     permits: &Semaphore,
     yield_after: Duration,

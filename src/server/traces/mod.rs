@@ -51,7 +51,7 @@ pub enum TracesError {
         "{0:?} is not a valid collector address; use one such as http://collector.observability:4318 (OTLP over HTTP)"
     )]
     Endpoint(String),
-    /// TLS cannot be configured.
+    /// TLS for connections to the collector cannot be configured.
     #[error("TLS to the collector cannot be configured: {0}")]
     Tls(#[from] rustls::Error),
     /// The configuration of the exporter is invalid. Environment variables are a part of this configuration.

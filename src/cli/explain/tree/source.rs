@@ -22,7 +22,7 @@ const WITHIN: Duration = Duration::from_secs(60);
 
 /// A source of component descriptors.
 pub(super) enum Source {
-    /// Uses only the component descriptors inline in Installations. Does not look up other components.
+    /// Only the component descriptors that Installations contain inline. Other components are not looked up.
     Inline,
     /// Component descriptors in files.
     Folder(Folder),
@@ -52,7 +52,8 @@ impl Source {
         })
     }
 
-    /// Resolves the component tree of an Installation, with overwrites applied to each component reference.
+    /// Resolves the component tree of an Installation, with the overwrites `entries` applied to each component
+    /// reference. `original` is the component reference of the Installation.
     pub(super) fn closure(
         &self,
         installation: &Value,

@@ -75,7 +75,8 @@ fn encoded(bytes: &[u8]) -> String {
     ::base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-/// Returns the bytes to hash. A string is hashed unchanged, and any other value is hashed as JSON.
+/// Returns the bytes to hash. A string is hashed unchanged, and any other value is hashed as JSON. `what` is the prefix
+/// of the error message for a value that cannot be encoded as JSON.
 fn hashed(input: &Any, what: &str) -> Result<Vec<u8>, TransformError> {
     match input {
         Any::Json(Value::String(text)) => Ok(text.clone().into_bytes()),

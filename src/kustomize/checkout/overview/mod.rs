@@ -141,8 +141,9 @@ impl ClusterOverview {
     }
 }
 
-/// A lookup table with the folder that each Flux Kustomization builds. If it builds no folder of the checkout, the
-/// table contains the reason: the files are in another repository or artifact, or the path or source is unknown.
+/// A lookup table with the folder that each Flux Kustomization builds. If a Kustomization builds no folder of the
+/// checkout, the table contains the reason: the files are in another repository or artifact, or the path or source is
+/// unknown.
 struct Reasons<'s> {
     builds: &'s [Build],
     elsewhere: HashMap<String, &'s str>,

@@ -51,8 +51,8 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
 
 /// Checks a deletion by Flux as far as possible without a build. The result contains a finding if one is certain
 /// without a build, for example because the kind of the object is protected. If a build is needed to count all
-/// deletions, it contains the folder to build instead. Returns `None` if there is nothing to check, for example because
-/// somebody other than Flux deletes the object.
+/// deletions, the result contains the folder to build instead. Returns `None` if there is nothing to check, for example
+/// because somebody other than Flux deletes the object.
 pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
     let reference = owner(deletion)?;
     let Some(deleting) = Deleting::of(deletion, &reference) else {
@@ -85,8 +85,8 @@ fn unread(deletion: &Deletion<'_>, reference: &Reference) -> Option<Finding> {
     (is_flux && deletion.limits.protects(&deletion.id)).then(|| gd001::unread(&deletion.id, &place, why))
 }
 
-/// Returns a finding if the current revision of a Kustomization deletes too many objects, and the request is one of
-/// these deletions. `judged` contains the objects that the revision renders.
+/// Returns a finding if the current revision of a Kustomization deletes too many objects or renders no objects, and the
+/// request is one of the deletions. `judged` contains the objects that the revision renders.
 pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let deleting = Deleting::of(deletion, &owner(deletion)?)?;
     let plan = Plan {

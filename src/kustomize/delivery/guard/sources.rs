@@ -1,8 +1,9 @@
 //! Checks which objects Flux would delete because of a new revision of a source, before kustomize-controller sees the
 //! revision.
 //!
-//! A source has one artifact for all its Kustomizations. So if a revision deletes too much for one Kustomization, it is
-//! withheld from all of them. The revision is withheld until the deletions are approved for each Kustomization.
+//! A source has one artifact for all its Kustomizations. So if a revision deletes too many objects of one
+//! Kustomization, Portcullis withholds the revision from all of them. It does so until users approve the deletions of
+//! each Kustomization.
 
 use super::super::deployed::APPLIED;
 use super::super::flux_sources::{self, MATCHERS};

@@ -63,8 +63,8 @@ struct Dependency {
     has_expression: bool,
 }
 
-/// Returns the objects to read live before a finding is reported. Live reads are necessary because a missing dependency
-/// may exist now, and a cycle may be gone.
+/// Returns the objects to read live before a finding is reported. Live reads are necessary because the cache may be out
+/// of date: a missing dependency may exist now, and a cycle may be gone.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let own = Key::of(request);
     let dependencies = dependencies(request.object(), &request.namespace);

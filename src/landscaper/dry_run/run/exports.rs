@@ -7,9 +7,10 @@ use crate::landscaper::dry_run::export::{Deployer, Export, Failure};
 use crate::landscaper::dry_run::item::items;
 use crate::landscaper::export_path::{self, Path};
 
-/// The maximum size of the exported values. The API server accepts objects of 1.5 MiB, and base64 adds a third.
+/// The maximum size of the exported values, in bytes. They are stored in a Secret, where base64 makes them a third
+/// larger. The API server accepts objects of up to 1.5 MiB.
 const MAX_BYTES: usize = 1024 * 1024;
-/// The maximum number of errors in a message; further errors are only counted.
+/// The maximum number of errors that a message lists. Further errors are only counted.
 const MAX_REPORTED: usize = 10;
 
 /// The DryRunConfiguration of a DeployItem, or the reason why there is none. An annotation of the DeployItem contains
@@ -24,7 +25,7 @@ pub enum Configuration<'v> {
     Found(&'v Value),
 }
 
-/// The reason why the dry run of a DeployItem fails. Users read the text in `status.lastError`.
+/// The reason why the dry run of a DeployItem fails. Users read the message in `status.lastError` of the DeployItem.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
     /// The DeployItem exports values, but does not name a DryRunConfiguration.
@@ -42,7 +43,7 @@ pub enum RunError {
          --dry-run-type and in dryRun.types of the configuration"
     )]
     Type(String),
-    /// Some exports have no value; the text lists them with the reasons.
+    /// Some exports have no value. Contains a message that lists these exports with the reasons.
     #[error("{0}")]
     Exports(String),
     /// The exported values are too large for a Secret. The number is their size in bytes.

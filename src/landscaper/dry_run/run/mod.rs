@@ -12,8 +12,8 @@
 //! 4. It writes a Secret with the exported values, if the DeployItem has exports.
 //! 5. It sets `status.phase` to `Succeeded` or `Failed`, and `status.jobIDFinished` to the id of the job.
 //!
-//! If the DeployItem is being deleted, it sets `status.phase` to `InitDelete` and then to `Deleting`. After that, it
-//! removes the finalizer.
+//! If the DeployItem is being deleted, the dry-run deployer sets `status.phase` to `InitDelete` and then to `Deleting`.
+//! After that, it removes the finalizer.
 //!
 //! All state of a dry run is in the stored objects. So another process can continue an interrupted dry run.
 //!
@@ -100,7 +100,7 @@ enum Stage {
     Waiting,
     /// A deployer has picked up the job, but does not process it yet.
     Init,
-    /// The job is being processed.
+    /// A deployer is processing the job.
     Working,
 }
 
@@ -116,8 +116,8 @@ pub fn has_job(item: &Value) -> bool {
     status.job() == Job::Open && !status.job.is_empty()
 }
 
-/// Reports whether a dry run wrote a status that looks like a real deployment. A deployer with `updateOnChangeOnly`
-/// would then skip the next real run.
+/// Reports whether a dry run wrote a status that looks like a real deployment. If `updateOnChangeOnly` is set in the
+/// DeployItem, its deployer would skip the next real run because of this status.
 pub fn claims_deployment(item: &Value) -> bool {
     status::claims_generation(item)
 }
@@ -222,8 +222,9 @@ fn has_finalizer(item: &Value) -> bool {
     finalizers(item).contains(&FINALIZER)
 }
 
-/// Returns a JSON merge patch that changes the finalizers of a DeployItem. The patch replaces the whole list; its
-/// resourceVersion prevents lost updates.
+/// Returns a JSON merge patch that changes the finalizers of a DeployItem. The patch replaces the whole list. It
+/// contains the resourceVersion of `item`, so that the API server rejects the patch if the DeployItem has changed
+/// since.
 fn with_finalizers<'v>(item: &'v Value, change: impl FnOnce(&mut Vec<&'v str>)) -> Value {
     let mut finalizers = finalizers(item);
     change(&mut finalizers);

@@ -26,7 +26,8 @@ pub enum OtherDeployer {
     #[error("status.providerStatus is set, which a dry run never sets: another deployer processes this item")]
     ProviderStatus,
     /// A field of the DeployItem's status is owned by a field manager other than the dry-run deployer. A deployer
-    /// writes this field when it starts to process a DeployItem, so another deployer has probably done so.
+    /// writes this field when it starts to process a DeployItem. So another deployer has probably started to process
+    /// this DeployItem.
     #[error("status.{field} was last written by {manager:?}")]
     Writer {
         /// The path of the field in `status` of the DeployItem, such as `deployer.name`.
@@ -34,8 +35,8 @@ pub enum OtherDeployer {
         /// The name of the field manager, from `metadata.managedFields`.
         manager: String,
     },
-    /// A deployer with this name, other than the dry-run deployer, has reported an Event on the DeployItem. It did so
-    /// after Landscaper requested the current attempt to process the DeployItem.
+    /// A deployer with this name, other than the dry-run deployer, has reported an Event on the DeployItem. It reported
+    /// the Event after Landscaper had requested the current job.
     #[error("{0:?} has reported an Event on this item during the job")]
     Event(String),
 }
@@ -81,7 +82,8 @@ const FIELDS: [(&str, &str); 3] = [
     ("deployer.name", "/fieldsV1/f:status/f:deployer/f:name"),
 ];
 
-/// Reports whether another deployer has also deployed a DeployItem that the dry-run deployer has processed.
+/// Reports whether a DeployItem shows that another deployer has deployed it, even if the dry-run deployer has processed
+/// it too. This is the case if `status.providerStatus` is set, or if another controller has added a finalizer.
 pub fn shows_deployment(item: &Value) -> bool {
     has_provider_status(item) || foreign_finalizer(item).is_some()
 }

@@ -57,7 +57,8 @@ pub(super) fn stage(item: &Value) -> Stage {
 /// Returns the patch of a DeployItem's status with which the dry-run deployer picks up a job.
 ///
 /// The new `lastReconcileTime` is never before the generation time of the job or the old `lastReconcileTime`.
-/// Otherwise, if the clock is behind that of Landscaper, the job would look as if no deployer had picked it up.
+/// Otherwise, if the clock of the dry-run deployer is behind that of Landscaper, the job would look as if no deployer
+/// had picked it up.
 pub(super) fn pick_up(deployer: &Deployer, item: &Value, is_deletion: bool, now: &str) -> Value {
     let time = [now, text(item, "jobIDGenerationTime"), text(item, "lastReconcileTime")].into_iter().max();
     let (phase, old) = if is_deletion { ("InitDelete", "Deleting") } else { ("Init", "Progressing") };
@@ -82,6 +83,9 @@ pub(super) fn work(deployer: &Deployer, item: &Value, phase: &str) -> Value {
 
 /// Returns the patch of a DeployItem's status that finishes a job. It sets the final phase, `jobIDFinished` and the
 /// result in one write.
+///
+/// `secret` is the name of the Secret with the exported values, `None` if there are no exported values, or the error of
+/// a failed dry run.
 pub(super) fn finish(deployer: &Deployer, item: &Value, secret: Result<Option<&str>, &RunError>, now: &str) -> Value {
     let mut status = json!({
         "jobIDFinished": text(item, "jobID"),
