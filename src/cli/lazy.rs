@@ -1,11 +1,12 @@
 //! Adds the arguments of a clap command only when the command is used. A process runs only one of about twenty
 //! commands, and adding the arguments of all commands takes longer than checking a folder.
 
-use clap::builder::{Resettable, StyledStr};
+use clap::builder::Resettable;
 use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
-/// The arguments of one command, which are added to its clap command only when the command is used. The description of
-/// the command is always present, because `--help` shows it.
+/// The arguments of one command, which are added to its clap command only when the command is used. The summary of the
+/// command is always present, because `portcullis --help` shows it. The long description in `portcullis COMMAND --help`
+/// is that of the arguments.
 #[derive(Debug)]
 pub(super) struct Lazy<T>(pub(super) T);
 
@@ -21,19 +22,18 @@ impl<T: FromArgMatches> FromArgMatches for Lazy<T> {
 
 impl<T: Args> Args for Lazy<T> {
     fn augment_args(command: Command) -> Command {
-        command.defer(|command| with_description(command, T::augment_args))
+        command.defer(|command| with_summary(command, T::augment_args))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
-        command.defer(|command| with_description(command, T::augment_args_for_update))
+        command.defer(|command| with_summary(command, T::augment_args_for_update))
     }
 }
 
-/// Adds the arguments of a command by calling `define`. Keeps the previous description of the command.
-fn with_description(command: Command, define: fn(Command) -> Command) -> Command {
-    let (about, long) = (command.get_about().cloned(), command.get_long_about().cloned());
-    let kept = |text: Option<StyledStr>| text.map_or(Resettable::Reset, Resettable::Value);
-    define(command).about(kept(about)).long_about(kept(long))
+/// Adds the arguments of a command by calling `define`. Keeps the summary of the command.
+fn with_summary(command: Command, define: fn(Command) -> Command) -> Command {
+    let about = command.get_about().cloned();
+    define(command).about(about.map_or(Resettable::Reset, Resettable::Value))
 }
 
 #[cfg(test)]
@@ -60,5 +60,15 @@ mod tests {
         assert!(before.len() > 12);
         assert_eq!(before, after);
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn help_shows_the_long_description() {
+        let mut defined = Cli::command();
+        defined.build();
+        let help = |name: &str| defined.clone().find_subcommand_mut(name).unwrap().render_long_help().to_string();
+        for (name, text) in [("check", "Exit code"), ("certs", "existing CA"), ("verify", "Exit code")] {
+            assert!(help(name).contains(text), "{}", help(name));
+        }
     }
 }
