@@ -203,7 +203,7 @@ fn fetches_the_trees_of_flux_kustomizations() {
     assert_eq!((code, &*stderr), (Some(0), ""), "{stdout}");
     for part in [
         "warned     KZ004      team-a Kustomization broken: ",
-        "\"missing.yaml\" is not there",
+        "\"missing.yaml\" does not exist",
         "main@sha1:2",
         "warned     KZ041      team-a Kustomization gone: ",
         "main@sha1:3",

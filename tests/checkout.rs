@@ -330,10 +330,7 @@ fn does_not_deny_what_nothing_builds() {
         ["audit KZ004 archive/old/ks.yaml 4".to_owned(), "audit KZ004 archive/old/app/kustomization.yaml 1".to_owned()];
     assert_eq!(copy.findings(&[]), found);
     let text = copy.check(&[]);
-    assert!(
-        text.ends_with(": 0 denied, 0 warnings; 2 findings in what nothing builds (--verbose lists them)\n"),
-        "{text}"
-    );
+    assert!(text.ends_with(": 0 denied, 0 warnings; 2 findings in unused files (--verbose lists them)\n"), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(copy.check(&["--verbose"]).contains("archive/old/app/kustomization.yaml:1"));
     // a root that is applied contains the Kustomization
@@ -371,7 +368,7 @@ fn takes_files_that_are_written_before_the_build_for_unknown() {
         report["roots"].as_array().unwrap().iter().flat_map(|root| root["reasons"].as_array()).collect();
     let reasons = format!("{reasons:?}");
     assert!(reasons.contains(".gitignore excludes it from the repository"), "{reasons}");
-    assert!(reasons.contains("Makefile:2 writes a file of this name"), "{reasons}");
+    assert!(reasons.contains("Makefile:2 writes a file with this name"), "{reasons}");
     let on_these_files = ["kubectl reject app", "kubectl reject crd"];
     assert_eq!(copy.roots(&["--profile", "kubectl"]), on_these_files);
     assert_eq!(copy.roots(&["--root", "app", "--root", "crd"]), on_these_files);
@@ -402,7 +399,7 @@ fn builds_with_the_options_that_scripts_use() {
     assert_eq!(copy.roots(&[]), ["kubectl reject app", "kubectl reject chart"]);
     copy.write("hack/build.sh", "kustomize build --enable-helm --load-restrictor LoadRestrictionsNone $1\n");
     assert_eq!(copy.roots(&[]), ["kubectl accept app", "kubectl unknown chart"]);
-    assert!(copy.check(&["--verbose"]).contains("app is judged with the options in hack/build.sh:1"));
+    assert!(copy.check(&["--verbose"]).contains("app is checked with the kustomize options in hack/build.sh:1"));
     assert_eq!(copy.roots(&["--load-restrictor", "root-only"])[0], "kubectl reject app");
     assert_eq!(copy.roots(&["--profile", "kubectl"])[0], "kubectl reject app");
 }
@@ -501,7 +498,7 @@ cluster clusters/staging/flux-system
 └─ flux-system/flux-system  clusters/staging
    └─ flux-system/apps      apps/staging
 
-in no build:
+not part of any build:
   root       unused
   file       apps/forgotten.yaml
 ";
@@ -638,7 +635,7 @@ fn init_writes_what_it_found_out_once() {
     let read = |path: &str| fs::read_to_string(copy.0.path().join(path)).unwrap();
     assert!(read(paths[0]).contains("  sources:\n    flux-system/flux-system: .\n"), "{}", read(paths[0]));
     assert!(read(paths[2]).contains("- uses: "), "{}", read(paths[2]));
-    let again: String = paths.iter().map(|path| format!("{path} is already there\n")).collect();
+    let again: String = paths.iter().map(|path| format!("{path} exists and needs no change\n")).collect();
     assert_eq!(copy.run(&["init"]), again);
     assert!(copy.check(&[]).contains("0 denied, 0 warnings"), "the configuration is valid, and no manifest");
 }

@@ -75,7 +75,7 @@ fn check_underlines_errors() {
     let run = with_input(&["check", "-"], BAD);
     assert_eq!(run.code, 1, "{}", run.stderr);
     let expected = "\
-error[OW001]: a string where an object is needed: Landscaper cannot decode this, and fails every Installation that uses it
+error[OW001]: expected an object, found a string: Landscaper cannot decode this, and fails every Installation that uses it
   --> -:14:26
    |
 14 |       repositoryContext: example.org/x
@@ -367,7 +367,7 @@ fn reconcile_reports_controllers_of_disabled_families() {
     let off = run(&["--families", "DR,KZ", "--overwrite-trees"]);
     assert_eq!(off.code, 2);
     assert!(
-        off.stderr.contains("--overwrite-trees belongs to the family OW, which --families DR,KZ leaves out"),
+        off.stderr.contains("--overwrite-trees belongs to the family OW, which is not in --families DR,KZ; add OW"),
         "{}",
         off.stderr
     );

@@ -205,7 +205,7 @@ fn fields_that_the_schema_prunes_are_never_written() {
     }
     let reported = found(&case(objects(&pruned).remove(0), &pruned));
     let expected = "EN013 warn EN013 spec.environment.patches[0].toFieldPath: the composite's schema lacks this field, so the API \
-                    server drops what is written there; spec has";
+                    server drops the value; spec has";
     assert!(reported.iter().any(|line| line.starts_with(expected)), "{reported:?}");
     let reported = found(&case(composite(json!({"stage": "prod"})), &pruned));
     let expected = "EN013 warn EN013 Composition \"example\", spec.environment.patches[0]: it writes spec.settings.region, but the \
@@ -406,7 +406,7 @@ fn leaves_growing_values_to_crossplane() {
     );
     let case = case(composite(json!({"stage": "prod", "count": 1})), &growing);
     assert_eq!(mutated(&case)["spec"]["count"], 1);
-    assert!(case.decide(Phase::Mutate).notices[0].contains("applied twice, they give another result"));
+    assert!(case.decide(Phase::Mutate).notices[0].contains("applying them twice gives a different result"));
 }
 
 #[test]

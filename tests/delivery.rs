@@ -383,7 +383,7 @@ async fn static_findings_need_no_source_and_deny() {
 #[tokio::test]
 async fn warns_about_a_missing_source_or_artifact() {
     let cluster = Cluster::new();
-    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "GitRepository flux-system/fleet is not there"]);
+    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "GitRepository flux-system/fleet does not exist"]);
     let mut empty = source(&Artifact { url: String::new(), digest: String::new(), revision: String::new() });
     empty["status"] = json!({"observedGeneration": -1});
     cluster.store(empty);
@@ -399,7 +399,7 @@ fn small() -> Limits {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn artifact_server_errors_never_deny() {
-    const SLOW: &str = "did not send it";
+    const SLOW: &str = "did not send the archive";
     let good = packed(MISPLACED);
     let answers: Vec<(&str, Behaviour)> = vec![
         ("404", Box::new(|_| Answer::Status(404))),
@@ -416,7 +416,7 @@ async fn artifact_server_errors_never_deny() {
         let fetch = if words == SLOW { Duration::from_millis(700) } else { deadline() };
         let cluster = Cluster::with(Limits { fetch, ..small() }, &[("flux-trees", Level::Deny)]);
         cluster.source(&cluster.server.behaving(&good, "main@sha1:1", answer));
-        warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "main@sha1:1 is not judged", words]);
+        warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "main@sha1:1 is not checked", words]);
         let asked = cluster.server.all_requests();
         warned(&cluster.apply(flux("apps", &[])).await, &[words]);
         assert_eq!(cluster.server.all_requests(), asked, "{words}: a failure is remembered");
@@ -482,7 +482,7 @@ async fn rejects_bombs_links_and_names_outside_the_tree() {
     let mut archive = Packer::new();
     archive.file("../../apps/kustomization.yaml", b"resources: []\n");
     cluster.source(&cluster.server.artifact(&archive.finish(), "main@sha1:2"));
-    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "which leads out of it"]);
+    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "which may point outside of it"]);
 
     // Flux leaves links out, wherever they lead
     let mut archive = Packer::new();
@@ -684,7 +684,7 @@ fn bounds_patches_that_copy_recursively() {
     let settings = format!("{SETTINGS}data: {{a: b}}\n");
     let bundle = bundle(&[("apps/kustomization.yaml", &root), ("apps/settings.yaml", &settings)], Some("apps"));
     let verdict = decided(bundle);
-    assert!(verdict.is_allowed() && verdict.findings[0].message.contains("not worked out here"), "{verdict:?}");
+    assert!(verdict.is_allowed() && verdict.findings[0].message.contains("which is the limit"), "{verdict:?}");
 }
 
 #[test]
@@ -711,9 +711,12 @@ async fn never_denies_a_path_missing_in_the_revision() {
     cluster.source(&cluster.server.artifact(&packed(PLACED), "main@sha1:3f2c9a1b04de77"));
     warned(
         &cluster.apply(flux("./app", &[])).await,
-        &["KZ004 spec.path: \"app\" is not there (revision main@sha1:3f2c9a1b04de)", "did you mean \"apps\"?"],
+        &["KZ004 spec.path: \"app\" does not exist (revision main@sha1:3f2c9a1b04de)", "did you mean \"apps\"?"],
     );
-    warned(&cluster.apply(flux("./apps", &["../gone"])).await, &["KZ004 spec.components[0]: \"../gone\" is not there"]);
+    warned(
+        &cluster.apply(flux("./apps", &["../gone"])).await,
+        &["KZ004 spec.components[0]: \"../gone\" does not exist"],
+    );
     let similar = cluster.apply(flux("./apps", &["../components/ldp"])).await;
     warned(&similar, &["KZ004 spec.components[0]: ", "did you mean \"../components/ldap\"?"]);
     let nothing_similar = cluster.apply(flux("./elsewhere", &[])).await;
@@ -728,7 +731,7 @@ async fn never_denies_errors_that_another_revision_may_fix() {
     type Change = fn(&mut Value);
     let late: [(&str, Change); 5] = [
         ("has changed since", |source| source["metadata"]["generation"] = 2.into()),
-        ("was asked for", |source| {
+        ("reconciliation of the source was requested", |source| {
             source["metadata"]["annotations"] = json!({"reconcile.fluxcd.io/requestedAt": "now"});
         }),
         ("is not ready", |source| source["status"]["conditions"] = json!([{"type": "Ready", "status": "False"}])),
@@ -759,9 +762,9 @@ async fn does_not_deny_revisions_that_may_change_the_kustomization() {
     let artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:2");
     cluster.store(applied_by("flux-system", flux("./apps", &["../gone"])));
     let verdict = cluster.status(&artifact, None).await;
-    warned(&verdict, &["KZ004", "spec.components[0]: \"../gone\" is not there"]);
+    warned(&verdict, &["KZ004", "spec.components[0]: \"../gone\" does not exist"]);
     cluster.store(flux("./renamed", &[]));
-    warned(&cluster.status(&artifact, None).await, &["KZ004", "\"renamed\" is not there"]);
+    warned(&cluster.status(&artifact, None).await, &["KZ004", "\"renamed\" does not exist"]);
 }
 
 /// Issue 18, Flux 2: Flux decodes the root's file laxly.
@@ -771,10 +774,7 @@ async fn converts_scalars_of_the_root_file_to_strings() {
     let root = "resources: [settings.yaml]\nnamePrefix: 7\nimages: [{name: a, newTag: 1.25}]\nunknown: true\n";
     let files = [("apps/kustomization.yaml", root), ("apps/settings.yaml", SETTINGS)];
     cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
-    warned(
-        &cluster.apply(flux("./apps", &[])).await,
-        &["KZ008", "there is no field \"unknown\"", "Flux leaves it out"],
-    );
+    warned(&cluster.apply(flux("./apps", &[])).await, &["KZ008", "there is no field \"unknown\"", "Flux ignores it"]);
 }
 
 /// Issue 18, Flux 3.
@@ -821,7 +821,7 @@ async fn records_that_variables_of_secrets_are_unknown() {
     let verdict = cluster.apply(object).await;
     assert!(verdict.is_allowed() && verdict.warnings().is_empty(), "{:?}", verdict.findings);
     let recorded: Vec<_> = verdict.at_level(Level::Audit).collect();
-    let is_it = |message: &str| message.contains("what Secret/colors holds is not known here");
+    let is_it = |message: &str| message.contains("the content of Secret/colors is unknown");
     assert!(recorded.iter().any(|finding| finding.rule == "KZ040" && is_it(&finding.message)), "{recorded:?}");
 }
 
@@ -962,7 +962,7 @@ async fn a_revision_that_deletes_too_much_waits_for_the_approval_of_each_kustomi
     for words in [
         "GD002 status.artifact: Kustomization flux-system/apps: revision main@sha1:12 would delete 3 of 4 objects, more than 2",
         "Kustomization flux-system/web: revision main@sha1:12 would delete Secret a/x: its kind is protected; in all, 1 of 1 \
-         objects, and renders no other",
+         objects, and renders no objects",
     ] {
         assert!(message.contains(words), "{message}");
     }
@@ -1038,12 +1038,14 @@ async fn holds_nothing_whose_inventory_cannot_be_read() {
         (applied("apps", &FOUR, ""), &["deny: revision main@sha1:2 would delete 3 of 4 objects"][..]),
         (
             json!("forbidden"),
-            &["audit: it is not known what revision main@sha1:2 deletes for Kustomization flux-system/apps: forbidden"],
+            &[
+                "audit: it is unknown which objects revision main@sha1:2 deletes for Kustomization flux-system/apps: forbidden",
+            ],
         ),
         (
             json!(true),
             &[
-                "audit: it is not known what revision main@sha1:2 deletes for Kustomization flux-system/apps: the API server",
+                "audit: it is unknown which objects revision main@sha1:2 deletes for Kustomization flux-system/apps: the API server",
             ],
         ),
         (Value::Null, none),
@@ -1082,7 +1084,7 @@ async fn judges_a_bounded_number_of_kustomizations_at_a_source() {
     let others: Vec<_> = verdict.at_level(Level::Audit).map(|finding| finding.message.as_str()).collect();
     assert_eq!(
         others,
-        ["it is not known what revision main@sha1:2 deletes for the other Kustomizations: only 100 are judged"]
+        ["it is unknown which objects revision main@sha1:2 deletes for the other Kustomizations: only 100 are checked"]
     );
 }
 

@@ -163,7 +163,7 @@ fn says_which_roots_appear_vanish_and_stop_building() {
     let expected = [("more", "appears"), ("other", "vanishes"), ("prod", "stops-building")];
     assert_eq!(states, expected.map(|(root, state)| (root.into(), state.into())));
     let run = diff(folder.path(), &["old", "new"]);
-    assert!(run.stdout.contains("prod (does not build any more)\n"), "{}", run.stdout);
+    assert!(run.stdout.contains("prod (no longer builds)\n"), "{}", run.stdout);
     assert!(run.stdout.contains("(prod/kustomization.yaml:1)"), "{}", run.stdout);
 }
 
@@ -184,8 +184,8 @@ fn limits_end_with_exit_code_2() {
         (run.code, run.stdout.lines().filter(|line| line.starts_with("error: ")).map(str::to_owned).collect::<Vec<_>>())
     };
     assert_eq!(broken(&["--max-deletions", "2"]), (0, vec![]));
-    assert_eq!(broken(&["--max-deletions", "1"]).1, ["error: 2 objects are deleted; at most 1 may be"]);
-    assert_eq!(broken(&["--max-deletions", "50%"]).1, ["error: 2 of 2 objects are deleted; at most 50% may be"]);
+    assert_eq!(broken(&["--max-deletions", "1"]).1, ["error: 2 objects are deleted; the maximum is 1"]);
+    assert_eq!(broken(&["--max-deletions", "50%"]).1, ["error: 2 of 2 objects are deleted; the maximum is 50%"]);
     assert_eq!(broken(&["--fail-on", "delete,create"]).1, ["error: 2 objects are deleted"]);
     assert_eq!(broken(&["--fail-on", "protected"]), (0, vec![]));
     let protected = "error: Service shop/web is protected, and prod deletes it";
@@ -397,7 +397,7 @@ fn says_what_a_cluster_keeps_without_pruning() {
     assert_eq!((&summary["delete"], &summary["orphan"]), (&1.into(), &1.into()));
     let text = diff(prunes.path(), &["old", "new"]).stdout;
     assert!(text.contains("! orphan   Deployment.apps web/web (stays in the cluster: pruning is off)"), "{text}");
-    assert!(text.contains("1 to delete, 1 kept without a root, 0 moved"), "{text}");
+    assert!(text.contains("1 to delete, 1 orphaned, 0 moved"), "{text}");
 }
 
 /// The Kustomization goes, and Flux deletes what it applied, unless its deletionPolicy says otherwise.

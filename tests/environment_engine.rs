@@ -829,5 +829,5 @@ fn a_million_keys_are_merged_and_patched_in_bounded_time() {
     let mut patching =
         Patching::new(NATIVE, with_kind(NATIVE, merged.data), &json!({"apiVersion": "e/v1", "kind": "X"}));
     let (_, failure) = patching.environment_patches(&[patch]);
-    assert!(failure.unwrap().contains("more than 10000 places"));
+    assert!(failure.unwrap().contains("more than 10000 paths"));
 }

@@ -32,11 +32,11 @@ github.com/gardener/landscaper/echo-server v0.2.0 → my-own-echo-server v0.2.0 
 │    overwrites[0] applied: sets repositoryContext to example.org/my-own-registry/components, componentName to my-own-echo-server
 │    overwrites[1] rejected: componentName was already set by overwrites[0]
 ├─ fallback: github.com/gardener/landscaper/echo-server v0.1.0 → another-echo-server v1.2.3
-│       overwrites[0] not matched: repositoryContext is example.org/my-own-registry/components, the source wants eu.gcr.io/gardener-project/landscaper/tutorials/components
+│       overwrites[0] not matched: repositoryContext is example.org/my-own-registry/components, the source requires eu.gcr.io/gardener-project/landscaper/tutorials/components
 │       overwrites[1] applied: sets componentName to another-echo-server, version to v1.2.3
 └─ ingress: github.com/gardener/landscaper/ingress-nginx v0.2.0
    └─ backend: github.com/gardener/landscaper/echo-server v0.2.0 → another-echo-server v1.2.3  (as above)
-           overwrites[0] not matched: repositoryContext is example.org/my-own-registry/components, the source wants eu.gcr.io/gardener-project/landscaper/tutorials/components
+           overwrites[0] not matched: repositoryContext is example.org/my-own-registry/components, the source requires eu.gcr.io/gardener-project/landscaper/tutorials/components
            overwrites[1] applied: sets componentName to another-echo-server, version to v1.2.3
 "
     );
@@ -96,7 +96,7 @@ fn diff_shows_every_affected_installation() {
         text.contains("  + ingress → backend: version v0.2.0 -> v1.2.9 (overwrites[1] of my-overwrites)\n"),
         "{text}"
     );
-    assert!(text.contains("  ✗ Landscaper will stop: unable to resolve component reference fallback"), "{text}");
+    assert!(text.contains("  ✗ Landscaper will fail: unable to resolve component reference fallback"), "{text}");
     assert!(text.ends_with("1 of 1 Installations get other components\n"), "{text}");
     // Without the trees only the Installations' own references are known, and this entry is not for them.
     let output = explain(&["--manifests", "examples/landscaper", "--diff", &path]);
@@ -116,7 +116,7 @@ fn reports_unusable_inputs() {
     let path = broken.path().display().to_string();
     let output = explain(&["--manifests", "examples/landscaper", "--tree", "--components", &path]);
     let error = String::from_utf8(output.stderr).unwrap();
-    assert!(error.contains("line ") && error.contains("component: nothing where an object is needed"), "{error}");
+    assert!(error.contains("line ") && error.contains("component: expected an object, found nothing"), "{error}");
     let ca = explain(&[&SEED[..], &["--registry-ca", "README.md"]].concat());
     assert!(ca.status.success(), "without registries nothing is read from it");
 }

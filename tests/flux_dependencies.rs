@@ -128,7 +128,7 @@ fn reads_a_missing_dependency_before_it_is_reported() {
 #[test]
 fn reads_the_members_of_a_cycle_before_it_is_reported() {
     let cycle = depending("infra", "apps");
-    let reported = "warn KZ043 spec.dependsOn[0]: the dependencies are a cycle, in which each one waits for the next: \
+    let reported = "warn KZ043 spec.dependsOn[0]: the dependencies form a cycle, in which each Kustomization waits for the next: \
                     flux-system/apps → flux-system/infra → flux-system/apps";
     assert_eq!(decided(vec![cycle.clone()], Ok(Some(cycle.clone()))), [reported], "still so");
     assert!(decided(vec![cycle.clone()], Ok(Some(kustomization("infra", json!({}))))).is_empty(), "changed");

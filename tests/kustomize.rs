@@ -201,7 +201,7 @@ fn rejects_the_example_without_its_text_files() {
     let missing: Vec<_> = report.findings.iter().filter(|finding| finding.location.refused).collect();
     assert_eq!(missing.len(), 2, "{missing:#?}");
     assert!(missing.iter().all(|finding| finding.rule == "KZ004"));
-    assert_eq!(missing[0].message, "\"dbpass.txt\" is not there");
+    assert_eq!(missing[0].message, "\"dbpass.txt\" does not exist");
 }
 
 /// Loads a folder with the files changed by `change`; an empty file is omitted.
@@ -314,7 +314,7 @@ fn rejects_specs_that_flux_rejects() {
     let missing = judged_for_flux(named("missing cm"));
     assert_eq!(missing.verdict, Verdict::Unknown, "ConfigMaps are not read");
     let reason = format!("{:?}", missing.reasons);
-    assert!(reason.contains("what ConfigMap/vars holds is not known here"), "{reason}");
+    assert!(reason.contains("the content of ConfigMap/vars is unknown"), "{reason}");
 }
 
 /// Issue 18, Flux 2: these were rejected.

@@ -31,8 +31,8 @@ fn a_missing_right_is_named() {
     api.answer(PROXIED, 403, &refusal(403, message));
     let (code, text, error) = api.plan(&[]);
     assert_eq!((code, &*text), (Some(2), ""), "{error}");
-    let right = "it needs the verb get for services/proxy, with the resource name source-controller:80, in the namespace flux-system";
-    for part in [message, right, "and not directly from http://source-controller", "--source DIR"] {
+    let right = "grant the verb get for services/proxy, with the resource name source-controller:80, in the namespace flux-system";
+    for part in [message, right, "fetching it directly from http://source-controller", "--source DIR"] {
         assert!(error.contains(part), "{part} is not in {error}");
     }
 }
@@ -58,7 +58,8 @@ fn a_url_that_names_no_service_is_fetched_directly() {
     ["web", "new"].iter().for_each(|name| api.owned(name, &json!({})));
     let (code, text, notes) = api.plan(&[]);
     assert!(code == Some(0) && text.contains("2 applied as before"), "{text}{notes}");
-    let note = format!("note: the artifact was fetched directly from {}: its URL names no Service", artifact.url);
+    let note =
+        format!("note: the artifact was fetched directly from {}: its URL does not refer to a Service", artifact.url);
     assert!(notes.starts_with(&note), "{notes}");
     assert_eq!(server.requests(&artifact), 1);
 }

@@ -272,7 +272,7 @@ fn fetches_nothing_without_the_flag() {
     let lab = Lab::new();
     let (code, stdout, stderr) = texts(&lab.build(&[&lab.entry("/raw/map.yaml")], &[]));
     assert_eq!((code, stdout.as_str()), (1, ""));
-    assert!(stderr.starts_with("not built here: ") && stderr.contains("fetched over HTTP"), "{stderr}");
+    assert!(stderr.starts_with("cannot be built by portcullis: ") && stderr.contains("is an HTTP URL"), "{stderr}");
     assert_eq!(lab.server.requests.lock().unwrap().len(), 0);
 }
 

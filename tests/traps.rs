@@ -171,7 +171,7 @@ const TRAPS: [Trap; 30] = [
     }),
     (13, || protected("_n__Namespace", "everything in the namespace")),
     (14, || protected("_x.b.c_apiextensions.k8s.io_CustomResourceDefinition", "all objects of its kind")),
-    (15, || protected("a_k_kustomize.toolkit.fluxcd.io_Kustomization", "what it applied, if it prunes")),
+    (15, || protected("a_k_kustomize.toolkit.fluxcd.io_Kustomization", "the objects that it applied, if it prunes")),
     (16, || protected("a_h_helm.toolkit.fluxcd.io_HelmRelease", "which is uninstalled")),
     (17, || {
         let found = root(&[("app/a.yaml", &map("a"))], &["a_d_apps_Deployment"]).findings();

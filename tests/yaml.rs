@@ -142,7 +142,7 @@ fn reads_the_first_document_like_kustomize() {
 fn errors_have_position_and_message() {
     let error = yaml::read("a: 1\nb:\n- !!int x\n", &Limits::default()).unwrap_err();
     assert_eq!((error.place.line, error.place.column), (3, 9));
-    assert_eq!(error.to_string(), "`x` is no `!!int`");
+    assert_eq!(error.to_string(), "`x` is not a valid `!!int`");
     let error = yaml::read("a: 'x'\n\t\nb: 1\n", &Limits::default()).unwrap_err();
     assert_eq!((error.place.line, error.place.column), (2, 1));
     assert_eq!(problem("a: .inf\n"), Problem::NotFinite);

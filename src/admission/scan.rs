@@ -50,7 +50,7 @@ const MAX_JUMPS: usize = 64;
 pub(super) enum Unread {
     /// A token is missing. The fields are a description of the token, and the offset in bytes at which the token is
     /// expected.
-    #[error("{0} is missing at byte {1}")]
+    #[error("expected {0} at byte {1}")]
     Misplaced(&'static str, usize),
     /// A value that is not valid JSON.
     #[error("{0}")]

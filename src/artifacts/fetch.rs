@@ -47,7 +47,7 @@ pub enum FetchError {
     #[error("{0} does not answer")]
     Unreachable(String),
     /// The host did not send the archive within the timeout.
-    #[error("{0} did not send it within {1:?}")]
+    #[error("{0} did not send the archive within {1:?}")]
     Slow(String, Duration),
     /// The connection to the host of the artifact was interrupted.
     #[error("the connection to {0} was interrupted: {1}")]

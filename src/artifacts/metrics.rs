@@ -22,7 +22,7 @@ impl Metrics {
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("artifact_fetches", "Fetches of artifacts, by outcome", metrics.fetches.clone());
-        registry.register("tree_verdicts", "Verdicts about trees: from the cache, or judged", metrics.verdicts.clone());
+        registry.register("tree_verdicts", "Check results of trees, cached or computed", metrics.verdicts.clone());
         registry.register("artifact_bytes", "Bytes of the cached trees", metrics.bytes.clone());
         FETCHES.iter().for_each(|result| drop(metrics.fetches.get_or_create(&[("result", result)])));
         VERDICTS.iter().for_each(|from| drop(metrics.verdicts.get_or_create(&[("from", from)])));

@@ -186,7 +186,7 @@ impl State {
         work: impl FnOnce() -> Result<Arc<Judged>, String> + Send + 'static,
         last: Instant,
     ) -> Result<Arc<Judged>, String> {
-        let late = "judging it takes too long; apply again";
+        let late = "checking it takes too long; apply again";
         let done = async {
             let judging = self.clone();
             let permit = judging.judging.acquire().await.map_err(|error| error.to_string())?;
@@ -197,7 +197,7 @@ impl State {
                 let _permit = Permit(self);
                 work()
             };
-            tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err("it could not be judged".to_owned()))
+            tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err("it could not be checked".to_owned()))
         };
         timeout_at(last.into(), done).await.map_err(|_| late)?
     }
@@ -219,7 +219,7 @@ impl Judge for Artifacts {
 
     fn fetch_ahead(&self, artifact: &Artifact, hosts: &[String]) {
         if let Err(why) = self.fetches.of(artifact, hosts) {
-            tracing::debug!(url = artifact.url, why, "not fetched ahead");
+            tracing::debug!(url = artifact.url, why, "artifact not prefetched");
         }
     }
 }

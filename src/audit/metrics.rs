@@ -36,7 +36,7 @@ impl Metrics {
             metrics.last_run.clone(),
         );
         registry.register("last_run_seconds", "Duration of the last audit", metrics.seconds.clone());
-        registry.register("objects", "Objects judged by the last audit", metrics.objects.clone());
+        registry.register("objects", "Objects checked by the last audit", metrics.objects.clone());
         registry.register("unread_kinds", "Kinds that the last audit could not read", metrics.unread.clone());
         registry.register("findings", "Findings of the last audit, by rule and outcome", metrics.findings.clone());
         metrics

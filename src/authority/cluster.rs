@@ -55,7 +55,7 @@ pub enum ClusterError {
 fn advice(error: &kube::Error) -> &'static str {
     match error {
         kube::Error::Api(status) if status.code == 403 => {
-            "; the ServiceAccount needs the rights that certs/README.md lists under \"Self-managed\""
+            "; the ServiceAccount needs the permissions that certs/README.md lists under \"Self-managed\""
         }
         _ => "",
     }

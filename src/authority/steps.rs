@@ -107,12 +107,15 @@ impl Timing {
     /// If a duration is too short or too long. The error is a sentence about this duration.
     pub fn check(&self) -> Result<(), String> {
         if self.leaf < Duration::seconds(3) || self.overlap < Duration::SECOND {
-            return Err("a leaf must last 3 seconds at least, and the overlap 1 second".to_owned());
+            return Err(
+                "a leaf certificate must be valid for at least 3 seconds, and the overlap must be at least 1 second"
+                    .to_owned(),
+            );
         }
         if self.overlap * 2 > self.authority / 3 {
             return Err(format!(
-                "a CA that lasts {} is changed in its last third, in which an overlap of {} must fit twice; let the CA \
-                 last longer, or shorten the overlap",
+                "a CA that is valid for {} is replaced in the last third of this time, which must be at least twice the \
+                 overlap of {}; increase the validity of the CA, or shorten the overlap",
                 self.authority, self.overlap
             ));
         }
@@ -220,7 +223,7 @@ impl Step {
     pub fn sentence(&self) -> &'static str {
         match self {
             Self::Prepare => "create the next CA",
-            Self::Keep(_) => "keep CAs found in bundles, because replicas may serve their leaves",
+            Self::Keep(_) => "keep CAs found in bundles, because replicas may serve certificates that these CAs signed",
             Self::Restore(_) => "restore the CA that was lost with the Secret",
             Self::Withdraw => "a bundle lost the next CA; restart the overlap",
             Self::Publish(_) => "correct the bundles",

@@ -77,7 +77,10 @@ impl Declared {
             return Some(kind);
         }
         if known.len() >= MAX_KINDS {
-            tracing::error!(kind = self.kind, "not looked at: {MAX_KINDS} kinds were declared since the start");
+            tracing::error!(
+                kind = self.kind,
+                "not watched: {MAX_KINDS} kinds were declared since the start, which is the maximum"
+            );
             return None;
         }
         let kept = |text: &String| &*Box::leak(text.clone().into_boxed_str());

@@ -40,7 +40,7 @@ pub(super) struct Decoded {
 /// If the text is not a JSON object.
 pub(super) fn decode(part: &Part, text: &str, out: &mut Decoded) -> Result<(), String> {
     if !text.trim_start().starts_with('{') {
-        return Err("it is no object".to_owned());
+        return Err("it is not an object".to_owned());
     }
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let write = Write { part, place: Place::Root, out };

@@ -100,10 +100,10 @@ impl<C: LiveReader> Counted<C> {
     /// Wraps the reader `reads`, and registers its metrics.
     pub fn new(reads: C, registry: &mut Registry) -> Self {
         let family: Family<[(&'static str, &'static str); 1], Counter> = Family::default();
-        let help = "Objects that the API server was asked for, because a stale answer would be unsafe";
+        let help = "Live reads of objects, because a stale answer would be unsafe";
         registry.register("confirmed_reads", help, family.clone());
         let duration = Histogram::new(BUCKETS);
-        registry.register("confirmed_read_duration_seconds", "Time until it answered", duration.clone());
+        registry.register("confirmed_read_duration_seconds", "Duration of a live read", duration.clone());
         let results = Outcome::ALL.map(|(_, word)| family.get_or_create_owned(&[("result", word)]));
         Self { reads, results, duration }
     }

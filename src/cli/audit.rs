@@ -43,7 +43,7 @@ pub(super) struct Args {
     #[arg(long, hide = true)]
     #[allow(dead_code, reason = "accepted for compatibility")]
     fetch_trees: bool,
-    /// Write policy reports: openreports.io if it is installed, else wgpolicyk8s.io
+    /// Write policy reports of the API group openreports.io if it is installed, otherwise of wgpolicyk8s.io
     #[arg(long)]
     report: bool,
     /// The output format

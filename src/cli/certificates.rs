@@ -14,11 +14,11 @@ use crate::server::{Certificates, Clients, Pair, Readiness};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Serving {
-    /// The folder with tls.crt and tls.key, reloaded when they change
+    /// The folder with tls.crt and tls.key; the server reloads them when they change
     #[arg(long, env = "PORTCULLIS_CERTS", value_name = "DIR", default_value = "/etc/portcullis/certs")]
     certs: PathBuf,
-    /// Manage a CA in this Secret, which the replicas share, and write it into the caBundles of the webhook
-    /// configurations of portcullis. --certs is then not read. See certs/README.md
+    /// Manage a CA in this Secret, which the replicas share, and write the CA into the caBundles of the webhook
+    /// configurations of portcullis. If set, --certs is not read. See certs/README.md
     #[arg(
         long,
         env = "PORTCULLIS_SELF_MANAGED",
@@ -28,8 +28,8 @@ pub(super) struct Serving {
         conflicts_with = "manifests"
     )]
     self_managed: Option<(String, String)>,
-    /// Write the CA of this file (PEM) into the caBundles of the webhook configurations of portcullis, and keep it there.
-    /// It must be the CA of the certificate in --certs. Reloaded when it changes. See certs/README.md
+    /// A file (PEM) with the CA of the certificate in --certs. The server ensures that the caBundles of the webhook
+    /// configurations of portcullis contain this CA, and reloads the file when it changes. See certs/README.md
     #[arg(
         long,
         env = "PORTCULLIS_PUBLISH_CA",
@@ -65,7 +65,8 @@ pub(super) struct Serving {
     /// Time for which every caBundle contains the old and the new CA before the new CA signs certificates
     #[arg(long, value_name = "TIME", value_parser = duration, default_value = "5m")]
     ca_overlap: Duration,
-    /// Accept only calls with a client certificate signed by a CA in this file (PEM); reloaded when it changes
+    /// Accept only calls with a client certificate signed by a CA in this file (PEM). The server reloads the file when
+    /// it changes
     #[arg(long, env = "PORTCULLIS_CLIENT_CA", value_name = "FILE")]
     client_ca: Option<PathBuf>,
     /// Accept only calls whose client certificate has this common name, DNS name or URI; may be repeated

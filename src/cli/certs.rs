@@ -15,8 +15,8 @@ use super::{OK, Unusable, say};
 
 /// Create a development CA and a serving certificate.
 ///
-/// Writes ca.crt, ca.key, tls.crt and tls.key. An existing CA is reused, so another run renews only the serving
-/// certificate.
+/// Writes ca.crt, ca.key, tls.crt and tls.key. If the output folder already contains a CA, the command reuses this CA
+/// and replaces only the serving certificate.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The output folder
@@ -36,7 +36,7 @@ const CA_NAME: &str = "portcullis development CA";
 const BACKDATED: Duration = Duration::minutes(5);
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
-    let made = |error: rcgen::Error| Unusable::because("the certificate cannot be made", error);
+    let made = |error: rcgen::Error| Unusable::because("cannot create the certificate", error);
     fs::create_dir_all(&args.out).map_err(|error| Unusable::because(args.out.display(), error))?;
     let (ca_crt, ca_key) = (args.out.join("ca.crt"), args.out.join("ca.key"));
     if !ca_crt.exists() || !ca_key.exists() {
@@ -53,7 +53,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     write(&args.out.join("tls.key"), &key.serialize_pem(), 0o600)?;
     write(&args.out.join("tls.crt"), &leaf.pem(), 0o644)?;
     let hosts = args.hosts.join(", ");
-    say(&format!("{}: a certificate for {hosts}, {} days\n", args.out.display(), args.days));
+    say(&format!("{}: created a certificate for {hosts}, valid for {} days\n", args.out.display(), args.days));
     Ok(OK)
 }
 

@@ -36,16 +36,16 @@ pub(super) struct Args {
     /// A YAML file with the spec.config of DeployItems that the deployer can deploy
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// spec.config of DeployItems that the deployer cannot deploy, as YAML
+    /// A YAML file with the spec.config of DeployItems that the deployer cannot deploy
     #[arg(long, value_name = "FILE")]
     failing_config: Option<PathBuf>,
     /// An additional annotation of the DeployItems; may be repeated
     #[arg(long, value_name = "KEY=VALUE", value_parser = annotation)]
     annotation: Vec<(String, String)>,
-    /// A Target that the deployer serves
+    /// The name of a Target that the deployer serves
     #[arg(long, value_name = "NAME")]
     target: Option<String>,
-    /// A Target that the deployer does not serve
+    /// The name of a Target that the deployer does not serve
     #[arg(long, value_name = "NAME")]
     foreign_target: Option<String>,
     /// Maximum time in which the deployer must finish a job
@@ -99,13 +99,13 @@ fn configuration(path: &Path) -> Result<Value, Unusable> {
     let mut documents = yaml::read(&text, &yaml::Limits::default()).map_err(|error| failed(&error))?;
     match (documents.pop(), documents.is_empty()) {
         (Some(document), true) if document.value.is_object() => Ok(document.value),
-        _ => Err(failed(&"it must be one YAML document with an object")),
+        _ => Err(failed(&"the file must contain exactly one YAML document, with a mapping")),
     }
 }
 
 fn annotation(text: &str) -> Result<(String, String), String> {
     let pair = text.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
-    pair.ok_or_else(|| "it is not KEY=VALUE".to_owned())
+    pair.ok_or_else(|| "expected KEY=VALUE".to_owned())
 }
 
 /// Parses a positive duration in Go's format.

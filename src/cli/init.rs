@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
         print(&file.write(args)?);
     }
     if files.len() < 3 {
-        print("no CI job: the forge is neither GitHub nor GitLab; run `portcullis check .` there\n");
+        print("no CI job written: no git remote is on GitHub or GitLab; run `portcullis check .` in your CI\n");
     }
     Ok(OK)
 }
@@ -73,8 +73,8 @@ fn configuration(sources: &checkout::Sources, top: &TreePath) -> File {
     let sources: String = sources.iter().map(line).collect();
     let sources = if sources.is_empty() { "  sources: {}\n".to_owned() } else { format!("  sources:\n{sources}") };
     let text = format!(
-        "check:\n  # the folders that are the roots of Flux sources\n{sources}  # the folders that hold all objects of a cluster: \
-         what is missing there does not exist\n  complete: []\n"
+        "check:\n  # the folders that are the roots of Flux sources\n{sources}  # folders that contain all objects of a cluster: \
+         references to other objects are reported\n  complete: []\n"
     );
     File { path: REPOSITORY_FILE, text, appends: false }
 }
@@ -125,7 +125,7 @@ impl File {
             return self.put(args, &path, &self.text, "writes");
         };
         if text.contains("portcullis") || text == self.text {
-            return Ok(format!("{} is already there\n", self.path));
+            return Ok(format!("{} exists and needs no change\n", self.path));
         }
         match appended(&text, &self.text).filter(|_| self.appends) {
             Some(text) => self.put(args, &path, &text, "appends a hook to"),

@@ -89,7 +89,7 @@ pub(super) async fn observed_client(kubeconfig: Option<&Path>, freshness: &Fresh
 }
 
 fn no_client(error: kube::Error) -> Unusable {
-    Unusable::because("the cluster's client", error)
+    Unusable::because("the Kubernetes client", error)
 }
 
 async fn cluster_config(kubeconfig: Option<&Path>) -> Result<kube::Config, Unusable> {
@@ -101,7 +101,7 @@ async fn cluster_config(kubeconfig: Option<&Path>) -> Result<kube::Config, Unusa
         }
         None => kube::Config::infer().await.map_err(|error| {
             Unusable::because(
-                "there is no cluster to ask; use --kubeconfig FILE, or --manifests PATH if the command has it",
+                "cannot load the cluster configuration; use --kubeconfig FILE, or --manifests PATH if the command has it",
                 error,
             )
         }),

@@ -80,7 +80,7 @@ enum Command {
     Audit(Lazy<audit::Args>),
     /// Answer an AdmissionReview from standard input
     Review(Lazy<review::Args>),
-    /// Decide recorded requests again, and show the differences
+    /// Replay recorded requests, and show how the decisions differ
     Replay(Lazy<replay::Args>),
     /// Show how a decision was computed
     #[command(subcommand)]

@@ -64,9 +64,9 @@ pub(super) struct Args {
     /// Keep the webhook rules for composites up to date with the selected CompositeResourceDefinitions
     #[arg(long)]
     composites: bool,
-    /// The name of a CompositeResourceDefinition whose composites are checked, or `*` for all; may be repeated.
-    /// Definitions with the label portcullis.dev/composites: "true" need no flag, but each name in `composites` of the
-    /// configuration file does
+    /// The name of a CompositeResourceDefinition whose composites are checked, or `*` for all; may be repeated. Not
+    /// needed for definitions with the label portcullis.dev/composites: "true". Set it for each name in the key
+    /// `composites` of the configuration file, because this command does not read the key
     #[arg(long, value_name = "NAME", requires = "composites")]
     composites_of: Vec<String>,
     /// Audit stored objects at this interval, such as 6h, and write policy reports; read docs/audit.md first
@@ -83,8 +83,8 @@ pub(super) struct Args {
     #[arg(long, requires = "audit", hide = true)]
     #[allow(dead_code, reason = "accepted for compatibility")]
     audit_fetch_trees: bool,
-    /// The configuration file, with levels of rules, exemptions and hosts of Flux artifacts. When it changes, only audits
-    /// reload it
+    /// The configuration file, with levels of rules, exemptions and hosts of Flux artifacts. Only the audit reloads the
+    /// file when it changes; the other controllers need a restart
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]
@@ -239,7 +239,7 @@ impl Args {
         if let Some(asked) = off.iter().find(|controller| controller.is_optional()) {
             let (name, family, on) = (asked.name(), asked.family().unwrap_or_default(), on.join(","));
             let text = format!(
-                "--{name} belongs to the family {family}, which --families {on} leaves out; add it, or leave out --{name}"
+                "--{name} belongs to the family {family}, which is not in --families {on}; add {family}, or remove --{name}"
             );
             return Err(Unusable::new(text));
         }

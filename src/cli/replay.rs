@@ -161,7 +161,7 @@ impl Report {
         let more = [
             (self.reworded, "only in their wording (--wording shows them)"),
             (self.not_comparable, "not comparable"),
-            (self.undecided, "without a decision then"),
+            (self.undecided, "without a recorded decision"),
         ];
         for (count, what) in more.into_iter().filter(|(count, _)| *count > 0) {
             text.push_str(&format!(", {what}: {count}"));

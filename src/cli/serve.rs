@@ -37,13 +37,13 @@ pub(super) struct Args {
     admin_listen: SocketAddr,
     #[command(flatten)]
     certificates: Serving,
-    /// A folder of manifests used instead of a cluster, reloaded when it changes
+    /// A folder of manifests used instead of a cluster; the server reloads the manifests when they change
     #[arg(long, value_name = "DIR", conflicts_with = "kubeconfig")]
     manifests: Option<PathBuf>,
     /// The kubeconfig of the cluster; default: the pod's cluster, or kubectl's current context
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
-    /// The configuration file, reloaded when it changes
+    /// The configuration file; the server reloads it when it changes
     #[arg(long, env = "PORTCULLIS_CONFIG", value_name = "FILE")]
     config: Option<PathBuf>,
     #[command(flatten)]

@@ -15,9 +15,9 @@ use crate::gate::registration::{DECLARED_NAME, NAME};
 
 /// Delete the webhook configurations of portcullis, so that the API server stops calling it.
 ///
-/// Missing configurations are not an error. The server, its permissions and stored objects are not changed. The chart
-/// runs this command before it is uninstalled; otherwise requests that fail closed would be denied after the server is
-/// gone.
+/// Missing configurations are not an error. The server, its permissions and stored objects are not changed. A hook of
+/// the Helm chart runs this command before the chart is uninstalled. Otherwise, the API server would deny all requests
+/// that match a webhook with failurePolicy Fail.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The kubeconfig of the cluster; default: the pod's cluster, or kubectl's current context
@@ -44,7 +44,7 @@ where
     let what = format!("{}/{name}", K::plural(&()));
     let outcome = match Api::<K>::all(client.clone()).delete(name, &DeleteParams::default()).await {
         Ok(_) => "deleted",
-        Err(kube::Error::Api(status)) if status.code == 404 => "not there",
+        Err(kube::Error::Api(status)) if status.code == 404 => "not found",
         Err(error) => return Err(Unusable::because(what, error)),
     };
     print(&format!("{what}: {outcome}\n"));

@@ -17,7 +17,8 @@ use crate::gate::VERIFY_ANNOTATION;
 
 /// Ask the API server to create an object of each kind in a dry run, and report whether portcullis answered.
 ///
-/// Nothing is stored. Exit code 1: portcullis did not answer for a registered kind.
+/// Nothing is stored. Exit code 1: portcullis did not answer for a registered kind or, with --families, for a kind of
+/// these families.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The kubeconfig of the cluster; default: the pod's cluster, or kubectl's current context

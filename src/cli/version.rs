@@ -8,14 +8,14 @@ use crate::kustomize::options;
 /// The output format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum Output {
-    /// The supported version of kustomize, as `kustomize version` prints it, for tools that call kustomize
+    /// Only the supported version of kustomize, as `kustomize version` prints it, for tools that call kustomize
     Text,
-    /// JSON with the version, commit, features and target of this program
+    /// JSON with the version, commit, features and target of portcullis, and the supported version of kustomize
     Json,
 }
 
-/// Print the supported version of kustomize, like `kustomize version`. With `-o json`, also print the version of this
-/// program.
+/// Print the supported version of kustomize, like `kustomize version`. With `-o json`, also print the version of
+/// portcullis.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     /// The output format

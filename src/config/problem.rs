@@ -51,7 +51,7 @@ impl Problem {
 pub(super) fn unknown(what: &str, name: &str, known: &[&str]) -> String {
     let advice = match suggestion::most_similar(name, known.iter().copied()) {
         Some(near) => format!("did you mean {near:?}?"),
-        None if known.is_empty() => "there are none here".to_owned(),
+        None if known.is_empty() => format!("no {what} is valid here"),
         None => format!("use one of: {}", known.join(", ")),
     };
     format!("unknown {what} {name:?}; {advice}")

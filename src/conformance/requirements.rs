@@ -30,7 +30,8 @@ pub(super) static PICKS_UP: TestedRequirement =
 pub(super) static FINISHES: TestedRequirement =
     binding("finishes", "a job is finished in time, with the expected result");
 pub(super) static EXPLAINS: TestedRequirement = binding("explains", "after a failure, lastError has a message");
-pub(super) static WAITS: TestedRequirement = binding("waits", "a DeployItem without an open job is left alone");
+pub(super) static WAITS: TestedRequirement =
+    binding("waits", "the deployer does not change a DeployItem without an open job");
 pub(super) static JOB_IS_LANDSCAPERS: TestedRequirement =
     binding("job-is-landscapers", "jobID is written by Landscaper only");
 pub(super) static UNINSTALLS: TestedRequirement =
@@ -41,7 +42,7 @@ pub(super) static TYPE_STAYS: TestedRequirement = binding("DP007", "spec.type do
 pub(super) static FINALIZER_STAYS: TestedRequirement =
     binding("DP009", "the finalizer is removed only from a DeployItem that is being deleted");
 pub(super) static OTHERS_ITEMS: TestedRequirement =
-    binding("DP010", "DeployItems of another type or Target are left alone");
+    binding("DP010", "the deployer does not change DeployItems of another type or Target");
 
 /// Returns all requirements of Landscaper's deployer contract that are tested, in the order of the report. Requirements
 /// with a rule come first, sorted by the id of the rule.

@@ -69,7 +69,7 @@ impl Run<'_> {
 
     async fn failure(&mut self) -> Result<(), ConformanceError> {
         let Some(config) = self.kit.options.failing_config.clone() else {
-            return self.skipped("failure", "give a configuration that fails with --failing-config");
+            return self.skipped("failure", "set --failing-config to a configuration that the deployer cannot deploy");
         };
         let options = &self.kit.options;
         let name = self.kit.create("failure", &options.type_name, options.target.as_deref(), Some(&config)).await?;
@@ -114,7 +114,7 @@ impl Run<'_> {
 
     async fn foreign_target(&mut self) -> Result<(), ConformanceError> {
         let Some(target) = self.kit.options.foreign_target.clone() else {
-            return self.skipped("foreign target", "name a Target that it does not serve with --foreign-target");
+            return self.skipped("foreign target", "set --foreign-target to a Target that the deployer does not serve");
         };
         let options = &self.kit.options;
         let name = self.kit.create("target", &options.type_name, Some(&target), options.config.as_ref()).await?;
@@ -154,7 +154,7 @@ impl Run<'_> {
                 .await;
         let problem = match (has_ended, has_result) {
             (true, true) => None,
-            (true, false) => Some(format!("job {job:?} has not ended as {wanted}")),
+            (true, false) => Some(format!("job {job:?} did not end with the phase {wanted}")),
             (false, _) => Some(format!("job {job:?} was not finished within {limit:?}")),
         };
         self.waited(requirements::FINISHES, name, problem);

@@ -17,7 +17,7 @@ pub(super) enum BadObjects {
     #[error("is UTF-16")]
     Utf16,
     /// A YAML document is not a Kubernetes object.
-    #[error("holds something that is no Kubernetes object")]
+    #[error("holds something that is not a Kubernetes object")]
     NoObject(Origin),
     /// An object has no kind.
     #[error("holds an object without a kind")]
@@ -34,11 +34,11 @@ pub(super) enum BadObjects {
     #[error("holds a {0} whose items are not a list")]
     Items(String, Origin),
     /// An object has duplicate keys, and it is unknown which of their values kustomize uses.
-    #[error("holds an object with {0}, of which kustomize reads now one and now another")]
+    #[error("holds an object with {0}; it is unknown which value kustomize uses")]
     Ambiguous(&'static str, Origin),
     /// A List object cannot be split into items, because a part of it cannot be converted to JSON. For example, a key
     /// occurs twice.
-    #[error("holds a list that cannot be opened: {0}")]
+    #[error("holds a List that cannot be split into its items: {0}")]
     Unprintable(Unprintable),
 }
 

@@ -133,7 +133,9 @@ impl Loader<'_> {
     /// top folder in the tree.
     fn folder_in(&self, tree: &Tree, top: &TreePath, folder: &str) -> Result<TreePath, String> {
         match tree.locate(top, folder) {
-            Ok(Located::Folder(found)) if !found.is_within(top) => Err(format!("{folder} leads out of the repository")),
+            Ok(Located::Folder(found)) if !found.is_within(top) => {
+                Err(format!("{folder} is outside of the repository"))
+            }
             Ok(Located::Folder(found)) if self.is_visited_within(&found) => Err(format!("{folder} is being built")),
             Ok(Located::Folder(found)) => Ok(found),
             _ => Err(format!("the repository has no folder {folder}")),

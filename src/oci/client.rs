@@ -213,7 +213,7 @@ impl Client {
             let Some(target) = reply.redirect(&ask.uri) else { return Ok(reply) };
             let is_same = target.scheme() == ask.uri.scheme() && target.authority() == ask.uri.authority();
             if ask.uri.scheme_str() == Some("https") && target.scheme_str() != Some("https") {
-                let what = format!("a redirect from TLS to {target}");
+                let what = format!("a redirect from https to {target}");
                 return Err(Error::Wrong { host: host(&ask.uri), what });
             }
             if !is_same {
@@ -241,7 +241,8 @@ impl Client {
         let separator = if realm.contains('?') { '&' } else { '?' };
         let scope = format!("repository:{}:pull", from.path);
         let address = format!("{realm}{separator}service={}&scope={}", encoded(service), encoded(&scope));
-        let uri: Uri = address.parse().map_err(|_| wrong(from, format!("the token service {realm:?}")))?;
+        let uri: Uri =
+            address.parse().map_err(|_| wrong(from, format!("{realm:?} is not a valid URL of a token service")))?;
         let is_secure = uri.scheme_str() == Some("https") || from.is_plain && from.is_private();
         let basic = who.basic().filter(|_| is_secure && is_trusted(&host(&uri), from));
         let ask = Ask { uri, accept: "application/json", authorization: basic.as_deref(), largest: MAX_TOKEN_BYTES };
@@ -280,7 +281,7 @@ fn wrong(from: &Repository, what: String) -> Error {
 
 fn denied(from: &Repository, who: &Credentials) -> Error {
     let hint = match who {
-        Credentials::Anonymous => ": no pull secret has credentials for it",
+        Credentials::Anonymous => ": no pull secret has credentials for this repository",
         Credentials::User { .. } if !from.is_private() => ": credentials are not sent without TLS",
         Credentials::User { .. } => ": the credentials in the pull secret do not suffice",
     };

@@ -24,13 +24,13 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// The registry does not have the content.
-    #[error("{host} does not have it")]
+    #[error("{host} answered 404 Not Found")]
     NotFound {
         /// The host of the registry.
         host: String,
     },
     /// The registry denies access with these credentials.
-    #[error("{host} refuses to show it{hint}")]
+    #[error("{host} denies access{hint}")]
     Denied {
         /// The host of the registry.
         host: String,
@@ -54,7 +54,7 @@ pub enum Error {
         within: Duration,
     },
     /// The registry sent an invalid response, or one that is too large.
-    #[error("{host} sent something else: {what}")]
+    #[error("{host} sent an invalid response: {what}")]
     Wrong {
         /// The host of the registry.
         host: String,

@@ -23,7 +23,7 @@ pub enum RepositoryError {
     #[error("{0:?} is not the address of an OCI registry")]
     Scheme(String),
     /// The path is empty, too long, or has invalid characters.
-    #[error("{0:?} cannot be the name of a repository")]
+    #[error("{0:?} is not a valid repository name")]
     Path(String),
 }
 

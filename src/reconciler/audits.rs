@@ -196,7 +196,7 @@ impl AuditSettings {
         let mut namespaces: Vec<_> = objects.iter().map(|object| object.namespace.clone()).collect();
         namespaces.sort_unstable();
         namespaces.dedup();
-        tracing::info!(objects = objects.len(), "audited again: their trees are broken, or no longer");
+        tracing::info!(objects = objects.len(), "audited again: their trees became broken, or were repaired");
         self.write(Reports::read(tools.client.clone()).await?, &audited, &namespaces).await?;
         Ok(audited)
     }

@@ -56,7 +56,7 @@ impl Controller for Composites {
     }
 
     fn summary(&self) -> &'static str {
-        "keeps the rules of the composites' webhooks in line with the handled CompositeResourceDefinitions"
+        "updates the rules of the webhooks for composites when the selected CompositeResourceDefinitions change"
     }
 
     fn watches(&self) -> &'static [&'static Kind] {
@@ -108,7 +108,11 @@ impl Controller for Composites {
                 PatchParams { field_manager: Some("portcullis-companion".to_owned()), ..PatchParams::default() };
             let patched = api.patch(&object.name, &params, &Patch::Json::<Value>(patch)).await;
             patched.map_err(Failure::api("writing its rules"))?;
-            tracing::info!(kind = object.kind.kind, name = object.name, "updated its rules to the handled definitions");
+            tracing::info!(
+                kind = object.kind.kind,
+                name = object.name,
+                "updated its rules to the selected definitions"
+            );
             Ok(Next::Done)
         })
     }

@@ -96,7 +96,7 @@ impl Controller for AnnotationController {
                     write(object, &stored, root.value(), tools).await
                 }
                 Inheritance::Unreadable(above) => {
-                    Err(Failure::Unknown(format!("{above:?}, above it, could not be read")))
+                    Err(Failure::Unknown(format!("{above:?} in its owner chain could not be read")))
                 }
                 Inheritance::Root(_) | Inheritance::Itself | Inheritance::Orphan(_) | Inheritance::Replaced(_) => {
                     Ok(Next::Done)
@@ -134,7 +134,7 @@ async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) 
         namespace,
         name,
         dry_run = DryRunAnnotations::of(root).is_dry_run(),
-        "annotated as its root is"
+        "copied the dry-run annotations of its root"
     );
     Ok(Next::Done)
 }

@@ -151,7 +151,9 @@ async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Resul
     match with_live_reads(tools, |view| inheritance(item, &object.namespace, view)).await {
         Inheritance::Itself | Inheritance::Orphan(_) | Inheritance::Replaced(_) => Ok(true),
         Inheritance::Root(root) => Ok(is_consistent(item, root.value())),
-        Inheritance::Unreadable(above) => Err(Failure::Unknown(format!("{above:?}, above it, could not be read"))),
+        Inheritance::Unreadable(above) => {
+            Err(Failure::Unknown(format!("{above:?} in its owner chain could not be read")))
+        }
     }
 }
 
@@ -288,12 +290,12 @@ async fn finished(item: &Value, result: &Result<(), RunError>, tools: &Tools) {
 fn success_note(item: &Value) -> &'static str {
     match is_routed(item) {
         true => {
-            "The dry run succeeded: exports come from the DryRunConfiguration. The item is routed past its deployer, and the \
-             dry-run deployer writes to no target."
+            "The dry run succeeded: exports come from the DryRunConfiguration. The item is routed to the dry-run deployer, \
+             which writes to no Target."
         }
         false => {
-            "The dry run succeeded: exports come from the DryRunConfiguration. The dry-run deployer writes to no target. The \
-             item is not routed past its deployer, so whether another deployer has deployed it is not known."
+            "The dry run succeeded: exports come from the DryRunConfiguration. The dry-run deployer writes to no Target. The \
+             item is not routed to the dry-run deployer, so whether another deployer has deployed it is not known."
         }
     }
 }
@@ -303,7 +305,7 @@ async fn step_back(item: &Value, rival: &OtherDeployer, tools: &Tools) {
     let namespace = Some(Metadata::of(item).namespace());
     tracing::warn!(namespace, name, %rival, "another deployer processes an item in dry run: the dry-run deployer stops");
     let note = format!(
-        "The dry-run deployer stops: {rival}. Keep other deployers away from dry runs; see docs/dry-run-deployer.md."
+        "The dry-run deployer stops: {rival}. Make other deployers ignore dry runs; see docs/dry-run-deployer.md."
     );
     tools.events.publish(item, Severity::Warning, "AnotherDeployer", "DryRun", &note).await;
 }
@@ -323,7 +325,7 @@ mod tests {
         };
         let routed = note("portcullis.dev/dry-run");
         let not_routed = note("landscaper.gardener.cloud/helm");
-        assert!(routed.contains("is routed past its deployer"), "{routed}");
+        assert!(routed.contains("is routed to the dry-run deployer"), "{routed}");
         assert!(not_routed.contains("whether another deployer has deployed it is not known"), "{not_routed}");
         assert!([routed, not_routed].iter().all(|note| !note.contains("nothing was deployed")));
     }

@@ -145,7 +145,7 @@ impl FluxTrees {
                 None => self.plan(object, (root, &judged), &**trees, tools).await?,
             },
             Outcome::Unknown(why) => {
-                tracing::info!(namespace = object.namespace, name = object.name, why, "the tree is not judged");
+                tracing::info!(namespace = object.namespace, name = object.name, why, "the tree was not checked");
                 return Ok(Next::Again(RETRY_INTERVAL));
             }
             Outcome::Unasked => {}

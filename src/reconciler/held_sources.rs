@@ -38,7 +38,7 @@ impl Controller for HeldSources {
     }
 
     fn summary(&self) -> &'static str {
-        "has Flux reconcile a source that withholds a revision, as soon as the deletions of the revision are approved"
+        "makes Flux reconcile a source with a withheld revision as soon as the deletions of the revision are approved"
     }
 
     fn watches(&self) -> &'static [&'static Kind] {
@@ -139,7 +139,7 @@ mod tests {
                "spec": {"path": "apps", "sourceRef": {"kind": "GitRepository", "name": "fleet", "namespace": "flux-system"}}})
     }
 
-    const MESSAGE: &str = "revision main@sha1:12 is withheld by Portcullis:\nGD002 status.artifact: …\n  help: if this is meant, approve \
+    const MESSAGE: &str = "revision main@sha1:12 is withheld by Portcullis:\nGD002 status.artifact: …\n  help: if this is intended, approve \
                            it: kubectl -n team-a annotate kustomization apps --overwrite \
                            portcullis.dev/approve-deletions=main@sha1:12";
 

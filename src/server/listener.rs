@@ -241,7 +241,7 @@ impl Running {
         tokio::select! {
             drained = finished => drained,
             signal = signalled() => {
-                Err(signal.err().unwrap_or_else(|| io::Error::other("a second signal cut the shutdown short")))
+                Err(signal.err().unwrap_or_else(|| io::Error::other("a second signal interrupted the shutdown")))
             }
         }
     }

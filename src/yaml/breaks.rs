@@ -13,7 +13,7 @@ use granit_parser::{Event, Parser};
 
 use super::error::Problem;
 
-const BREAK: &str = "here is a character that ends a line for go-yaml, but seldom for others";
+const BREAK: &str = "this character is a line break for go-yaml, but not for most other parsers";
 /// The byte order mark. Within a line, go-yaml treats it as an ordinary character, but our parser rejects it.
 pub(super) const MARK: char = '\u{feff}';
 /// The private-use character that replaces each byte order mark in the input of our parser. Both characters have the

@@ -25,17 +25,16 @@ pub(super) enum As {
     Manifest,
 }
 
-const VERSION: &str = "kustomize reads YAML 1.1, and no other version: take the line out";
-const DIRECTIVE: &str = "there is no such directive";
-const MARK: &str = "a byte order mark stands within the text";
-pub(super) const COLON: &str =
-    "a `:` right before a bracket or a comma belongs to the word before it, as go-yaml reads it";
+const VERSION: &str = "kustomize supports only YAML 1.1: remove the line";
+const DIRECTIVE: &str = "unknown YAML directive";
+const MARK: &str = "the text contains a byte order mark";
+pub(super) const COLON: &str = "go-yaml reads a `:` right before a bracket or comma as part of the word before it";
 pub(super) const KEY: &str = "a key within brackets has to be on one line";
-pub(super) const MORE: &str = "text follows the brackets that are the whole document";
+pub(super) const MORE: &str = "text follows the closing bracket of the document";
 
-const TAG: &str = "a tag has a character in it with which others end";
-const MERGE: &str = "something else than `<<` has its tag";
-const NULL: &str = "a mapping or a list has the tag of null";
+const TAG: &str = "a tag is empty or contains an unusual character";
+const MERGE: &str = "a value other than `<<` has the tag `!!merge`";
+const NULL: &str = "a mapping or a list has the tag `!!null`";
 
 /// Maximum length of a key that go-yaml certainly parses. The limit is needed because go-yaml can write a key of 1023
 /// letters, but cannot parse it.

@@ -9,8 +9,8 @@ use super::error::{Problem, YamlError};
 use super::stream::Chunk;
 
 const END: &str = "...";
-const NO_DOCUMENT: &str = "`...` ends a document, and there is none before it";
-const NO_TOKEN: &str = "behind `...` stands a character that no token begins with";
+const NO_DOCUMENT: &str = "there is no document before the document end marker `...`";
+const NO_TOKEN: &str = "the text after `...` begins with an invalid character";
 
 /// Splits a text at the first document end marker, which is `...` at the start of a line. Returns the text before the
 /// marker, and the rest of the text, which begins with the marker. The rest is `None` if there is no marker.

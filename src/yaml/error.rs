@@ -24,7 +24,7 @@ pub enum Problem {
     #[error("invalid document separator: only a comment may follow `---`, not `{0}`")]
     Separator(String),
     /// A scalar does not have the type of its tag, such as `!!int abc`.
-    #[error("`{text}` is no `!!{tag}`")]
+    #[error("`{text}` is not a valid `!!{tag}`")]
     Tag {
         /// The tag, without `!!`.
         tag: String,
@@ -50,7 +50,7 @@ pub enum Problem {
     OutOfRange,
     /// A quoted key contains a character that go-yaml treats as a line break, such as U+2028. go-yaml requires that the
     /// key is on one line.
-    #[error("a key has to be on one line, and a character in it ends a line for go-yaml")]
+    #[error("a key must be on one line, but go-yaml reads a character in it as a line break")]
     BrokenKey,
     /// A mapping key cannot be converted to a string. The field describes the key, such as `a list`.
     #[error("{0} cannot be the key of a mapping")]
@@ -59,20 +59,20 @@ pub enum Problem {
     #[error("`<<` needs a mapping or a list of mappings")]
     Merge,
     /// A mapping with two keys `<<`. kyaml rejects such a mapping.
-    #[error("`<<` is in the mapping twice: merge a list, as in `<<: [*one, *other]`")]
+    #[error("duplicate key `<<`: merge a list, as in `<<: [*one, *other]`")]
     MergedTwice,
     /// An invalid merge key (`<<`) that kustomize may ignore. For example, kustomize does not always process a merge
     /// key within the value of another merge key. So it is unknown whether kustomize rejects the text.
-    #[error("a `<<` is in what another one names, and not as it should be")]
+    #[error("an invalid `<<` within the value of another `<<`")]
     WithinMerged,
     /// An anchor that is used within its own value.
-    #[error("an alias stands within the value of its own anchor")]
+    #[error("an alias is within the value of its own anchor")]
     Recursion,
     /// A document with more values than [`Limits`](super::Limits) allow.
     #[error("the document has more than {0} values")]
     TooManyNodes(usize),
     /// Aliases that expand to more values than [`Limits`](super::Limits) allow.
-    #[error("the aliases of the document stand for more than {0} values")]
+    #[error("the aliases of the document expand to more than {0} values")]
     TooManyAliased(usize),
     /// A document that is nested deeper than [`Limits`](super::Limits) allow.
     #[error("the document is nested more than {0} levels deep")]

@@ -119,7 +119,7 @@ impl Scalar<'_> {
             Scalar::Null => Err(Problem::Key("null")),
             Scalar::Bool(value) => Ok(value.to_string()),
             Scalar::Int(int) => Ok(int.to_string()),
-            Scalar::Uint(_) => Err(Problem::Key("an integer beyond 64 bits with a sign")),
+            Scalar::Uint(_) => Err(Problem::Key("an integer beyond the signed 64-bit range")),
             Scalar::Float(float) => Ok(number::float_key(float)),
             Scalar::Text(text) => Ok(text.into_owned()),
         }

@@ -9,7 +9,7 @@ const TAB: &str = "a tab cannot indent here, or follow `-`; use spaces";
 const QUESTION: &str = "a plain scalar within brackets cannot have a `?`; put it in quotes";
 const COLON: &str = "a plain scalar within brackets cannot begin with `:`; put it in quotes";
 const ESCAPE: &str = "YAML 1.1 has no such escape";
-const NAME: &str = "the name of an anchor has only letters, digits, `-` and `_`";
+const NAME: &str = "the name of an anchor can have only letters, digits, `-` and `_`";
 
 /// A construct that go-yaml rejects, or may reject.
 #[derive(Debug, Clone, Copy)]

@@ -122,7 +122,7 @@ fn a_plan_can_be_filtered(browser: &Browser) {
     let all = ["delete ConfigMap shop/old", "keep ConfigMap shop/data", "create ConfigMap shop/new"];
     let dom = browser.dom(&page, "", "");
     assert_eq!(visible(&dom), all);
-    assert!(dom.contains("<a href=\"#root-2\">Stays <small>1</small></a>"), "{dom}");
+    assert!(dom.contains("<a href=\"#root-2\">Kept <small>1</small></a>"), "{dom}");
     let dom = browser.dom(&page, "#text=prune:%20disabled", "");
     assert_eq!(visible(&dom), all[1..2], "the reason is searched too");
     assert!(dom.contains("<section id=\"root-0\" hidden"), "{dom}");

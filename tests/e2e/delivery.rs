@@ -192,7 +192,7 @@ fn dependencies_are_reported(ctx: &Context) {
 fn an_absent_source_is_warned_about(ctx: &Context) {
     let ns = ctx.cluster.namespace("absent");
     let object = kustomization("apps", "fleet", "./apps", &[]);
-    let missing = format!("KZ041 spec.sourceRef: the tree is not judged: GitRepository {ns}/fleet is not there");
+    let missing = format!("KZ041 spec.sourceRef: the tree is not checked: GitRepository {ns}/fleet does not exist");
     answered(ctx, &ns, &object, &missing);
     let repository = repository("fleet").to_string();
     accepts(ctx, &ns, &repository);
@@ -293,9 +293,9 @@ fn bad_servers_never_block(ctx: &Context) {
         ("truncated", "was interrupted", behaving("truncated", &Answer::Truncated)),
         ("wrong", "its digest is", behaving("wrong", &another)),
         ("bomb", "when unpacked", ctx.artifacts.artifact(&bomb(200), "r:1")),
-        ("leading", "which leads out of it", ctx.artifacts.artifact(&leading.finish(), "r:1")),
+        ("leading", "which may point outside of it", ctx.artifacts.artifact(&leading.finish(), "r:1")),
         ("foreign", "is not in the list of allowed artifact hosts", foreign),
-        ("links", "\"passwd.yaml\" is not there", ctx.artifacts.artifact(&links.finish(), "r:1")),
+        ("links", "\"passwd.yaml\" does not exist", ctx.artifacts.artifact(&links.finish(), "r:1")),
     ];
     for (name, words, artifact) in tests {
         let object = with_artifact(ctx, &ns, name, &artifact);
@@ -480,7 +480,7 @@ fn stored_kustomizations(ctx: &Context) {
     let output = eventually(|| Some(delete()).filter(|output| !output.status.success()));
     assert!(output.stderr.contains("Kustomization app lists components/ldap in components[0]"), "{output}");
     let moved = object("Component", "ldap", "elsewhere", "namePrefix: ldap-\n");
-    rejects(ctx, &ns, &moved, &["KZ004", "nothing else stands there"]);
+    rejects(ctx, &ns, &moved, &["KZ004", "no other object has this folder"]);
     let misfit = object("Kustomization", "other", "components/ldap", "resources: []\n");
     rejects(ctx, &ns, &misfit, &["KZ002", "Kustomization app lists this folder, components/ldap, in components[0]"]);
     accepts(ctx, &ns, &app("resources: []\n"));

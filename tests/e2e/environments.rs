@@ -226,6 +226,6 @@ fn reads_a_schema_from_a_config_map(ctx: &Context) {
         ["EN008 spec.environment.patches[0].fromFieldPath", "schema has no such field; the environment has region"];
     warns(ctx, "default", &declaring("portcullis-system", "regoin"), &words);
     let words =
-        ["EN008 metadata.annotations", "which portcullis cannot read: its ServiceAccount needs the right to get it"];
+        ["EN008 metadata.annotations", "which portcullis cannot read: its ServiceAccount needs permission to get it"];
     warns(ctx, "default", &declaring("default", "region"), &words);
 }

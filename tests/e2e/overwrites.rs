@@ -310,7 +310,7 @@ fn warns_while_the_context_is_being_deleted(ctx: &Context) {
     let apply = ["apply", "--dry-run=server", "--namespace", &ns, "-f", "-"];
     eventually(|| {
         let output = ctx.cluster.kubectl().args(apply).stdin(INSTALLATION).run().expect_success();
-        output.stderr.contains("OW011 spec.context: Context \"default\" is being deleted since ").then_some(())
+        output.stderr.contains("OW011 spec.context: Context \"default\" has been in deletion since ").then_some(())
     });
     // The catalog may still contain the Context that was deleted, so the rule must read it live.
     let release = ["patch", "--namespace", &ns, "--type=merge", "-p", r#"{"metadata": {"finalizers": null}}"#];

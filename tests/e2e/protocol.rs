@@ -106,7 +106,7 @@ fn an_update_is_judged(ctx: &Context) {
     let args = ["patch", "cvo/my-overwrites", "--namespace", &ns, "--type=merge", "-p", patch];
     let output = ctx.cluster.kubectl().args(args).run();
     let expected = "Error from server (Forbidden): admission webhook \"validate.portcullis.dev\" denied the request: \n\
-                    OW001 overwrites[0].substitution.repositoryContext: a number where an object is needed";
+                    OW001 overwrites[0].substitution.repositoryContext: expected an object, found a number";
     assert!(!output.status.success() && output.stderr.starts_with(expected), "{output}");
 }
 

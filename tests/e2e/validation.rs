@@ -76,7 +76,7 @@ fn an_execution_is_judged(ctx: &Context) {
     );
     let expected = [
         "LS008 spec.deployItems[1].type: template \"b\": type is missing",
-        "LS009 spec.deployItems: templates wait for each other: a → b → a",
+        "LS009 spec.deployItems: circular dependency: a → b → a",
         "LS009 spec.deployItems[1]: template \"b\": it depends on \"c\", which does not exist",
     ];
     rejects(ctx, &ns, &object("Execution", "execution", &spec), &expected);
@@ -84,7 +84,7 @@ fn an_execution_is_judged(ctx: &Context) {
 
 fn a_target_is_judged(ctx: &Context) {
     let ns = namespace(ctx);
-    rejects(ctx, &ns, &object("Target", "target", BOTH), &["LS010 spec: config and secretRef exclude each other"]);
+    rejects(ctx, &ns, &object("Target", "target", BOTH), &["LS010 spec: config and secretRef are mutually exclusive"]);
 }
 
 fn landscapers_label_skips_validation(ctx: &Context) {

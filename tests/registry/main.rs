@@ -176,7 +176,7 @@ async fn distinguishes_missing_and_invalid_components() {
     };
     assert_eq!(gap(at(&format!("{url}/nowhere"))).await, Gap::Missing { nearest: Vec::new() });
     let Gap::Unreadable(why) = gap(at(&format!("{url}/images"))).await else { panic!("it is another component") };
-    assert!(why.ends_with(":v1 holds the descriptor of example.org/other v1"), "{why}");
+    assert!(why.ends_with(":v1 contains the descriptor of example.org/other v1, not of example.org/app v1"), "{why}");
     let Gap::Unreadable(why) = gap(json!({"type": "local", "filePath": "/"})).await else {
         panic!("it is no registry")
     };
@@ -216,7 +216,7 @@ async fn reads_a_private_registry_with_ca_and_credentials() {
         }
     };
     let nobody = why(trusting(), Keyring::default()).await;
-    assert!(nobody.ends_with("refuses to show it: no pull secret has credentials for it"), "{nobody}");
+    assert!(nobody.ends_with("denies access: no pull secret has credentials for this repository"), "{nobody}");
     let wrong = why(trusting(), keyring(&host, "wrong")).await;
     assert!(wrong.ends_with("the credentials in the pull secret do not suffice"), "{wrong}");
     let unknown = why(patient(), keyring(&host, "secret")).await;

@@ -151,7 +151,7 @@ fn plans_the_current_artifact(ctx: &Context<'_>) {
 
     ctx.apply(RIGHTS);
     let (code, _, error) = plan(ctx, User::Developer, &[]);
-    let right = "it needs the verb get for services/proxy, with the resource name source-controller:80, in the namespace flux-system";
+    let right = "grant the verb get for services/proxy, with the resource name source-controller:80, in the namespace flux-system";
     assert!(
         code == Some(2) && error.contains("cannot get resource \"services/proxy\"") && error.contains(right),
         "{error}"

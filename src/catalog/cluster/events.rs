@@ -89,7 +89,7 @@ impl Events {
     async fn read_line(&mut self) -> io::Result<bool> {
         self.line.clear();
         loop {
-            let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "no event came for too long");
+            let silent = |_| io::Error::new(io::ErrorKind::TimedOut, "no event was received in time");
             let bytes = timeout(MAX_SILENCE, self.body.fill_buf()).await.map_err(silent)??;
             if bytes.is_empty() {
                 return Ok(false);

@@ -78,7 +78,7 @@ impl Follow {
             bell.mark_unchanged();
             self.while_served().await;
             self.catalog.list(self.kind).finish(Coverage::Absent);
-            tracing::debug!(kind = self.kind.full_name(), "the cluster does not have this kind yet");
+            tracing::debug!(kind = self.kind.full_name(), "the cluster does not serve this kind yet");
             // The loop continues in the same way after a notification and after a timeout.
             let _ = tokio::time::timeout(LOOK_AGAIN, bell.changed()).await;
             sleep(AFTER_RING).await;
@@ -161,7 +161,7 @@ impl Follow {
         }
         self.said = Some(Instant::now());
         let kind = self.kind.full_name();
-        tracing::warn!(%error, kind, "cannot watch; trying again, and saying so once a minute");
+        tracing::warn!(%error, kind, "cannot watch; trying again; logged at most once a minute");
     }
 }
 

@@ -18,7 +18,7 @@ const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum FrameError {
     /// An expected token is missing. The fields are the token and the byte offset.
-    #[error("{0} is missing at byte {1}")]
+    #[error("expected {0} at byte {1}")]
     Misplaced(&'static str, usize),
     /// An object in the list, or the envelope of the list (its fields except `items`), is too large. The first field is
     /// `an object` or `an envelope`. The second is the maximum size in bytes. The third is the byte offset.
@@ -28,7 +28,7 @@ pub enum FrameError {
     #[error("it has no items")]
     NoItems,
     /// The text ends before the end of the list. The field is the length of the text in bytes.
-    #[error("it ends after {0} bytes, in the middle")]
+    #[error("it is incomplete: it ends after {0} bytes")]
     Cut(usize),
     /// An object is not UTF-8. The field is the byte offset.
     #[error("it is not UTF-8 at byte {0}")]

@@ -115,8 +115,8 @@ impl Aliased {
 
     fn problem(values: usize) -> String {
         format!(
-            "its anchors and aliases make {values} values, and with those of other documents more than {MAX_ALIASED}: write \
-             them out, or read fewer files at once"
+            "its aliases expand to {values} values, and with those of other documents to more than {MAX_ALIASED}: \
+             replace the aliases with their values, or read fewer files at once"
         )
     }
 
@@ -322,7 +322,7 @@ pub async fn follow(catalog: &Catalog, folder: &Path) {
             Ok(_) => tracing::info!(folder = %folder.display(), "manifests reloaded"),
             Err(errors) => {
                 for error in errors {
-                    tracing::error!(%error, "manifests not reloaded: the ones from before stay");
+                    tracing::error!(%error, "manifests not reloaded: the previous ones stay in use");
                 }
             }
         }

@@ -101,7 +101,7 @@ fn send<T: Default>(
     let errors = objects(file, &mut |object| {
         if make(object, &mut made)? {
             let batch = Batch { made: std::mem::take(&mut made), end: None };
-            sender.send(batch).map_err(|_| "nobody receives its objects".to_owned())?;
+            sender.send(batch).map_err(|_| "the receiver of its objects has stopped".to_owned())?;
         }
         Ok(())
     });

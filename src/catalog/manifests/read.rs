@@ -272,10 +272,10 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
 /// file.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
-        Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {
-            Err(io::Error::other("it begins with an object with items, and ends with a list: use a file for each")
-                .into())
-        }
+        Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => Err(io::Error::other(
+            "it contains an object with the field items, and then a list: write each to its own file",
+        )
+        .into()),
         advanced => Ok(advanced?),
     }
 }

@@ -115,6 +115,6 @@ impl<'o> Outputs<'o> {
 
 fn failure_text(root: &TreePath, stop: &Stop) -> String {
     let (site, message) = (stop.site(), stop.message());
-    let word = if matches!(stop, Stop::Unknown(_)) { "not built here" } else { "error" };
+    let word = if matches!(stop, Stop::Unknown(_)) { "cannot be built by portcullis" } else { "error" };
     with_display_paths(format!("{}: {word}: {message} ({}:{})\n", shown(root), site.file, site.place.line))
 }

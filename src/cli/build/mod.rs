@@ -33,10 +33,10 @@ pub(super) struct Args {
     /// The folder, or `-` for a tar archive on standard input
     #[arg(default_value = ".")]
     dir: String,
-    /// Build every kustomization below the folder into the folder of `--output`
+    /// Build every kustomize root below the folder, and write one file per root into the folder of `--output`
     #[arg(long, requires = "output")]
     all: bool,
-    /// Write into this file, or into this folder with one file per object
+    /// Write into this file. If it is an existing folder, write one file per object into it
     #[arg(long, short, value_name = "FILE|DIR")]
     output: Option<PathBuf>,
     /// Add the file and line of each value as a comment
@@ -149,7 +149,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 /// them. Returns the tree of all these files, and the path of the folder to build in the tree.
 fn opened(dir: &str, fetches: bool) -> Result<(Tree, TreePath), Unusable> {
     if dir == "-" && fetches {
-        return Err(Unusable::because("--fetch", "an archive on standard input is no place for fetched files"));
+        return Err(Unusable::because("--fetch", "not supported for an archive on standard input"));
     }
     if dir == "-" {
         let tree = Tree::archive(std::io::stdin().lock(), "/");
@@ -184,7 +184,7 @@ fn written(built: &Built<'_>, args: &Args) -> Step<Result<(), Unusable>> {
             Ok(Ok(()))
         }
         Some(folder) if folder.is_dir() && args.provenance => {
-            Ok(Err(Unusable::because(folder.display(), "--provenance writes one file, and this is a folder")))
+            Ok(Err(Unusable::because(folder.display(), "--provenance writes a single file, but this is a folder")))
         }
         Some(folder) if folder.is_dir() => {
             let files = built.files()?;
@@ -204,7 +204,9 @@ fn written(built: &Built<'_>, args: &Args) -> Step<Result<(), Unusable>> {
 fn error_text(stop: &Stop, tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> String {
     let first = match stop {
         Stop::Refused(refusal) => format!("error: {}", refusal.finding.paragraph()),
-        Stop::Unknown(reason) => format!("not built here: {}\n  at {}", reason.message, position(&reason.site)),
+        Stop::Unknown(reason) => {
+            format!("cannot be built by portcullis: {}\n  at {}", reason.message, position(&reason.site))
+        }
     };
     let report = analyse_with(tree, root, options, files);
     let others = report.findings.iter().filter(|finding| finding.location.refused && !is_of(stop, finding));

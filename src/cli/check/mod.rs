@@ -34,19 +34,19 @@ pub(super) struct Args {
     /// The namespace of objects that do not set one
     #[arg(long, short, default_value = "default")]
     namespace: String,
-    /// A folder to check as a kustomize root; may be repeated. Only files that it refers to are read
+    /// A folder to check as a kustomize root; may be repeated. Only files that its kustomization uses are read
     #[arg(long = "root", value_name = "DIR")]
     roots: Vec<PathBuf>,
     /// The system that builds the folders: kubectl, flux, argocd, fleet, sveltos, or auto (derived from the files)
     #[arg(long, default_value = "auto")]
     profile: Choice,
-    /// The folder that is the root of a Flux source; may be repeated
+    /// A Flux source and the folder that is its root, such as flux-system/apps=.; may be repeated
     #[arg(long = "source", value_name = "NAMESPACE/NAME=DIR")]
     sources: Vec<SourceFolder>,
     /// Report references to objects that are neither in the files nor in --manifests. Implied by --manifests
     #[arg(long)]
     complete: bool,
-    /// List every place of each finding, deprecated fields, and the Kustomizations that are built from other
+    /// List every position of each finding, deprecated fields, and the Kustomizations that are built from other
     /// repositories
     #[arg(long, short)]
     verbose: bool,
@@ -57,8 +57,8 @@ pub(super) struct Args {
     /// as in the profile
     #[arg(long)]
     load_restrictor: Option<Restrictor>,
-    /// Fix kustomization files: move misplaced entries to the right list, and add forgotten manifests. All other bytes
-    /// stay unchanged
+    /// Fix kustomization files: move misplaced entries to the right list, and add manifests that no kustomization
+    /// lists. All other bytes stay unchanged
     #[arg(long)]
     fix: bool,
     /// The configuration file; default: portcullis.yaml of the repository

@@ -97,7 +97,7 @@ impl Trees {
 
     /// Checks every kustomize root. Findings that several roots share are reported once.
     pub(super) fn judge(&self, registry: &Registry, policy: &Policy, report: &mut Report) {
-        let mut progress = Progress::new("judged kustomize roots:");
+        let mut progress = Progress::new("checked kustomize roots:");
         let sources = self.sources(registry, policy);
         let mut collected = Collected { sources, reported: HashMap::new(), shared: SharedFindings::default() };
         // Roots of one builder that have the same tree share bases.
@@ -191,7 +191,8 @@ impl Trees {
             return (judged, None);
         }
         let judged = analyse_shared(&build.tree, &build.root, &options, (&self.scan.read, shared));
-        let assumed = format!("{} is judged with the options in {}", shown(&build.root), places.join(" and "));
+        let assumed =
+            format!("{} is checked with the kustomize options in {}", shown(&build.root), places.join(" and "));
         (judged, Some(assumed))
     }
 

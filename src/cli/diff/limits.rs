@@ -8,8 +8,8 @@ use crate::kustomize::changes::{Action, Counts, Plan, State};
 #[derive(Debug, clap::Args)]
 pub(super) struct Limits {
     /// Fail if the plan contains any of these: create, change, replace, delete, move, protected (an object of a
-    /// protected kind is deleted or replaced), failing (a kustomization no longer builds),
-    /// vanishing (a kustomization was removed)
+    /// protected kind is deleted or replaced), failing (a kustomization no longer builds), vanishing (a kustomization
+    /// was removed)
     #[arg(long, value_enum, value_delimiter = ',', value_name = "WHAT,…")]
     fail_on: Vec<What>,
     /// Fail if more objects are deleted than this number, or than this percentage of the objects before the change, such
@@ -48,7 +48,7 @@ impl FromStr for Most {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text:?} is neither a number such as 10 nor a share such as 10%");
+        let bad = || format!("{text:?} is neither a number such as 10 nor a percentage such as 10%");
         match text.strip_suffix('%') {
             Some(share) => {
                 let share: f64 = share.parse().map_err(|_| bad())?;
@@ -71,11 +71,12 @@ impl Limits {
     fn deletions(&self, counts: &Counts) -> Option<String> {
         let (deleted, before) = (counts.delete, counts.before());
         match self.max_deletions? {
-            Most::Objects(most) => {
-                (deleted > most).then(|| format!("{deleted} objects are deleted; at most {most} may be"))
-            }
+            Most::Objects(most) => (deleted > most).then(|| {
+                let objects = if deleted == 1 { "object is" } else { "objects are" };
+                format!("{deleted} {objects} deleted; the maximum is {most}")
+            }),
             Most::Percent(share) => (deleted as f64 * 100.0 > share * before as f64)
-                .then(|| format!("{deleted} of {before} objects are deleted; at most {share}% may be")),
+                .then(|| format!("{deleted} of {before} objects are deleted; the maximum is {share}%")),
         }
     }
 
@@ -102,16 +103,19 @@ impl Limits {
 
 fn of_kind(what: What, plan: &Plan, counts: &Counts) -> Option<String> {
     let roots = |is: fn(&State) -> bool| plan.roots.iter().filter(|root| is(&root.state)).count();
-    let (count, words) = match what {
-        What::Create => (counts.create, "objects are created"),
-        What::Change => (counts.change, "objects are changed"),
-        What::Replace => (counts.replace, "objects are replaced"),
-        What::Delete => (counts.delete, "objects are deleted"),
-        What::Move => (counts.moved, "objects are moved"),
-        What::Failing => (roots(|state| matches!(state, State::StopsBuilding(_))), "roots stop building"),
-        What::Vanishing => (roots(|state| *state == State::Vanishes), "roots are gone"),
+    let (count, singular, plural) = match what {
+        What::Create => (counts.create, "object is created", "objects are created"),
+        What::Change => (counts.change, "object is changed", "objects are changed"),
+        What::Replace => (counts.replace, "object is replaced", "objects are replaced"),
+        What::Delete => (counts.delete, "object is deleted", "objects are deleted"),
+        What::Move => (counts.moved, "object is moved", "objects are moved"),
+        What::Failing => {
+            (roots(|state| matches!(state, State::StopsBuilding(_))), "root no longer builds", "roots no longer build")
+        }
+        What::Vanishing => (roots(|state| *state == State::Vanishes), "root is removed", "roots are removed"),
         What::Protected => return None,
     };
+    let words = if count == 1 { singular } else { plural };
     (count > 0).then(|| format!("{count} {words}"))
 }
 

@@ -75,9 +75,9 @@ pub(super) fn note(state: &State) -> &'static str {
     match state {
         State::Builds => "",
         State::Appears => " (new)",
-        State::Vanishes => " (gone)",
+        State::Vanishes => " (removed)",
         State::BeginsToBuild => " (builds now)",
-        State::StopsBuilding(_) => " (does not build any more)",
+        State::StopsBuilding(_) => " (no longer builds)",
         State::Fails(_) => " (does not build)",
         State::Unknown(_) => " (unknown)",
     }

@@ -90,22 +90,22 @@ fn why(value: &Value, namespace: &str, view: &View<'_>) -> (String, RootAnnotati
     };
     let says = |annotations: &DryRunAnnotations<'_>| match annotations.dry_run {
         Some("true") => "yes".to_owned(),
-        Some(other) if other != "false" => format!("no: its annotation says {other:?}, which is not \"true\""),
+        Some(other) if other != "false" => format!("no: its annotation is {other:?}, not \"true\""),
         _ => "no".to_owned(),
     };
     match owner_chain::root(value, namespace, view).0 {
         Root::Own => (says(&DryRunAnnotations::of(value)), word(DryRunAnnotations::of(value))),
         Root::Of(root) => {
             let annotations = DryRunAnnotations::of(root.value());
-            (format!("{}, as its root {:?} says", says(&annotations), root.name()), word(annotations))
+            (format!("{}, inherited from its root {:?}", says(&annotations), root.name()), word(annotations))
         }
         Root::Replaced(above) => {
-            let text =
-                format!("unknown: {} {:?}, above it, was deleted and created again", above.by.kind.kind, above.by.name);
+            let (kind, name) = (above.by.kind.kind, &above.by.name);
+            let text = format!("unknown: {kind} {name:?} in its owner chain was deleted and created again");
             (text, word(DryRunAnnotations::default()))
         }
         Root::Orphan(above) | Root::Unknown(above) => {
-            let text = format!("unknown: {} {:?}, above it, does not exist", above.kind.kind, above.name);
+            let text = format!("unknown: {} {:?} in its owner chain does not exist", above.kind.kind, above.name);
             (text, word(DryRunAnnotations::default()))
         }
     }
@@ -185,7 +185,7 @@ impl Explanation for DryRun {
             text.push_str(&object.text(self.is_dry_run));
         }
         if !self.missing.is_empty() {
-            text.push_str("\n  to be added to spec.exports of the DryRunConfiguration:\n\n");
+            text.push_str("\n  add to spec.exports of the DryRunConfiguration:\n\n");
             text.push_str(&yaml(&self.missing));
         }
         text
@@ -229,13 +229,16 @@ impl Explained {
     fn text(&self, is_dry_run: bool) -> String {
         let Self { template, export, value } = self;
         let of = template.as_ref().map(|template| format!(" of template {template:?}")).unwrap_or_default();
-        let from = export.from_resource.as_ref().map_or_else(|| "the deployer's own".to_owned(), Identity::to_string);
+        let from =
+            export.from_resource.as_ref().map_or_else(|| "the deployer's own data".to_owned(), Identity::to_string);
         let through =
             export.from_object_ref.as_ref().map(|next| format!(", then {} of that {}", next.json_path, next.kind));
         let outcome = match value {
             _ if !is_dry_run => String::new(),
             Ok(Some(value)) => format!("      = {}\n", wire::brief(value)),
-            Ok(None) => "      is left to the deployer: it reads no object\n".to_owned(),
+            Ok(None) => {
+                "      has no value in dry run: it has no fromResource, so the deployer provides its value\n".to_owned()
+            }
             Err(problem) => format!("      has no value: {problem}\n"),
         };
         format!("    {}{of}: {} of {from}{}\n{outcome}", export.key, export.json_path, through.unwrap_or_default())

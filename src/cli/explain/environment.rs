@@ -33,10 +33,11 @@ enum Output {
 pub(in crate::cli) struct Args {
     /// Show only the composite with this name
     composite: Option<String>,
-    /// Show only composites in this namespace or without one. Objects in files without a namespace belong to it too
+    /// Show only cluster-scoped composites and those in this namespace. Objects in files that set no namespace get this
+    /// namespace
     #[arg(long, short)]
     namespace: Option<String>,
-    /// The Composition to use, instead of the one that the composites name
+    /// The Composition to use, instead of the one that the composites refer to
     #[arg(long, value_name = "NAME")]
     composition: Option<String>,
     /// A file with an example composite to explain. The composite does not need to exist in the cluster or in
@@ -69,14 +70,14 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
         .map(|composite| objects.explain(composite, args.composition.as_deref()))
         .collect::<Result<Vec<_>, _>>()?;
     let [first, ..] = explained.as_slice() else {
-        let name = args.composite.as_deref().unwrap_or("none at all");
-        return Err(Unusable::because("no such composite with a Composition", name));
+        let name = args.composite.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
+        return Err(Unusable::new(format!("no composite{name} with a Composition for its kind found")));
     };
     match args.output {
         Output::Text => print(&explained.iter().map(Explanation::to_text).collect::<Vec<_>>().join("\n")),
         Output::Json => print(&pretty(&json!(explained.iter().map(Explanation::to_json).collect::<Vec<_>>()))),
         Output::Svg if explained.len() > 1 => {
-            return Err(Unusable::new("a drawing is of one composite; name it"));
+            return Err(Unusable::new("an SVG drawing shows only one composite; add its name to the command"));
         }
         Output::Svg => print(&first.to_svg()),
     }
@@ -166,25 +167,29 @@ impl Objects {
         let chosen = match choice {
             Choice::One(chosen) => chosen,
             Choice::Missing(missing) => {
-                return Err(Unusable::new(format!("there is no Composition {missing:?}, which {name} uses")));
+                return Err(Unusable::new(format!("{name} uses Composition {missing:?}, which does not exist")));
             }
             Choice::MissingRevision(missing) => {
-                return Err(Unusable::new(format!("there is no CompositionRevision {missing:?}, which {name} uses")));
+                return Err(Unusable::new(format!(
+                    "{name} uses CompositionRevision {missing:?}, which does not exist"
+                )));
             }
             Choice::NoRevision(of) => {
-                let why = format!("no CompositionRevision of {of:?} has the labels that {name} selects by");
+                let why = format!("no CompositionRevision of {of:?} matches the label selector of {name}");
                 return Err(Unusable::new(why));
             }
             Choice::Open(none) if none.is_empty() => {
-                return Err(Unusable::new(format!("no Composition has the labels that {name} selects by")));
+                return Err(Unusable::new(format!("no Composition matches the label selector of {name}")));
             }
             Choice::Open(several) => {
                 let several = several.join(", ");
-                return Err(Unusable::new(format!("{name} may use any of several Compositions: {several}; name one")));
+                return Err(Unusable::new(format!(
+                    "{name} may use any of these Compositions: {several}; set --composition"
+                )));
             }
         };
         let declaration = composition::declaration(chosen.value())
-            .ok_or_else(|| Unusable::new(format!("{} has no environment that can be read", chosen.shown())))?;
+            .ok_or_else(|| Unusable::new(format!("the environment of {} cannot be read", chosen.shown())))?;
         let text =
             if chosen.is_revision { format!("{} (revision {})", chosen.name, chosen.text.name()) } else { chosen.name };
         Ok(Explanation::of(composite, &text, declaration, &self.configs))

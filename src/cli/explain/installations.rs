@@ -31,7 +31,7 @@ pub(super) enum Output {
 pub(in crate::cli) struct Args {
     /// Show only this Installation
     installation: Option<String>,
-    /// Show only Installations in this namespace. With --manifests, objects without a namespace belong to it
+    /// Show only Installations in this namespace. With --manifests, objects that set no namespace get this namespace
     #[arg(long, short)]
     namespace: Option<String>,
     /// Files or folders with the objects; default: the cluster
@@ -75,7 +75,7 @@ impl Args {
             Output::Text => print(&explained.iter().map(Explanation::text).collect::<Vec<_>>().join("\n")),
             Output::Json => print(&pretty(&json!(explained.iter().map(Explanation::json).collect::<Vec<_>>()))),
             Output::Dot | Output::Mermaid | Output::Svg => {
-                return Err(Unusable::new("drawings need explain overwrites --tree"));
+                return Err(Unusable::new("only `explain overwrites --tree` supports this output format"));
             }
         }
         Ok(OK)
@@ -83,8 +83,8 @@ impl Args {
 
     /// Returns the error that says that no Installation is selected.
     pub(super) fn none(&self) -> Unusable {
-        let name = self.installation.as_deref().unwrap_or("none at all");
-        Unusable::because("there is no such Installation", name)
+        let name = self.installation.as_ref().map(|name| format!(" {name:?}")).unwrap_or_default();
+        Unusable::new(format!("no Installation{name} found"))
     }
 
     /// Returns the namespace for objects that specify none. This is the value of `--namespace`, or `default` if the

@@ -70,7 +70,7 @@ fn changes(tree: &Tree, root: &TreePath, options: &Options, object: &str, field:
     let name = object.split_once('/').ok_or_else(|| Unusable::new(format!("`{object}` is not KIND/NAME")))?;
     let stopped = |stop: Stop| Unusable::new(format!("{} ({})", stop.message(), stop.site()));
     let changes = history(tree, root, options, name, field).map_err(stopped)?;
-    let changes = changes.ok_or_else(|| Unusable::new(format!("{object} is not among the objects that are built")))?;
+    let changes = changes.ok_or_else(|| Unusable::new(format!("{object} is not in the output of the build")))?;
     let mut text = format!("{field} of {object}\n");
     for Change { site, step, value } in changes {
         let value = value.unwrap_or_else(|| "(removed)".to_owned()).replace('\n', "\n    ");

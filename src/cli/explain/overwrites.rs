@@ -71,7 +71,7 @@ fn overwritten(effect: &Effect) -> String {
     for (at, (entry, outcome)) in overwrites.entries.iter().zip(&substitution.trace).enumerate() {
         text.push_str(&format!("  overwrites[{at}]  {}\n", outcome_text(entry, outcome, &substitution.original)));
     }
-    text.push_str("\n  Landscaper will say:\n");
+    text.push_str("\n  Landscaper's condition message:\n");
     for line in message::condition(substitution).message.lines() {
         text.push_str(&format!("    {line}\n"));
     }
@@ -89,7 +89,7 @@ pub(super) fn outcome_text(entry: &Entry, outcome: &Outcome, original: &Componen
     match outcome {
         Outcome::NotMatched { differs } => {
             let differs = differs.iter().map(|part| {
-                format!("{part} is {}, the source wants {}", shown(original, *part), shown(&entry.source, *part))
+                format!("{part} is {}, the source requires {}", shown(original, *part), shown(&entry.source, *part))
             });
             format!("not matched: {}", differs.collect::<Vec<_>>().join("; "))
         }
@@ -102,7 +102,7 @@ pub(super) fn outcome_text(entry: &Entry, outcome: &Outcome, original: &Componen
             let taken = taken.iter().map(|(part, by)| format!("{part} was already set by overwrites[{by}]"));
             format!("rejected: {}", taken.collect::<Vec<_>>().join(", "))
         }
-        Outcome::NotReached => "not reached: everything was set before it".to_owned(),
+        Outcome::NotReached => "not evaluated: earlier entries set all attributes".to_owned(),
     }
 }
 

@@ -18,7 +18,7 @@ use crate::kustomize::options::Options;
 use crate::kustomize::tree::TreePath;
 use crate::yaml::{self, Limits};
 
-/// Show which objects build the kustomizations of a repository, in which order, and what nothing builds.
+/// Show which objects build the kustomizations of a repository, in which order, and which files are in no build.
 ///
 /// If kustomize renders a Flux Kustomization, for example with patches, uses the rendered object. Reads only files, and
 /// does not use a network or a cluster.
@@ -27,7 +27,7 @@ pub(in crate::cli) struct Args {
     /// The repository, or a folder of it
     #[arg(default_value = ".", value_name = "DIR")]
     folder: PathBuf,
-    /// The folder that is the root of a Flux source; may be repeated
+    /// A Flux source and the folder that is its root, such as flux-system/apps=.; may be repeated
     #[arg(long = "source", value_name = "NAMESPACE/NAME=DIR")]
     sources: Vec<SourceFolder>,
     /// The configuration file; default: portcullis.yaml of the repository

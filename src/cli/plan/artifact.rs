@@ -29,14 +29,14 @@ pub(super) async fn fetch(client: &Client, artifact: &Artifact) -> Result<(Tree,
             Ok(tree) => return Ok((tree, None)),
             Err(why) => why,
         },
-        None => "its URL names no Service of the cluster".to_owned(),
+        None => "its URL does not refer to a Service of the cluster".to_owned(),
     };
     let Artifact { url, .. } = artifact;
     match artifacts::fetch_once(artifact, &limits).await {
         Ok(tree) => Ok((tree, Some(format!("the artifact was fetched directly from {url}: {refused}")))),
-        Err(direct) => {
-            Err(format!("{refused}; and not directly from {url}: {direct}; or name the files with --source DIR"))
-        }
+        Err(direct) => Err(format!(
+            "{refused}; fetching it directly from {url} failed too: {direct}; use --source DIR for local files"
+        )),
     }
 }
 
@@ -72,7 +72,7 @@ fn refusal(status: StatusCode, message: Option<String>, service: &Service) -> St
     let Service { namespace, name, .. } = service;
     match message {
         Some(message) if status == StatusCode::FORBIDDEN => format!(
-            "{PROXY} refuses it: {message}; it needs the verb get for services/proxy, with the resource name {name}, in the namespace \
+            "{PROXY} denies access: {message}; grant the verb get for services/proxy, with the resource name {name}, in the namespace \
              {namespace}"
         ),
         Some(message) => format!("{PROXY} answered {status}: {message}"),

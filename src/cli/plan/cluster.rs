@@ -58,7 +58,10 @@ impl Cluster {
         let [kind, namespace, name] = source_of(&self.kustomization);
         let shown = format!("{kind} {namespace}/{name}");
         let Some(kind) = source::kind(kind) else {
-            return Err(Unusable::because(shown, "it is no source whose artifact can be fetched; use --source DIR"));
+            return Err(Unusable::because(
+                shown,
+                "artifacts of this kind of source cannot be fetched; use --source DIR",
+            ));
         };
         let resource = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
         let resource = ApiResource::from_gvk_with_plural(&resource, kind.plural);

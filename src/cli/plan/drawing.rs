@@ -18,7 +18,7 @@ const MAX_WARNINGS: usize = 20;
 const MAX_TEXT: usize = 140;
 
 /// A heading in the SVG drawing or HTML page of a plan, and the actions whose objects are listed below this heading.
-/// For example, the heading `Goes` has the actions `delete` and `replace`, which remove objects from the cluster.
+/// For example, the heading `Deletions` has the actions `delete` and `replace`, which remove objects from the cluster.
 struct Group {
     title: &'static str,
     actions: &'static [&'static str],
@@ -27,10 +27,10 @@ struct Group {
 }
 
 const GROUPS: [Group; 4] = [
-    Group { title: "Goes", actions: &["delete", "possible", "replace", "gone"], fill: PALE, stroke: RED },
+    Group { title: "Deletions", actions: &["delete", "possible", "replace", "gone"], fill: PALE, stroke: RED },
     Group { title: "Moves", actions: &["move"], fill: BLUE, stroke: GREY },
-    Group { title: "Stays", actions: &["keep", "orphan", "skip"], fill: PALE, stroke: GREY },
-    Group { title: "Comes", actions: &["create", "take"], fill: GREEN, stroke: GREY },
+    Group { title: "Kept", actions: &["keep", "orphan", "skip"], fill: PALE, stroke: GREY },
+    Group { title: "Additions", actions: &["create", "take"], fill: GREEN, stroke: GREY },
 ];
 
 impl Group {
@@ -40,11 +40,11 @@ impl Group {
         all.filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// Returns a line such as `7 applied as before`, for the heading `Stays` of the output. The number counts the
+    /// Returns a line such as `7 applied as before`, for the heading `Kept` of the output. The number counts the
     /// objects that Flux applied before and will apply again. Returns `None` for other headings, or if there are no
     /// such objects.
     fn applied(&self, report: &Report) -> Option<String> {
-        (self.title == "Stays" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
+        (self.title == "Kept" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
     }
 }
 
@@ -116,7 +116,7 @@ impl Report {
 
     /// Returns an HTML page that shows what Flux does with each object. The page has filters.
     pub(super) fn html(&self) -> String {
-        let mut page = Page { title: self.title.clone(), label: "What happens", ..Page::default() };
+        let mut page = Page { title: self.title.clone(), label: "Actions", ..Page::default() };
         problems(self).iter().for_each(|problem| page.add_error(problem));
         if self.broken.is_some() {
             page.add_filters(&[]);
@@ -202,17 +202,17 @@ mod tests {
         let expected = [
             "Kustomization flux-system/shop, revision main@sha1:1",
             "warning: KZ061 &lt;all&gt;",
-            "Goes",
+            "Deletions",
             "delete 1",
             "ConfigMap a/old",
             "Moves",
             "move 1",
             "ConfigMap a/m: to a/web",
-            "Stays",
+            "Kept",
             "keep 1",
             "ConfigMap a/k: prune: disabled",
             "7 applied as before",
-            "Comes",
+            "Additions",
             "create 1",
             "ConfigMap a/new",
         ];

@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let name = match args.name.split_once('/') {
         None => args.name.as_str(),
         Some(("kustomization" | "kustomizations" | "ks", name)) => name,
-        Some((kind, _)) => return Err(Unusable::because(kind, "only Kustomizations of Flux have a plan")),
+        Some((kind, _)) => return Err(Unusable::because(kind, "only Flux Kustomizations are supported")),
     };
     let policy = inputs::policy(args.config.as_deref(), &Registry::standard())?;
     let revision = args.revision.as_deref();
@@ -116,14 +116,17 @@ async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> 
     let (files, shared) = (Files::default(), Shared::default());
     let title = format!("Kustomization {namespace}/{name}, revision {revision}");
     let Some(own) = cluster.build(object, &artifact).await else {
-        return Err(Unusable::because(format!("{namespace}/{name}"), "it is suspended, or its fields have variables"));
+        return Err(Unusable::because(
+            format!("{namespace}/{name}"),
+            "it is suspended, or its fields contain variables",
+        ));
     };
     let mut judged = judge(tree, &own.root, (&files, &shared));
     if let Some(broken) = broken(&judged) {
         return Ok(Report::broken(title, broken));
     }
     let Some(rendered) = judged.rendered.take() else {
-        return Err(Unusable::because(title, "the names of its objects depend on what is not known here"));
+        return Err(Unusable::because(title, "the names of its objects depend on unknown values"));
     };
     let rendered = cluster.stored(rendered).await;
     let mut siblings: Vec<(Sibling, Vec<ObjectId>)> = Vec::new();

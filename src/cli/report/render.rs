@@ -138,7 +138,7 @@ fn elsewhere(report: &Report) -> String {
     };
     let unused = match report.unused {
         0 => String::new(),
-        count => format!("; {} in what nothing builds (--verbose lists them)", plural(count, "finding")),
+        count => format!("; {} in unused files (--verbose lists them)", plural(count, "finding")),
     };
     part(&report.elsewhere, "other repository") + &part(&report.composed, "ExternalArtifact") + &unused
 }

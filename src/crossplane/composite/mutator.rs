@@ -38,8 +38,8 @@ static MATCHERS: [Match; 1] = [kinds::composites(&[Operation::Create, Operation:
 pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {
     name: "environments",
     family: "EN",
-    summary: "what a composite's environment patches into its composed resources; and where chosen, its references to \
-              EnvironmentConfigs and what the environment patches into it",
+    summary: "the changes from a composite's environment to its composed resources, as JSON Patches; if enabled, also \
+              the composite's references to EnvironmentConfigs and the changes from the environment to the composite",
     matchers: &MATCHERS,
     looks_up: &[&COMPOSITIONS, &REVISIONS, &DEFINITIONS, &ENVIRONMENT_CONFIGS, &ALPHA_ENVIRONMENT_CONFIGS],
     live_reads: Some(live_reads),
@@ -79,7 +79,7 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     Ok(notices)
 }
 
-const UNSTABLE: &str = "the patches from the environment into this composite are left to Crossplane: applied twice, they give another result";
+const UNSTABLE: &str = "the patches from the environment into this composite are left to Crossplane: applying them twice gives a different result";
 
 /// The result of writing the values of environment patches into a composite.
 enum Applied {

@@ -110,7 +110,7 @@ fn shown(patch: &Patch) -> String {
 /// Returns the problem of a patch that reads the environment. `None` if the patch works.
 fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<PatchProblem> {
     if !outcome.mistakes.is_empty() {
-        let why = format!("the text would hold {}", outcome.mistakes.join(", "));
+        let why = format!("the text would contain {}", outcome.mistakes.join(", "));
         return Some(PatchProblem {
             place,
             why,

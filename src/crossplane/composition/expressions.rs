@@ -74,7 +74,7 @@ impl Reader {
         for problem in formats::problems(text, shapes, self.has_integers) {
             let problem = Problem::invalid(Topic::Expression, at.clone(), &text.into(), problem);
             let help = match shapes {
-                [_] => "%v takes a value of any type; a convert transform before it makes the type that is needed",
+                [_] => "use %v, which takes a value of any type, or convert the value first with a convert transform",
                 _ => "write one verb for each value; %v takes a value of any type",
             };
             self.report(problem.help(help));

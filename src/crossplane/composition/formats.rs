@@ -84,8 +84,9 @@ impl Check<'_> {
             Ok(number) if is_closed && (1..=self.shapes.len()).contains(&number) => self.next = number - 1,
             _ => {
                 let have = count(self.shapes.len(), "value");
-                self.problems
-                    .push(format!("[{digits}] is not the index of one of {have}: the text would hold %!…(BADINDEX)"));
+                self.problems.push(format!(
+                    "[{digits}] is not the index of one of {have}: the text would contain %!…(BADINDEX)"
+                ));
             }
         }
     }
@@ -99,7 +100,7 @@ impl Check<'_> {
                 matches!(shape, Shape::Integer | Shape::Number) || *shape == Shape::Any && self.has_integers
             };
             if !self.shapes.get(self.next).is_some_and(is_whole) {
-                self.problems.push("a * takes a whole number: the text would hold %!(BADWIDTH)".to_owned());
+                self.problems.push("a * takes a whole number: the text would contain %!(BADWIDTH)".to_owned());
             }
             self.next += 1;
             return;
@@ -111,7 +112,7 @@ impl Check<'_> {
         let (shape, at) = (self.shapes.get(self.next).copied(), self.next + 1);
         self.next += 1;
         let problem = match shape {
-            None => format!("verb {at}, %{verb}, has no value: the text would hold %!{verb}(MISSING)"),
+            None => format!("verb {at}, %{verb}, has no value: the text would contain %!{verb}(MISSING)"),
             Some(shape) if !self.fits(verb, shape) => self.misfit(verb, shape),
             Some(_) => return,
         };
@@ -122,13 +123,13 @@ impl Check<'_> {
         const OF_INTEGERS: &str = "cdoOU";
         if shape == Shape::Any && OF_INTEGERS.contains(verb) {
             return format!(
-                "%{verb} takes whole numbers, and every number here is a float64: the text would hold %!{verb}(float64=…)"
+                "%{verb} takes integers, but every number here is a float64: the text would contain %!{verb}(float64=…)"
             );
         }
         if shape == Shape::Any {
-            return format!("%{verb} is not a verb: the text would hold %!{verb}(…)");
+            return format!("%{verb} is not a verb: the text would contain %!{verb}(…)");
         }
-        format!("%{verb} does not take {}: the text would hold %!{verb}({}=…)", shape.name(), shape.word())
+        format!("%{verb} does not take {}: the text would contain %!{verb}({}=…)", shape.name(), shape.word())
     }
 
     fn fits(&self, verb: char, shape: Shape) -> bool {

@@ -223,9 +223,9 @@ fn check_policy(reader: &mut Reader, patch: &Node<'_>) {
     }
     if let Some(options) = reader.object(&policy, "mergeOptions") {
         reader.known(&options, &["keepMapValues", "appendSlice"]);
-        if let Some(combine) = reader.member(patch, "combine") {
+        if reader.member(patch, "combine").is_some() {
             let why = "ignored: a combined value replaces the existing value";
-            reader.report(Problem::ignored(options.at, why).help(format!("{} has no merge options", combine.at)));
+            reader.report(Problem::ignored(options.at, why).help("remove mergeOptions"));
         }
     }
 }
@@ -259,7 +259,7 @@ fn check_target(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place)
     }
     let (why, help) = match is_status {
         true => (
-            "ignored: Crossplane up to 1.17 loses what the environment writes into the composite's status",
+            "ignored: Crossplane up to 1.17 loses the values that the environment writes into the composite's status",
             "patch a field of spec or an annotation, or patch the status from a composed resource",
         ),
         false => (

@@ -147,8 +147,8 @@ fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
         return Vec::new();
     };
     if selector.value.is_array() {
-        let what = "Invalid value: Crossplane takes an object; the first design had a list here";
-        let help = "write selector: {matchLabels: [...]}; a list of several becomes several sources";
+        let what = "Invalid value: Crossplane expects an object; only its first design document had a list here";
+        let help = "write selector: {matchLabels: [...]}, and a separate source for each further selector";
         reader.report(Problem::new(Topic::Structure, selector.at.clone(), what).help(help).as_warning());
         return reader.objects(source, "selector");
     }
@@ -242,7 +242,7 @@ fn check_value(reader: &mut Reader, matcher: &Node<'_>) {
         None => {}
     }
     if let Some(from) = matcher.member("valueFromFieldPath") {
-        let why = "ignored: a matcher of type Value takes its value";
+        let why = "ignored: a matcher of type Value uses the field value";
         reader.report(Problem::ignored(from.at, why).help("write type: FromCompositeFieldPath, or leave it out"));
     }
 }

@@ -86,7 +86,7 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> S
 fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], detail: &str) -> Option<&'v str> {
     let is_missing = reader.member(node, key).is_none_or(|found| found.value == "");
     if is_missing && (!reader.is_native() || key == "type" && words == TYPES) {
-        reader.report(Problem::required(node.at.key(key), detail).help(format!("one of {}", words.join(", "))));
+        reader.report(Problem::required(node.at.key(key), detail).help(format!("write one of {}", words.join(", "))));
         return None;
     }
     reader.choice(node, key, words)
@@ -242,7 +242,7 @@ fn check_group(reader: &mut Reader, regexp: &Node<'_>, groups: Option<usize>) {
         let detail = "must not be negative: Crossplane's controller crashes";
         reader.report(Problem::invalid(Topic::Expression, at, value, detail));
     } else if let Some(groups) = groups.filter(|groups| usize::try_from(group).is_ok_and(|group| group >= *groups)) {
-        let detail = format!("the expression has {} groups in parentheses, so nothing is ever found", groups - 1);
+        let detail = format!("the expression has no such capture group; the highest is {}", groups - 1);
         reader.report(Problem::invalid(Topic::Expression, at, value, detail));
     }
 }

@@ -120,7 +120,7 @@ impl Patching {
             PatchType::ToCompositeFieldPath | PatchType::CombineToComposite => false,
             PatchType::FromEnvironmentFieldPath if is_function => false,
             other => {
-                let why = format!("type {} does nothing among environment.patches", quote(other.as_str()));
+                let why = format!("type {} has no effect in environment.patches", quote(other.as_str()));
                 return PatchOutcome::of(Ending::Ignored(why));
             }
         };
@@ -169,7 +169,7 @@ impl Patching {
 
     fn composed_patch(&mut self, patch: &Patch, composed: &mut Document) -> PatchOutcome {
         if composed.value.is_null() {
-            let why = "another step of the pipeline makes the composed resource".to_owned();
+            let why = "another step of the pipeline creates the composed resource".to_owned();
             return PatchOutcome::of(Ending::Deferred(why));
         }
         let Self { profile, environment, observed, left, .. } = self;
@@ -187,11 +187,11 @@ impl Patching {
             | PatchType::CombineToComposite
             | PatchType::ToEnvironmentFieldPath
             | PatchType::CombineToEnvironment => {
-                let why = "it reads the composed resource, once that exists".to_owned();
+                let why = "it is applied when the composed resource exists".to_owned();
                 PatchOutcome::of(Ending::Deferred(why))
             }
             PatchType::PatchSet | PatchType::Other(_) => {
-                let why = format!("there is no type {}", quote(patch.patch_type.as_str()));
+                let why = format!("unknown type {}", quote(patch.patch_type.as_str()));
                 PatchOutcome::of(Ending::Ignored(why))
             }
         }

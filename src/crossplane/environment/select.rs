@@ -132,7 +132,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
             },
             // The function skips unknown types.
             SourceType::Other(name) if self.profile == Profile::Function => {
-                let mut sourced = SourceOutcome::new(source).skipped(format!("there is no type {}", quote(&name)));
+                let mut sourced = SourceOutcome::new(source).skipped(format!("unknown type {}", quote(&name)));
                 sourced.asked = false;
                 sourced
             }
@@ -200,7 +200,10 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
             return self.taken(at, selector, Vec::new(), sourced);
         }
         sourced.asked = false;
-        let why = optional.map_or_else(|| "it has no labels".to_owned(), |path| format!("{path} is not there"));
+        let why = optional.map_or_else(
+            || "the selector has no labels".to_owned(),
+            |path| format!("the composite has no string at {path}"),
+        );
         sourced.skipped(why)
     }
 

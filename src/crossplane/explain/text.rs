@@ -96,11 +96,11 @@ fn layers(merged: &Merged) -> String {
     for overwrite in merged.overwrites().iter().filter(|overwrite| merged.is_random(overwrite)) {
         let path = &overwrite.path;
         text.push_str(&format!(
-            "      {path} is set at two values of toFieldPath; the function takes either at random\n"
+            "      {path} is set by sources with different toFieldPath; the function uses one of them at random\n"
         ));
     }
     for path in &merged.imprecise {
-        text.push_str(&format!("      {path} loses digits: it has more than a floating-point number keeps\n"));
+        text.push_str(&format!("      {path} loses digits: it has more digits than a float64 can represent\n"));
     }
     text
 }

@@ -109,7 +109,7 @@ pub enum PathError {
         at: String,
     },
     /// The wildcards expand to more than [`MAX_EXPANSIONS`] paths.
-    #[error("they stand for more than {MAX_EXPANSIONS} places")]
+    #[error("the wildcards match more than {MAX_EXPANSIONS} paths")]
     TooManyExpansions,
     /// The wildcards of a path could not be expanded.
     #[error("{0}")]

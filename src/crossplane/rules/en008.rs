@@ -93,7 +93,7 @@ fn of_schema(composition: &Value, view: &View<'_>) -> Vec<Finding> {
         None => Vec::new(),
         Some((annotation, Err(error))) => {
             let field = FieldPath::of(["metadata", "annotations"]).key(annotation);
-            let help = "without a schema, patches are only judged for each composite";
+            let help = "correct it: without a schema, patches are only checked for each composite";
             vec![RULE.finding(field, error.to_string()).help(help)]
         }
         Some((_, Ok(schema))) => {

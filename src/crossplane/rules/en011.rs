@@ -24,7 +24,7 @@ pub(super) static RULE: Rule = Rule {
         id: "EN011",
         name: "environment-config-not-for-composite",
         level: Level::Warn,
-        summary: "environmentConfigRefs on a composite that the sources of its Composition cannot produce",
+        summary: "a composite that refers to an EnvironmentConfig that its Composition does not select",
         page: include_str!("../../../docs/rules/EN011.md"),
     },
     matchers: &WRITTEN_COMPOSITES,

@@ -83,7 +83,7 @@ fn of_patch(patch: &Patch, field: &FieldPath, schema: &Structural, is_written: b
         let key = if patch.to_field_path.is_some() { "toFieldPath" } else { "fromFieldPath" };
         let path = patch.to_field_path.as_deref().or(patch.from_field_path.as_deref());
         let pruned = path.filter(|_| is_written).and_then(|path| lacking(path, schema));
-        let what = "the composite's schema lacks this field, so the API server drops what is written there";
+        let what = "the composite's schema lacks this field, so the API server drops the value";
         return pruned.map(|why| finding(field.key(key), what, &why)).into_iter().collect();
     }
     let what = "the composite's schema lacks this field, so the patch never finds a value";

@@ -123,7 +123,7 @@ impl Schema {
         let place = |key: &str| if key.is_empty() && at.is_empty() { "/".to_owned() } else { format!("{at}{key}") };
         let wrong = |key: &str, why: &str| Err(SchemaError::Malformed { at: place(key), why: why.to_owned() });
         let Some(members) = part.as_object() else {
-            return if part.is_boolean() && !at.is_empty() { Ok(()) } else { wrong("", "a schema is an object") };
+            return if part.is_boolean() && !at.is_empty() { Ok(()) } else { wrong("", "must be an object") };
         };
         let is_known = |name: &Value| name.as_str().is_some_and(|name| Types::named(name).is_some());
         match members.get("type") {

@@ -59,9 +59,9 @@ fn from_config_map(text: &str, view: &View<'_>) -> Result<Arc<Schema>, SchemaErr
     if let Some(LiveRead::Unknown(why)) = view.live_read(&Reference::new(&CONFIG_MAPS, namespace, name)) {
         let is_forbidden = why.to_lowercase().contains("forbidden");
         let why = if is_forbidden {
-            ": its ServiceAccount needs the right to get it"
+            ": its ServiceAccount needs permission to get it"
         } else {
-            " now: the API server gave no answer"
+            " now: the request to the API server failed"
         };
         return Err(SchemaError::Unread(shown, why));
     }

@@ -80,13 +80,13 @@ fn allows_values_without_constraints() {
 #[test]
 fn reports_invalid_schemas_with_their_place() {
     let error = |text: &str| Schema::read(text).unwrap_err().to_string();
-    assert!(error("[1]").contains("/: a schema is an object"), "{}", error("[1]"));
+    assert!(error("[1]").contains("/: must be an object"), "{}", error("[1]"));
     assert!(error("{").contains("neither JSON nor YAML"));
     assert!(error("{}\n---\n{}").contains("one document"));
     let typed = error("properties: {a: {type: text}}");
     assert!(typed.contains("/properties/a/type: must be null, boolean"), "{typed}");
     assert!(error("properties: []").contains("/properties: must be an object"));
-    assert!(error("properties: {a: string}").contains("/properties/a: a schema is an object"));
+    assert!(error("properties: {a: string}").contains("/properties/a: must be an object"));
     assert!(error("$ref: '#/$defs/a'").contains("/$ref: #/$defs/a does not exist"));
     assert!(error("required: a").contains("/required: must be a list of names"));
     assert!(error("patternProperties: {'(': {}}").contains("is not an RE2 regular expression"));

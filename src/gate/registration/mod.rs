@@ -76,7 +76,7 @@ pub struct Manifest {
 
 const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
 const GENERATED_FOR_DECLARED: &str = "# Written by `portcullis manifests`; do not edit. The rules follow the \
-                                      CompositeResourceDefinitions that are chosen.\n";
+                                      selected CompositeResourceDefinitions.\n";
 /// The name of the mutating and of the validating webhook configuration.
 pub const NAME: &str = "portcullis";
 /// The name of the webhook configurations for composites and claims, whose kinds CompositeResourceDefinitions declare.

@@ -45,7 +45,7 @@ pub(super) const WEBHOOKS: [Webhook; 4] = [
         phase: Phase::Validate,
         failure_policy: FailurePolicy::Fail,
         timeout_seconds: 3,
-        reason: "People and pipelines write these, rarely; a wrong one breaks its users in the namespace.",
+        reason: "People and pipelines write these rarely; an invalid object breaks the objects in its namespace that use it.",
         narrowed: None,
     },
     Webhook {

@@ -245,8 +245,8 @@ fn add(known: &mut BTreeMap<String, String>, new: &BTreeMap<String, String>, is_
 
 fn exists(site: &Site, key: &str, option: &str) -> TreeFinding {
     let site = Site { field: site.field.key(key), ..site.clone() };
-    kz031::found(site, &format!("{key} is set in the kustomization file already, and Argo CD fails"))
-        .help(format!("set {option}: true to overwrite it, or take it out here"))
+    kz031::found(site, &format!("{key} is already set in the kustomization file, and Argo CD fails"))
+        .help(format!("set {option}: true to overwrite it, or remove it here"))
 }
 
 #[cfg(test)]

@@ -150,7 +150,7 @@ impl fmt::Display for Counts {
         let Self { create, change, replace, delete, orphan, moved, unchanged } = self;
         write!(f, "{create} to create, {change} to change, {replace} to replace, {delete} to delete, ")?;
         if *orphan > 0 {
-            write!(f, "{orphan} kept without a root, ")?;
+            write!(f, "{orphan} orphaned, ")?;
         }
         write!(f, "{moved} moved, {unchanged} unchanged")
     }

@@ -263,7 +263,7 @@ impl Surveyor<'_> {
             let inner = self.kustomization(member, cluster, known, pass);
             if depth == MAX_DEPTH && !inner.is_empty() {
                 pass.problem(format!(
-                    "Kustomization {} is in a chain of more than {MAX_DEPTH}",
+                    "Kustomization {} is nested more than {MAX_DEPTH} levels deep",
                     object.qualified_name()
                 ));
             } else {
@@ -298,7 +298,7 @@ impl Surveyor<'_> {
         let (object, is_used) = (&member.object.clone(), member.is_applied);
         pass.count += 1;
         if pass.count > MAX_KUSTOMIZATIONS {
-            pass.problem(format!("only the first {MAX_KUSTOMIZATIONS} Kustomizations are judged"));
+            pass.problem(format!("only the first {MAX_KUSTOMIZATIONS} Kustomizations are checked"));
             return Vec::new();
         }
         if !pass.seen.insert((cluster, format!("{} {}", object.qualified_name(), object.value))) {

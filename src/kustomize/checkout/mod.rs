@@ -199,10 +199,10 @@ pub fn without_generated(
     let report = without_templates(tree, report);
     without(tree, report, |path| {
         if let Some(file) = generated::ignoring(tree, &git.top, path) {
-            return Some(format!("{path} is not there, and {file} excludes it from the repository"));
+            return Some(format!("{path} does not exist, and {file} excludes it from the repository"));
         }
         let place = written_by(path.name())?;
-        Some(format!("{path} is not there, and {place} writes a file of this name"))
+        Some(format!("{path} does not exist, and {place} writes a file with this name"))
     })
 }
 

@@ -25,7 +25,7 @@ static MATCHERS: [Match; 2] = [written("applications", "Application"), written("
 
 static NARROWED: Narrowed = Narrowed {
     webhook: "argo-cd.portcullis.dev",
-    reason: "Argo CD writes the status of Applications with the objects themselves, all the time.",
+    reason: "Argo CD often updates the status of Applications, and does not use the status subresource.",
     when: &["request.operation == 'CREATE' || object.spec != oldObject.spec"],
 };
 
@@ -35,7 +35,7 @@ static NARROWED: Narrowed = Narrowed {
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "argo-cd",
     family: FAMILY,
-    summary: "Argo CD Applications and ApplicationSets as they stand, with nothing fetched",
+    summary: "Argo CD Applications and ApplicationSets themselves; nothing is fetched",
     max_level: Level::Deny,
     limited_by: None,
     matchers: &MATCHERS,
@@ -100,8 +100,7 @@ fn component(entry: &str, folder: &TreePath) -> Option<TreeFinding> {
     if entry.starts_with('$') {
         let finding = kz004::missing(site, entry, folder, None, None);
         return Some(mild(
-            finding
-                .help("$names of other sources work in the values of Helm only; a component must be in its own source"),
+            finding.help("$names of other sources work only in Helm value files; move the component to this source"),
         ));
     }
     let name = entry.rsplit('/').next().unwrap_or_default();

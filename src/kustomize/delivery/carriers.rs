@@ -14,7 +14,7 @@ pub(super) const LABEL: &str = "portcullis.dev/kustomize-tree";
 /// other ConfigMaps and Secrets to the webhook.
 pub(super) static NARROWED: Narrowed = Narrowed {
     webhook: "trees.portcullis.dev",
-    reason: "Only ConfigMaps and Secrets that say they hold a tree: all others cost no call.",
+    reason: "Only ConfigMaps and Secrets that are marked as kustomize trees: others are not sent to the webhook.",
     when: &[
         "has(object.metadata.labels) && 'portcullis.dev/kustomize-tree' in object.metadata.labels",
         "has(object.binaryData) && 'kustomize.tar.gz' in object.binaryData",

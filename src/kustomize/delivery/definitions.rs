@@ -37,7 +37,7 @@ spec:
         - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
       schema:
         openAPIV3Schema:
-          description: A kustomization file, kept as an object.
+          description: A kustomization file, stored as an object.
           type: object
           x-kubernetes-preserve-unknown-fields: true
           properties:
@@ -83,7 +83,7 @@ spec:
         - {name: Age, type: date, jsonPath: .metadata.creationTimestamp}
       schema:
         openAPIV3Schema:
-          description: A kustomization file of a Component, kept as an object.
+          description: A kustomization file of a Component, stored as an object.
           type: object
           x-kubernetes-preserve-unknown-fields: true
           properties:

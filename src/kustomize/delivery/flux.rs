@@ -23,7 +23,7 @@ use crate::kustomize::tree::{Memory, Tree, TreePath};
 pub(super) static OBJECTS: Delivery = Delivery {
     name: "flux",
     family: FAMILY,
-    summary: "Flux Kustomizations as they stand, with nothing fetched",
+    summary: "Flux Kustomizations themselves; nothing is fetched",
     max_level: Level::Deny,
     limited_by: None,
     matchers: &MATCHERS,
@@ -42,7 +42,7 @@ pub(super) static OBJECTS: Delivery = Delivery {
 pub(super) static TREES: Delivery = Delivery {
     name: "flux-trees",
     family: FAMILY,
-    summary: "the trees that Flux Kustomizations point at, as their sources have them now",
+    summary: "the trees that Flux Kustomizations build, from the current artifacts of their sources",
     max_level: Level::Warn,
     limited_by: None,
     matchers: &MATCHERS,

@@ -31,7 +31,7 @@ pub(super) static MATCHERS: [Match; 4] = [
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "flux-sources",
     family: FAMILY,
-    summary: "the trees of all Kustomizations on a Flux source, when the source gets another revision",
+    summary: "the trees of all Kustomizations that use a Flux source, when the source gets a new revision",
     max_level: Level::Off,
     limited_by: None,
     matchers: &MATCHERS,

@@ -24,7 +24,7 @@ pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
         return Some("the source has changed since its artifact was made");
     }
     if is_requested(source) {
-        return Some("the source was asked for a newer revision");
+        return Some("a reconciliation of the source was requested");
     }
     if is_in_progress(source) {
         return Some("the source is not ready, so its artifact may be an old one");

@@ -37,7 +37,7 @@ const PROTECTED: [(&str, &str); 7] = [
     ("PersistentVolumeClaim", "its data, unless the volume is retained"),
     ("PersistentVolume", "its data, unless it is retained"),
     ("StatefulSet.apps", "its pods"),
-    ("Kustomization.kustomize.toolkit.fluxcd.io", "what it applied, if it prunes"),
+    ("Kustomization.kustomize.toolkit.fluxcd.io", "the objects that it applied, if it prunes"),
     ("HelmRelease.helm.toolkit.fluxcd.io", "the release, which is uninstalled"),
 ];
 

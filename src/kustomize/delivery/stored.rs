@@ -90,7 +90,7 @@ static MATCHERS: [Match; 2] =
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "stored",
     family: FAMILY,
-    summary: "Kustomizations and Components that are stored as objects, and say where they stand in a tree",
+    summary: "Kustomizations and Components that are stored as objects, with their folder in an annotation",
     max_level: Level::Deny,
     limited_by: None,
     matchers: &MATCHERS,
@@ -214,9 +214,12 @@ impl<'a> Stage<'a> {
     fn beside(&self, own: &TreePath) -> Vec<Finding> {
         let others = self.at(own).into_iter();
         let findings = others.map(|(kind, stored)| {
-            let message = format!("{} stands in {own} too; a folder has one kustomization", named(kind, stored.name()));
+            let message = format!(
+                "{} has the folder {own} too; a folder can have only one kustomization",
+                named(kind, stored.name())
+            );
             let finding = of_rule(&kz006::RULE, annotation(), message);
-            finding.help("give each its own folder, or take the other away first")
+            finding.help("set another folder, or delete the other object first")
         });
         findings.collect()
     }
@@ -230,8 +233,8 @@ impl<'a> Stage<'a> {
         let tell = |entry: Entry<'_>| {
             let (list, index) = (entry.list, entry.index);
             let (rule, what) = match component {
-                true => (&kz001::RULE, "where no Component may stand"),
-                false => (&kz002::RULE, "where only Components may stand"),
+                true => (&kz001::RULE, "where Components are not allowed"),
+                false => (&kz002::RULE, "where only Components are allowed"),
             };
             let who = named(kind, user.name());
             let message = format!("{who} lists this folder, {own}, in {list}[{index}], {what}");
@@ -249,8 +252,8 @@ impl<'a> Stage<'a> {
         let tell = |(kind, user): Object| {
             let entry = entries(user.value()).into_iter().find(|entry| entry.folder == *old)?;
             let (who, list, index) = (named(kind, user.name()), entry.list, entry.index);
-            let message = format!("{who} lists {old} in {list}[{index}], and nothing else stands there");
-            Some(of_rule(&kz004::RULE, annotation(), message).help(format!("take the entry out of {who} first")))
+            let message = format!("{who} lists {old} in {list}[{index}], and no other object has this folder");
+            Some(of_rule(&kz004::RULE, annotation(), message).help(format!("remove the entry from {who} first")))
         };
         self.users(old).into_iter().filter_map(tell).collect()
     }

@@ -94,8 +94,8 @@ pub fn not_judged(root: &Root, why: &str, others: usize) -> Finding {
     let whose = root.of.as_ref().map(|of| format!("{of}{also}: ")).unwrap_or_default();
     match &root.content {
         Content::Artifact(Artifact { revision, .. }) => {
-            kz041::found(root.field.clone(), &format!("{whose}{revision} is not judged: {why}"))
+            kz041::found(root.field.clone(), &format!("{whose}{revision} is not checked: {why}"))
         }
-        Content::Carried(_) => kz041::found(root.field.clone(), &format!("{whose}the tree is not judged: {why}")),
+        Content::Carried(_) => kz041::found(root.field.clone(), &format!("{whose}the tree is not checked: {why}")),
     }
 }

@@ -69,7 +69,7 @@ impl Run<'_> {
             Err(NoFile::Http(None)) => {
                 self.part(entry, None, StepKind::Remote);
                 let message =
-                    format!("{} \"{}\": it is fetched over HTTP, which is not done here", entry.site.field, entry.text);
+                    format!("{} \"{}\" is an HTTP URL, which is not fetched here", entry.site.field, entry.text);
                 Err(unfetched(entry.site.clone(), message))
             }
             Err(NoFile::Other) => Err(Stop::unknown(entry.site.clone(), "it is neither a file nor a folder")),
@@ -112,14 +112,15 @@ impl Run<'_> {
     fn check_notable(&self, resource: &Resource) -> Step<()> {
         let words = || resource.id(&self.scope()).words();
         if resource.node.get("metadata").is_some_and(odd_annotations::hinder_notes) {
-            let message = format!("{} has annotations twice, in which kustomize records its origin", words());
+            let message =
+                format!("{} has a duplicate key metadata.annotations, in which kustomize records its origin", words());
             return Err(Stop::unknown(self.site_of(resource.origin), message));
         }
         let annotations = resource.node.at_path(&["metadata", "annotations"]);
         if annotations.is_none_or(|annotations| annotations.is_map() || annotations.is_null()) {
             return Ok(());
         }
-        let why = "metadata.annotations is no mapping, in which the origin is noted";
+        let why = "metadata.annotations is not a mapping, so kustomize cannot record the origin there";
         Err(Stop::of_content(kz013::no_object(self.site_of(resource.origin), &words(), why)))
     }
 

@@ -25,7 +25,7 @@ pub(super) struct Budget {
 
 /// The error of a build whose objects become too large.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the build makes more than {} MiB out of its files, which is not worked out here", MAX_BYTES >> 20)]
+#[error("the build needs more than {} MiB for its objects, which is the limit", MAX_BYTES >> 20)]
 pub(super) struct Exceeded;
 
 impl Budget {

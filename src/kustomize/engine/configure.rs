@@ -246,7 +246,7 @@ impl Run<'_> {
         let site = target.site(FieldPath::of(["replacements"]).index(index).key("path"));
         let (path, bytes) = self.load(&target.loader, &entry.path, &site)?;
         let refused = |site: Site, why: &str| Stop::refused(kz017::invalid_replacement(site, why));
-        let text = file::text(&bytes).map_err(|_| refused(site.clone(), "is not text that YAML allows"))?;
+        let text = file::text(&bytes).map_err(|_| refused(site.clone(), "contains bytes that YAML does not allow"))?;
         let document = yaml::first(text, &Limits::default()).map_err(|error| {
             let at = Site { place: error.place, ..Site::of_file(path.clone()) };
             match error.problem.is_open() {
@@ -271,7 +271,7 @@ impl Run<'_> {
 }
 
 /// The error message for bytes that go-yaml rejects.
-const NO_TEXT: &str = "is not text that YAML allows";
+const NO_TEXT: &str = "contains bytes that YAML does not allow";
 
 struct List<'t> {
     target: &'t Target<'t>,

@@ -42,7 +42,7 @@ fn specs(bytes: &[u8]) -> Result<Config, Failed> {
     let value = if bytes.first() == Some(&b'{') {
         serde_json::from_slice(bytes).map_err(|error| error.to_string())?
     } else {
-        let text = file::text(bytes).map_err(|_| "it is not text that YAML allows".to_owned())?;
+        let text = file::text(bytes).map_err(|_| "it contains bytes that YAML does not allow".to_owned())?;
         let document = yaml::first(text, &Limits::default()).map_err(|error| error.to_string())?;
         document.map_or(Value::Null, |document| document.value)
     };

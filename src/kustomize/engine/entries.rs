@@ -16,7 +16,9 @@ impl Run<'_> {
     pub(super) fn no_file(&self, loader: &Loader<'_>, text: &str, site: &Site, no_file: NoFile) -> Stop {
         let at = site.clone();
         match no_file {
-            NoFile::Http(None) => unfetched(at, format!("{} \"{text}\" is fetched over HTTP", site.field)),
+            NoFile::Http(None) => {
+                unfetched(at, format!("{} \"{text}\" is an HTTP URL, which is not fetched here", site.field))
+            }
             NoFile::Http(Some(why)) => unfetched(at, not_fetched(site, text, &why)),
             NoFile::Other => Stop::unknown(at, format!("{text} is neither a file nor a folder")),
             NoFile::Folder(path) => Stop::refused(kz004::folder(at, text, &path)),
@@ -93,7 +95,7 @@ impl Run<'_> {
             Lost::Outside { above: true } => kz009::above_tree(at, text, &loader.chain()),
             Lost::Outside { above: false } if self.options.profile == Profile::Flux => kz010::outside(at, text),
             Lost::Outside { above: false } => {
-                return Stop::unknown(at, format!("{} \"{text}\" leads out of the files given", site.field));
+                return Stop::unknown(at, format!("{} \"{text}\" is outside of the given files", site.field));
             }
             Lost::Loop => kz004::link_loop(at, text),
             Lost::Missing(_) | Lost::NotAFolder(_) => {

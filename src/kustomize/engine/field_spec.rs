@@ -63,7 +63,7 @@ pub(super) enum FieldError {
         expected: &'static str,
     },
     /// A step of the path is empty.
-    #[error("`{0}` has an empty step")]
+    #[error("`{0}` has an empty segment")]
     Empty(Text),
     /// Another error, with its message.
     #[error("{0}")]

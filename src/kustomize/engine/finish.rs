@@ -95,7 +95,7 @@ fn remove_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let repeated: Vec<_> = resources.filter(|resource| !seen.insert(resource.id(&scope).key())).collect();
     for resource in repeated {
         let id = resource.id(&scope);
-        let message = format!("two local objects are {}, and kustomize cannot leave both out", id.words());
+        let message = format!("two local objects are both {}, and kustomize cannot remove them", id.words());
         let stop = Stop::of_content(kz031::found(run.site_of(resource.origin), &message));
         run.recover(&mut lost, Lost::Nothing, Err::<(), _>(stop))?;
     }
@@ -146,7 +146,7 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
         }
         if has_nameless_annotation(resource) {
             let words = resource.id(&scope).words();
-            let finding = kz013::no_object(run.site_of(resource.origin), &words, "an annotation has no name");
+            let finding = kz013::no_object(run.site_of(resource.origin), &words, "an annotation has an empty key");
             run.recover_object(resource, &mut lost, Err(Stop::of_content(finding)))?;
             continue;
         }
@@ -209,7 +209,10 @@ fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes:
     let stored = resource.stored();
     let Some(metadata) = resource.node.get_mut("metadata") else { return Ok(()) };
     if stored.notes && (keeps_notes || odd_annotations::count(metadata) > 2) {
-        return Err(Stop::unknown(site, format!("{words} has annotations twice, which kustomize merges")));
+        return Err(Stop::unknown(
+            site,
+            format!("{words} has a duplicate key metadata.annotations, whose values kustomize merges"),
+        ));
     }
     let merged = odd_annotations::finish(metadata, stored, |key| !REMOVED.contains(&key));
     merged.map_err(|why| Stop::of_content(kz013::no_object(site, &words, why)))
@@ -306,7 +309,7 @@ pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
         run.recover_object(resource, &mut lost, document)?;
         printed += out.len();
         if printed > most {
-            let message = format!("the objects make more than {most} bytes, which are not printed here");
+            let message = format!("the output is larger than {most} bytes, which is the limit");
             return Err(Stop::limit(run.site_of(resource.origin), message));
         }
     }

@@ -8,7 +8,8 @@
 use std::sync::Arc;
 
 /// Error message about annotations in which kustomize has stored inconsistent previous identities of an object.
-pub(super) const DISAGREE: &str = "the annotations of kustomize itself for former names, namespaces and kinds disagree";
+pub(super) const DISAGREE: &str =
+    "the internal annotations of kustomize for former names, namespaces and kinds are inconsistent";
 
 /// The contents of the annotations `previousNames`, `previousNamespaces` and `previousKinds`, oldest first. A list is
 /// empty if its annotation is missing.

@@ -59,7 +59,7 @@ impl Patch {
 
     fn of_json(text: &str) -> Result<Self, String> {
         let operations: Option<Vec<Option<Members<'_>>>> =
-            serde_json::from_str(text).map_err(|_| "it is no list of operations".to_owned())?;
+            serde_json::from_str(text).map_err(|_| "it is not a list of operations".to_owned())?;
         let read = |members: Option<Members<'_>>| members.map(Operation::read).unwrap_or_default();
         Ok(Self { operations: operations.unwrap_or_default().into_iter().map(read).collect() })
     }
@@ -106,7 +106,7 @@ impl Patch {
         }
         let value = json::with_floats(document.into_value()?);
         if !value.is_object() {
-            return Err("what remains is no object".into());
+            return Err("the result is not an object".into());
         }
         *node = json::to_node(&value, origin, node);
         Ok(())
@@ -147,14 +147,14 @@ impl Operation {
                 add(document, path()?, copied)
             }
             "test" => self.test(document, path()?),
-            other => Err(format!("`{other}` is no operation").into()),
+            other => Err(format!("`{other}` is not a valid operation").into()),
         }
     }
 
     fn test(&self, document: &mut Tree, path: &str) -> Applied<()> {
         if path.is_empty() {
             document.read_all();
-            return if document.equals(&self.value) { Ok(()) } else { Err("the object is another one".into()) };
+            return if document.equals(&self.value) { Ok(()) } else { Err("the object has another value".into()) };
         }
         let (container, last) = container(document, path)?;
         let found = member(container, &last)?.map_or(&Tree::Null, |found| &*found);
@@ -168,7 +168,7 @@ impl Operation {
         let [shown, wanted] =
             [found, &self.value].map(|tree| json::with_floats(tree.clone().into_value().unwrap_or_default()));
         Err(match shown == wanted {
-            true => format!("`{path}` is {}, and kustomize compares texts", found.text()).into(),
+            true => format!("`{path}` is {}, and kustomize compares the JSON text", found.text()).into(),
             false => format!("`{path}` is {}", admission_json::brief(&shown)).into(),
         })
     }
@@ -186,7 +186,7 @@ fn container<'v>(document: &'v mut Tree, path: &str) -> Applied<(&'v mut Tree, S
     let mut at = document;
     at.read();
     for step in steps {
-        at = child_mut(at, &step).ok_or_else(|| format!("`{path}` leads nowhere: there is no `{step}`"))?;
+        at = child_mut(at, &step).ok_or_else(|| format!("`{path}` does not exist: there is no `{step}`"))?;
         at.read();
     }
     if matches!(at, Tree::Object(_) | Tree::Array(_)) {
@@ -227,7 +227,7 @@ fn member<'v>(container: &'v mut Tree, step: &str) -> Applied<Option<&'v mut Tre
 
 /// Parses the index of an existing element of an array with `len` elements. A negative index is relative to the end.
 fn index(step: &str, len: usize) -> Applied<usize> {
-    let index: i64 = step.parse().map_err(|_| format!("`{step}` is no index"))?;
+    let index: i64 = step.parse().map_err(|_| format!("`{step}` is not an index"))?;
     let at = if index < 0 { index + len as i64 } else { index };
     usize::try_from(at).ok().filter(|at| *at < len).ok_or_else(|| format!("there is no element {step}").into())
 }

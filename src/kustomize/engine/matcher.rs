@@ -125,7 +125,7 @@ fn field(
         });
     }
     if !node.is_map() {
-        return Err(format!("`{step}` is looked for in something that is no mapping"));
+        return Err(format!("`{step}` is looked up in a value that is not a mapping"));
     }
     if node.position(step).is_none() {
         let Some(create) = create else { return Ok(()) };
@@ -165,7 +165,7 @@ fn detached(
 /// Parses a string value as YAML, and matches the remaining path segments in the result. Adds `None` to `found` for
 /// each match, because nodes of the parsed copy have no path in the object.
 fn within(text: &str, rest: &[String], create: Option<Create>, found: &mut Vec<Option<Way>>) -> Result<(), String> {
-    let parsed = parsed(text).ok_or_else(|| "the text is no YAML".to_owned())?;
+    let parsed = parsed(text).ok_or_else(|| "the text is not YAML".to_owned())?;
     let Some(mut parsed) = parsed else { return Err("the text is empty".to_owned()) };
     let inner = find(&mut parsed, rest, create)?;
     found.extend(inner.into_iter().map(|_| None));
@@ -190,7 +190,9 @@ fn element(
             element(node, index, rest, create, way, found)
         });
     }
-    let Some(items) = node.items_mut() else { return Err(format!("{index} is the index of no sequence")) };
+    let Some(items) = node.items_mut() else {
+        return Err(format!("index {index} is looked up in a value that is not a sequence"));
+    };
     if let Some(create) = create.filter(|_| items.len() == index) {
         items.push(create.before(rest.first()));
     }
@@ -257,7 +259,7 @@ fn each(
         return Ok(());
     }
     let Some(items) = node.items_mut() else {
-        return Err("elements are looked for in something that is no sequence".to_owned());
+        return Err("elements are looked up in a value that is not a sequence".to_owned());
     };
     for (at, item) in items.iter_mut().enumerate() {
         way.push(at);

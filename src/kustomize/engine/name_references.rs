@@ -28,7 +28,7 @@ pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference])
     let targets: Vec<Target> = map.resources().iter().map(|resource| Target::new(resource, &scope)).collect();
     for resource in map.resources_mut() {
         let checked = match has_blank_namespace(resource) {
-            true => Err(Failed::from("the namespace of a service account in `subjects` is no string")),
+            true => Err(Failed::from("the namespace of a service account in `subjects` is not a string")),
             false => Ok(()),
         };
         run.recover_object(resource, &mut lost, checked.map_err(|failed| failed.at(run.site_of(resource.origin))))?;
@@ -218,7 +218,7 @@ impl Referrer<'_> {
         }
         let set = &mut |node: &mut Node| self.set(node);
         self.rule.spec.apply(resource, Create::No, set).map_err(|error| {
-            format!("the field {} of {} cannot be followed: {error}", self.rule.spec.path, resource.name())
+            format!("the name reference {} of {} cannot be resolved: {error}", self.rule.spec.path, resource.name())
         })
     }
 

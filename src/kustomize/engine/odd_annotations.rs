@@ -16,7 +16,7 @@ use crate::kustomize::node::{Entry, Node};
 const FIELD: &str = "annotations";
 /// The annotation of local objects. An object with this annotation is not printed, unless the value is `false`.
 pub(super) const LOCAL: &str = "config.kubernetes.io/local-config";
-const NO_MAPPING: &str = "metadata.annotations is no mapping";
+const NO_MAPPING: &str = "metadata.annotations is not a mapping";
 /// The error for annotations that are a list with an odd number of items.
 pub(super) const ODD_LIST: &str = "metadata.annotations is a list, not a mapping";
 /// Number of times that kustomize writes annotations to store an identity. It stores the name, the namespace and the

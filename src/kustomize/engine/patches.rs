@@ -346,9 +346,9 @@ impl Operations<'_, '_> {
         } else if !resource.has_internal_annotations() {
             return Ok(());
         } else if self.patch.reads_annotations() {
-            "it reads annotations, in which kustomize has stored state"
+            "it reads annotations, in which kustomize stores internal state"
         } else if was_stored_in_null || resource.node.get("metadata").is_some_and(several) && resource.has_notes() {
-            "the object had annotations twice, in which kustomize has stored state"
+            "the object had a duplicate key metadata.annotations, in which kustomize stores internal state"
         } else {
             return Ok(());
         };
@@ -359,7 +359,7 @@ impl Operations<'_, '_> {
     /// `patches`, removes all annotations of the object. If it is in `patchesJson6902`, returns an error.
     fn without_annotations(&self, resource: &mut Resource) -> Result<(), Failed> {
         if !self.stores_id {
-            return Err("an annotation has no name".into());
+            return Err("an annotation has an empty key".into());
         }
         resource.forget();
         if let Some(metadata) = resource.metadata() {

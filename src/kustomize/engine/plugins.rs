@@ -315,7 +315,7 @@ fn subjects(text: &str, plugin: &Plugin) -> Step<Subjects> {
         "" | "defaultOnly" => Ok(Subjects::Default),
         "allServiceAccounts" => Ok(Subjects::ServiceAccounts),
         "none" => Ok(Subjects::None),
-        other => Err(plugin.refused(&format!("`{other}` is no value of setRoleBindingSubjects"))),
+        other => Err(plugin.refused(&format!("`{other}` is not a valid value of setRoleBindingSubjects"))),
     }
 }
 

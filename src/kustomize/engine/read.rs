@@ -100,7 +100,7 @@ fn unambiguous(node: &Node) -> Result<(), BadObjects> {
     let metadata = node.get("metadata");
     let decisive = |entry: &&Entry| matches!(&*entry.key, "apiVersion" | "kind");
     if has_duplicates(node.entries().iter().filter(decisive)) {
-        return ambiguous("duplicate keys that identify it");
+        return ambiguous("a duplicate apiVersion or kind");
     }
     for field in ["labels", "annotations"] {
         let values = metadata.and_then(|metadata| metadata.get(field));

@@ -243,7 +243,7 @@ impl Run<'_> {
                 true => Stop::of_content(kz030::conflict(site.clone(), &id, &site, Some(&self.site_of(other.origin)))),
                 // kustomize fails only if it sorts, and the configuration of Fleet or Sveltos that sets the order is
                 // unknown here
-                false => Stop::unknown(site, format!("{} is there twice", id.words())),
+                false => Stop::unknown(site, format!("duplicate object {}", id.words())),
             };
             (stop, map.lost.max(resource.lost).max(other.lost))
         });

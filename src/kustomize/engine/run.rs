@@ -205,7 +205,7 @@ impl<'a> Run<'a> {
     pub(super) fn visit(&mut self, site: &Site, depth: usize) -> Step<()> {
         self.visits += 1;
         if self.visits > MAX_VISITS || depth > MAX_DEPTH {
-            let message = format!("more than {MAX_VISITS} folders, or {MAX_DEPTH} within one another, are built");
+            let message = format!("the build has more than {MAX_VISITS} folders, or more than {MAX_DEPTH} nested ones");
             return Err(Stop::limit(site.clone(), message));
         }
         Ok(())
@@ -219,7 +219,7 @@ impl<'a> Run<'a> {
     pub(super) fn count_entry(&mut self, site: &Site) -> Step<()> {
         self.entries += 1;
         if self.entries > MAX_ENTRIES {
-            return Err(Stop::limit(site.clone(), format!("more than {MAX_ENTRIES} entries are not looked at")));
+            return Err(Stop::limit(site.clone(), format!("the build has more than {MAX_ENTRIES} entries")));
         }
         Ok(())
     }

@@ -66,7 +66,7 @@ impl Run<'_> {
     /// Parses the file that `openapi.path` names.
     fn custom_schema(&self, bytes: &[u8], is_root: bool, site: &Site) -> Step<Arc<Schema>> {
         let wrong = |why: &str| Stop::refused(kz017::invalid_schema(site.clone(), why));
-        let text = file::text(bytes).map_err(|_| wrong("is not text that YAML allows"))?;
+        let text = file::text(bytes).map_err(|_| wrong("contains bytes that YAML does not allow"))?;
         Schema::read_beside(text, self.beside.get().filter(|_| !is_root)).map_err(|error| match error {
             BadSchema::Unknown(_) => Stop::unknown(site.clone(), format!("the schema is not read: {error}")),
             _ => wrong(&format!("cannot be read: {error}")),

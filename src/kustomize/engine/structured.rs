@@ -57,7 +57,8 @@ fn write(
             .filter(|parsed| !parsed.is_null() || is_plain(text))
             .and_then(|parsed| commented_text(parsed, text))
             .ok_or_else(|| {
-                "comments and anchors of a YAML text in a text are not kept here as kustomize keeps them".to_owned()
+                "the comments and anchors of YAML in a string are not preserved here as kustomize preserves them"
+                    .to_owned()
             })?,
     };
     let way = path::place(node, outer);

@@ -332,7 +332,7 @@ fn hash_of(run: &Run<'_>, resource: &Resource, words: &str) -> Step<String> {
     let hash = hash::of(resource)
         .map_err(|error| Stop::of_content(kz013::unprintable(run.site_of(error.origin), words, &error)))?;
     hash.ok_or_else(|| {
-        let message = format!("the hash of a {} depends on how kustomize keeps its nodes", resource.kind());
+        let message = format!("the hash of a {} depends on the internal representation in kustomize", resource.kind());
         Stop::unknown(run.site_of(resource.origin), message)
     })
 }

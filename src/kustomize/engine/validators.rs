@@ -36,11 +36,11 @@ impl Run<'_> {
         match compared.unwrap_or(Compared::Equal) {
             Compared::Equal if has_same_texts => Ok(()),
             Compared::Unknown if has_same_texts => {
-                let message = "kustomize compares the lines of objects, and a JSON patch before this one changed them";
+                let message = "kustomize compares the line numbers of objects, and an earlier JSON patch changed them";
                 Err(Stop::unknown(validator.site.clone(), message))
             }
             _ => {
-                let message = "a validator may not set anything in objects, and this one does";
+                let message = "a validator must not change objects, but this one does";
                 Err(Stop::of_content(kz031::found(validator.site.clone(), message)))
             }
         }

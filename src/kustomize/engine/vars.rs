@@ -68,7 +68,7 @@ pub(super) fn point(var: &Var, map: &mut ResMap) -> Result<(), &'static str> {
             }
             Ok(())
         }
-        _ => Err("may point at several objects"),
+        _ => Err("may select several objects"),
     }
 }
 
@@ -80,11 +80,11 @@ pub(super) fn point(var: &Var, map: &mut ResMap) -> Result<(), &'static str> {
 /// cannot be parsed.
 pub(super) fn value_of(var: &Var, map: &ResMap) -> Result<Value, &'static str> {
     let target = map.resources().iter().find(|resource| resource.vars.iter().any(|name| **name == *var.name));
-    let target = target.ok_or("points at no object")?;
+    let target = target.ok_or("selects no object")?;
     let written = var.fieldref.field_path.as_str();
     let steps = path::of_var(if written.is_empty() { DEFAULT_PATH } else { written });
-    let node = path::lookup(&target.node, &steps).ok_or("points at a field that its object does not have")?;
-    typed(node).ok_or("has a value that is not of its type")
+    let node = path::lookup(&target.node, &steps).ok_or("selects a field that its object does not have")?;
+    typed(node).ok_or("has a value that does not match its type")
 }
 
 fn typed(node: &Node) -> Option<Value> {
@@ -111,7 +111,7 @@ pub(super) fn replace(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &
     }
     for entry in node.entries_mut().into_iter().flatten() {
         if !matches!(entry.key_tag, Tag::Str | Tag::None) {
-            return Err(FieldError::Other(format!("the key {:?} is no string", entry.key)));
+            return Err(FieldError::Other(format!("the key {:?} is not a string", entry.key)));
         }
         if entry.value.is_string() {
             expand(&mut entry.value, values, budget)?;
@@ -119,7 +119,7 @@ pub(super) fn replace(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &
     }
     for item in node.items_mut().into_iter().flatten() {
         if !item.is_string() {
-            return Err(FieldError::Other("a value where vars are replaced is no string".to_owned()));
+            return Err(FieldError::Other("a value where vars are replaced is not a string".to_owned()));
         }
         expand(item, values, budget)?;
     }

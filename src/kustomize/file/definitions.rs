@@ -94,7 +94,7 @@ const TYPE: [&str; 3] = ["kind", "apiVersion", "metadata"];
 
 /// Decodes the text of a file that is listed in the field `crds` of a kustomization file. The text must not be empty.
 pub fn definitions(text: &str) -> Definitions {
-    let mut read = Reader::new(text.starts_with('{'), "is no list of schemas by name: ");
+    let mut read = Reader::new(text.starts_with('{'), "is not a mapping of names to schemas: ");
     let value = match read.value(text) {
         Ok(value) => value,
         Err(found) => return found,
@@ -135,7 +135,7 @@ impl Reader {
             let value = serde_json::from_str(text).map_err(|error| not_json(&error))?;
             self.document = document.ok().flatten();
             if self.document.as_ref().is_none_or(|document| !document.duplicates().is_empty()) {
-                let unknown = Some((place, "a name is there twice, which matters in some places".to_owned()));
+                let unknown = Some((place, "a duplicate key, whose effect in kustomize is unknown".to_owned()));
                 return Err(Definitions { unknown, ..Definitions::default() });
             }
             return Ok(Some(value));
@@ -261,7 +261,7 @@ impl Reader {
     ) {
         let path = FieldPath::of([name]);
         if way.contains(&name) {
-            self.unknown(&path, "refers to itself, which kustomize may not survive");
+            self.unknown(&path, "refers to itself, which may crash kustomize");
             return;
         }
         if !seen.insert(name) {
@@ -371,7 +371,7 @@ mod tests {
         let found = definitions("a:\n  Schema:\n    properties:\n      b: x\n");
         let (place, words) = found.fault.unwrap();
         assert_eq!((place.line, place.column), (4, 10));
-        assert_eq!(words, "is no list of schemas by name: a.Schema.properties.b is not a schema");
+        assert_eq!(words, "is not a mapping of names to schemas: a.Schema.properties.b is not a schema");
     }
 
     #[test]

@@ -70,7 +70,10 @@ impl Walk<'_> {
             let path = folder.join(&name);
             self.seen += 1;
             if depth > MAX_DEPTH || self.seen > MAX_FILES {
-                self.uncertainties.push((Site::of_file(path), "there are more files than are looked at".to_owned()));
+                self.uncertainties.push((
+                    Site::of_file(path),
+                    "there are too many files or nested folders to check all of them".to_owned(),
+                ));
                 return;
             }
             match self.tree.entry(&path) {

@@ -66,7 +66,7 @@ pub(in crate::kustomize) fn post_build(
     }
     if let (Some(first), false) = (objects.first(), post_build.from.is_empty()) {
         let site = substitution.spec(first, &["substituteFrom"]);
-        built.uncertainties.push((site, format!("what {} holds is not known here", post_build.from.join(", "))));
+        built.uncertainties.push((site, format!("the content of {} is unknown", post_build.from.join(", "))));
     }
     built
 }
@@ -163,12 +163,12 @@ impl PostBuilt {
             let evaluated = Template::read(text).and_then(|read| read.evaluate(&|name| substitution.variable(name)));
             match evaluated {
                 Ok(Some(result)) if !stays_yaml(text, &result) || is_key && result.is_empty() => {
-                    let why = "may no longer be YAML once variables are put in, which is not worked out here";
+                    let why = "may not be valid YAML after the substitution of variables, which is not checked here";
                     self.uncertainty(substitution, object, why);
                 }
                 Ok(_) => {}
                 Err(Failure::Unclosed) if closes => {
-                    let why = "has a `${` that is closed somewhere else, which is not worked out here";
+                    let why = "has a `${` that is closed in another value, which is not evaluated here";
                     self.uncertainty(substitution, object, why);
                 }
                 Err(Failure::Unclear(why)) => self.uncertainty(substitution, object, why),

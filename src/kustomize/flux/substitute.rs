@@ -189,7 +189,7 @@ impl Reader<'_> {
     fn call(&mut self) -> Result<Node, Failure> {
         self.depth += 1;
         if self.depth > MAX_DEPTH {
-            return Err(Failure::Unclear("more braces within one another than are looked into"));
+            return Err(Failure::Unclear("too many nested braces"));
         }
         let call = if self.takes("#") { self.length() } else { self.function() };
         self.depth -= 1;
@@ -207,8 +207,7 @@ impl Reader<'_> {
     fn function(&mut self) -> Result<Call, Failure> {
         let variable = self.take(is_name);
         if variable.is_empty() {
-            return Err(self
-                .wrong("`${` must be followed by the name of a variable; write `$${` for the characters themselves"));
+            return Err(self.wrong("`${` must be followed by the name of a variable; write `$${` for a literal `${`"));
         }
         let call = Call { variable, operator: String::new(), arguments: Vec::new() };
         match self.peek() {
@@ -313,7 +312,7 @@ impl Reader<'_> {
         if self.takes("}") {
             return Ok(call);
         }
-        Err(self.wrong("the name of a variable is followed by what is no operator, and no closing brace"))
+        Err(self.wrong("the name of a variable must be followed by an operator or a closing brace"))
     }
 
     /// Returns a syntax error with the description `why`. Returns [`Failure::Unclosed`] instead if the parser is at the

@@ -46,7 +46,7 @@ impl fmt::Display for Unprintable {
             UnprintableKind::Key(_) => write!(f, "its key {pointer} is not a string"),
             UnprintableKind::CollectionKey(kind) if pointer.is_empty() => write!(f, "one of its keys is {kind}"),
             UnprintableKind::CollectionKey(kind) => write!(f, "a key of {pointer} is {kind}"),
-            UnprintableKind::Duplicate(_) => write!(f, "its key {pointer} is there twice"),
+            UnprintableKind::Duplicate(_) => write!(f, "duplicate key {pointer}"),
             kind => write!(f, "its value {pointer}: {kind}"),
         }
     }

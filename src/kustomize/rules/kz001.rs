@@ -25,8 +25,8 @@ pub(in crate::kustomize) fn found(site: Site, list: &str, index: usize, entry: &
             .allowed("manifests, and folders with a Kustomization")
             .help(format!("list it under \"components:\" instead of \"{list}:\""))
             .fix(Fix::MoveEntry { from: list.to_owned(), index, to: "components".to_owned() }),
-        _ => finding
-            .allowed(format!("configurations of plugins; {list} takes no Components"))
-            .help(format!("list it under \"components:\", or give {list} the plugin's configuration itself")),
+        _ => finding.allowed(format!("configurations of plugins; {list} does not accept Components")).help(format!(
+            "list it under \"components:\", or list the configuration of the plugin itself under \"{list}:\""
+        )),
     }
 }

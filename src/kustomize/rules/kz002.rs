@@ -26,7 +26,7 @@ pub(in crate::kustomize) fn found(
     defined: &Site,
     has_kind: bool,
 ) -> TreeFinding {
-    let why = if has_kind { "" } else { ", as it says no kind" };
+    let why = if has_kind { "" } else { ", because it sets no kind" };
     RULE.at(site, format!("\"{entry}\" is a Kustomization{why} ({defined})"))
         .found(if has_kind { "kind: Kustomization" } else { "no kind" })
         .allowed("folders with a Component")

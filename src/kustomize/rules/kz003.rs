@@ -21,7 +21,7 @@ pub(in crate::kustomize) fn found(site: Site, entry: &str, path: &TreePath) -> T
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
     let is_kustomization = NAMES.contains(&path.name());
     let help = if is_kustomization {
-        format!("name its folder: {folder}")
+        format!("use its folder: {folder}")
     } else {
         "list files of objects under \"resources:\"".to_owned()
     };

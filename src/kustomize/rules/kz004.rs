@@ -10,7 +10,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ004",
     name: "entry-missing",
     level: Level::Deny,
-    summary: "an entry that leads to no file or folder",
+    summary: "an entry that refers to no existing file or folder",
     page: include_str!("../../../docs/rules/KZ004.md"),
 };
 
@@ -27,24 +27,26 @@ pub(in crate::kustomize) fn missing(
     near: Option<String>,
     elsewhere: Option<String>,
 ) -> TreeFinding {
-    let finding = RULE.at(site, format!("\"{entry}\" is not there"));
+    let finding = RULE.at(site, format!("\"{entry}\" does not exist"));
     match (near, elsewhere) {
         (Some(near), _) => finding.help(format!("did you mean \"{near}\"?")),
         (None, Some(path)) => finding
             .help(format!("paths are relative to {folder}, not to the root of the tree; from here it is \"{path}\"")),
         _ if entry.contains(['*', '?']) => finding.help("patterns are not expanded: list every file"),
         _ if entry.contains('\\') => finding.help("write paths with /"),
-        _ if entry.contains('\n') => finding.help("objects cannot stand here: write them to a file and name it"),
+        _ if entry.contains('\n') => {
+            finding.help("inline objects are not allowed here: write them to a file, and list the file")
+        }
         _ => finding.help(format!("paths are relative to {folder}")),
     }
 }
 
 /// Returns a finding about a folder to build that does not exist. `near` is the most similar existing folder.
 pub(in crate::kustomize) fn absent_root(site: Site, near: Option<String>) -> TreeFinding {
-    let finding = RULE.at(site.clone(), format!("\"{}\" is not there", site.file));
+    let finding = RULE.at(site.clone(), format!("\"{}\" does not exist", site.file));
     match near {
         Some(near) => finding.help(format!("did you mean \"{near}\"?")),
-        None => finding.help("write the path from the root of the tree, as the revision that is built has it"),
+        None => finding.help("write the path relative to the root of the tree, as it is in the revision that is built"),
     }
 }
 
@@ -55,19 +57,19 @@ pub(in crate::kustomize) fn is_absent_root(finding: &TreeFinding) -> bool {
 
 /// Returns a finding about an entry of a kustomization file that is an empty string.
 pub(in crate::kustomize) fn empty(site: Site) -> TreeFinding {
-    RULE.at(site, "the entry is empty").help("take it out, or say what it is to be")
+    RULE.at(site, "the entry is empty").help("remove it, or write a path")
 }
 
 /// Returns a finding about an entry of a kustomization file that leads into a cycle of symbolic links.
 pub(in crate::kustomize) fn link_loop(site: Site, entry: &str) -> TreeFinding {
-    RULE.at(site, format!("\"{entry}\" is a link that leads back to itself"))
-        .help("let the link lead to a file or folder")
+    RULE.at(site, format!("\"{entry}\" leads into a cycle of symbolic links"))
+        .help("point the link to a file or folder")
 }
 
 /// Returns a finding about an entry of a kustomization file that leads to a folder instead of a file.
 pub(in crate::kustomize) fn folder(site: Site, entry: &str, path: &TreePath) -> TreeFinding {
-    RULE.at(site, format!("\"{entry}\" is a folder ({path}), and a file must stand here"))
+    RULE.at(site, format!("\"{entry}\" is a folder ({path}), but must be a file"))
         .found("a folder")
         .allowed("a file")
-        .help("name a file")
+        .help("write the path of a file")
 }

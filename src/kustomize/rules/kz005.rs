@@ -24,9 +24,9 @@ pub(in crate::kustomize) fn found(site: Site, entry: Option<&str>, folder: &Tree
         .allowed("kustomization.yaml, kustomization.yml or Kustomization");
     let near = names.iter().find(|name| name.to_lowercase().starts_with("kustomiz"));
     match near {
-        Some(name) if NAMES.contains(&name.as_str()) => {
-            finding.help(format!("{folder}/{name} is a folder, or a link that leads out of {folder}"))
-        }
+        Some(name) if NAMES.contains(&name.as_str()) => finding.help(format!(
+            "replace {folder}/{name} with a file: it is a folder, or a link that points outside of {folder}"
+        )),
         Some(name) => finding.help(format!("rename {folder}/{name} to kustomization.yaml")),
         None => finding.help(format!("add {folder}/kustomization.yaml")),
     }

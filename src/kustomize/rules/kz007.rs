@@ -25,7 +25,7 @@ pub(in crate::kustomize) fn found(kustomization: &Kustomization, at: &dyn Fn(&st
         let near = most_similar(kind, [COMPONENT, "Kustomization"].into_iter());
         findings.push(match near {
             Some(near) => finding.help(format!("did you mean {near}?")),
-            None => finding.help("kustomize takes no other kinds in a kustomization file"),
+            None => finding.help("write kind: Kustomization or kind: Component"),
         });
     }
     let (said, required) = (kustomization.api_version.as_str(), kustomization.required_version());
@@ -33,7 +33,7 @@ pub(in crate::kustomize) fn found(kustomization: &Kustomization, at: &dyn Fn(&st
         let finding =
             RULE.at(at("apiVersion"), format!("apiVersion of a {kind} is {said}")).found(said).allowed(required);
         findings.push(if said.starts_with("kustomize.toolkit.fluxcd.io/") {
-            finding.help("this is an object of Flux: give the file another name than a kustomization file has")
+            finding.help("this is a Flux object: rename the file, because only kustomization files may have this name")
         } else {
             finding.help(format!("write apiVersion: {required}"))
         });

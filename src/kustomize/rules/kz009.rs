@@ -10,7 +10,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ009",
     name: "ancestor-reference",
     level: Level::Deny,
-    summary: "an entry that names a folder which contains a folder that is being built",
+    summary: "an entry that refers to a folder that is being built, or to one of its parents",
     page: include_str!("../../../docs/rules/KZ009.md"),
 };
 
@@ -32,13 +32,15 @@ pub(in crate::kustomize) fn found(
         let loops = if chain.last() == Some(folder) {
             "is this folder itself".to_owned()
         } else {
-            format!("closes a cycle: {way}")
+            format!("creates a cycle: {way}")
         };
         RULE.at(site, format!("\"{entry}\" {loops}"))
     } else {
-        RULE.at(site, format!("\"{entry}\" is an ancestor: {folder} holds {visited}, which is being built ({way})"))
+        RULE.at(site, format!("\"{entry}\" is an ancestor: {folder} contains {visited}, which is being built ({way})"))
     };
-    finding.found(folder.to_string()).help("move what is shared into a folder beside this one, and refer to that")
+    finding
+        .found(folder.to_string())
+        .help("move the shared files to a folder beside this one, and refer to that folder")
 }
 
 /// Returns a finding about an entry of a kustomization file that leads to a folder above the root folder of the tree.

@@ -10,7 +10,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ010",
     name: "path-not-allowed",
     level: Level::Deny,
-    summary: "an absolute path, or a path out of the folder from which files may be loaded",
+    summary: "an absolute path, or a path outside of the folder from which files may be loaded",
     page: include_str!("../../../docs/rules/KZ010.md"),
 };
 
@@ -19,7 +19,10 @@ pub(in crate::kustomize) fn restricted(site: Site, entry: &str, file: &TreePath,
     RULE.at(site, format!("\"{entry}\" is the file {file}, which is not in or below {root}"))
         .found(file.to_string())
         .allowed(format!("files in or below {root}"))
-        .help("refer to its folder, with a kustomization file there, or copy it; --load-restrictor none lifts this")
+        .help(
+            "refer to its folder and add a kustomization file there, or copy the file; --load-restrictor none disables \
+             this check",
+        )
 }
 
 /// Returns a finding about an entry of a kustomization file that is an absolute path to a folder. `relative` is the
@@ -34,12 +37,12 @@ pub(in crate::kustomize) fn absolute(site: Site, entry: &str, relative: Option<&
 
 /// Returns a finding about an entry of a kustomization file whose path leads out of the kustomize tree.
 pub(in crate::kustomize) fn outside(site: Site, entry: &str) -> TreeFinding {
-    RULE.at(site, format!("\"{entry}\" leads out of the files that are built"))
-        .help("keep all that is referred to in the same source")
+    RULE.at(site, format!("\"{entry}\" is outside of the files that are built"))
+        .help("keep all referenced files in the same source")
 }
 
 /// Returns a finding about an entry of a kustomization file with `..` inside a longer name, such as `a..b`.
 pub(in crate::kustomize) fn ambiguous(site: Site, entry: &str) -> TreeFinding {
-    RULE.at(site, format!("\"{entry}\" has \"..\" within a name, which kustomize after 5.8 refuses"))
-        .help("rename the folder, or look whether the line is indented as it should be")
+    RULE.at(site, format!("\"{entry}\" has \"..\" within a name, which kustomize rejects after version 5.8"))
+        .help("rename the folder, or check the indentation of the line")
 }

@@ -28,5 +28,5 @@ pub(in crate::kustomize) fn found(site: Site, entry: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is not a local, relative path"))
         .found(entry)
         .allowed("paths relative to spec.path")
-        .help("keep the component in the same source, and name it relative to spec.path")
+        .help("keep the component in the same source, and write its path relative to spec.path")
 }

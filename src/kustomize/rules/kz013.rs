@@ -24,28 +24,28 @@ pub(in crate::kustomize) fn found(site: Site, entry: &str, at: &Site, fault: &Ba
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
     match fault {
         _ if NAMES.contains(&at.file.name()) => {
-            finding.help(format!("name the folder, not its kustomization file: {folder}"))
+            finding.help(format!("list the folder, not its kustomization file: {folder}"))
         }
         BadObjects::NoName { .. } => finding.help("give it a metadata.name; generateName is not enough for kustomize"),
         BadObjects::NoKind(_) => finding.help("give it a kind"),
-        _ => finding.help("correct the file, or take the entry out"),
+        _ => finding.help("correct the file, or remove the entry"),
     }
 }
 
 /// Returns a finding about an object without an apiVersion, which kustomize accepts and Flux rejects.
 pub(in crate::kustomize) fn no_api_version(site: Site, object: &str) -> TreeFinding {
-    RULE.at(site, format!("{object} has no apiVersion, and Flux refuses it")).help("give it an apiVersion")
+    RULE.at(site, format!("{object} has no apiVersion, and Flux rejects it")).help("give it an apiVersion")
 }
 
 /// Returns a finding about an object that became invalid because transformers removed its kind, name or metadata.
 pub(in crate::kustomize) fn no_object(site: Site, object: &str, why: &str) -> TreeFinding {
-    RULE.at(site, format!("{object} cannot be written: {why}")).help("look at the patches of the object")
+    RULE.at(site, format!("{object} cannot be written: {why}")).help("check the patches of the object")
 }
 
 /// Returns a finding about an object whose `field` has an empty key, which kustomize cannot merge.
 pub(in crate::kustomize) fn empty_key(site: Site, id: &Id<'_>, field: &str) -> TreeFinding {
     RULE.at(site, format!("{} cannot be merged: a key of its {field} is empty or null", id.words()))
-        .help("name the key")
+        .help("use a key that is not empty")
 }
 
 /// Returns a finding about an object with a key or value that kustomize cannot serialize. `site` is the position where
@@ -53,14 +53,15 @@ pub(in crate::kustomize) fn empty_key(site: Site, id: &Id<'_>, field: &str) -> T
 pub(in crate::kustomize) fn unprintable(site: Site, object: &str, fault: &Unprintable) -> TreeFinding {
     let finding = RULE.at(site, format!("{object} cannot be written: {fault}"));
     match fault.kind {
-        UnprintableKind::Key(_) if fault.pointer.starts_with("/metadata/annotations/") => {
-            finding.help("kustomize writes the keys of annotations without quotes: a number, a date or a truth value is no key there; name it otherwise")
-        }
+        UnprintableKind::Key(_) if fault.pointer.starts_with("/metadata/annotations/") => finding.help(
+            "use another key: kustomize writes annotation keys without quotes, so numbers, dates and booleans are \
+                 not strings",
+        ),
         UnprintableKind::Key(_) => {
-            finding.help("a number, a date or a truth value is no key: put it in quotes, or name it otherwise")
+            finding.help("a number, date or boolean cannot be a key: put it in quotes, or use another key")
         }
         UnprintableKind::CollectionKey(_) => {
-            finding.help("put the value in quotes if it contains a template such as {{ name }}, or name the key otherwise")
+            finding.help("put the value in quotes if it contains a template such as {{ name }}, or use another key")
         }
         UnprintableKind::Duplicate(_) => finding.help("keep one of the two"),
         _ => finding.help("correct the value, or put it in quotes"),

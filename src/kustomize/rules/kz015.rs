@@ -31,7 +31,7 @@ pub(in crate::kustomize) fn external(site: Site, kind: &str) -> TreeFinding {
 /// Returns a finding about a plugin of the kind `kind` that is not built in, or is not allowed in the field `list`,
 /// such as `generators`.
 pub(in crate::kustomize) fn unknown(site: Site, kind: &str, list: &str) -> TreeFinding {
-    RULE.at(site, format!("{kind} is no built-in plugin that {list} takes"))
+    RULE.at(site, format!("{kind} is not a built-in plugin for {list}"))
         .found(kind)
-        .help("look at its kind, and at the list it stands in")
+        .help("check its kind, and the field that lists it")
 }

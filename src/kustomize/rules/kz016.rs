@@ -41,7 +41,7 @@ pub(in crate::kustomize) fn invalid_source(site: Site, text: &str) -> TreeFindin
 
 /// Returns a finding about a duplicate key in the data of the generator `name`.
 pub(in crate::kustomize) fn duplicate_key(site: Site, name: &str, key: &str) -> TreeFinding {
-    RULE.at(site, format!("{name} has the key {key} already")).found(key).help("take one of them out")
+    RULE.at(site, format!("duplicate key {key} in {name}")).found(key).help("remove one of them")
 }
 
 /// Returns a finding about an environment file with a line that is not UTF-8.

@@ -9,25 +9,25 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ017",
     name: "bad-setting",
     level: Level::Deny,
-    summary: "sort options, variables, schemas or replacements that kustomize refuses",
+    summary: "sort options, variables, schemas or replacements that kustomize rejects",
     page: include_str!("../../../docs/rules/KZ017.md"),
 };
 
 /// Returns a finding about an unknown `openapi.version`.
 pub(in crate::kustomize) fn unknown_schema_version(site: Site, version: &str, built_in: &str) -> TreeFinding {
-    RULE.at(site, format!("the schema {version} is not built in")).found(version).allowed(built_in).help("take it out")
+    RULE.at(site, format!("the schema {version} is not built in")).found(version).allowed(built_in).help("remove it")
 }
 
 /// Returns a finding about an invalid entry of `crds`.
 pub(in crate::kustomize) fn invalid_crds(site: Site, entry: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" {why}"))
-        .allowed("schemas by name")
-        .help("correct the file, or take the entry out")
+        .allowed("a mapping of names to schemas")
+        .help("correct the file, or remove the entry")
 }
 
 /// Returns a finding about a var with a duplicate name.
 pub(in crate::kustomize) fn duplicate_var(site: Site, name: &str, before: &Site) -> TreeFinding {
-    RULE.at(site, format!("the variable {name} is there already ({before})")).found(name).help("give it another name")
+    RULE.at(site, format!("the variable {name} already exists ({before})")).found(name).help("give it another name")
 }
 
 /// Returns a finding about a var without a value.
@@ -37,12 +37,12 @@ pub(in crate::kustomize) fn unresolved_var(site: Site, name: &str, why: &str) ->
 
 /// Returns a finding about an invalid file in `openapi.path`.
 pub(in crate::kustomize) fn invalid_schema(site: Site, why: &str) -> TreeFinding {
-    RULE.at(site, format!("the schema {why}")).help("correct the file, or take the entry out")
+    RULE.at(site, format!("the schema {why}")).help("correct the file, or remove the entry")
 }
 
 /// Returns a finding about an unknown `sortOptions.order`.
 pub(in crate::kustomize) fn unknown_sort_order(site: Site, order: &str) -> TreeFinding {
-    RULE.at(site, format!("there is no order \"{order}\""))
+    RULE.at(site, format!("unknown order \"{order}\""))
         .found(order)
         .allowed("fifo or legacy")
         .help("write fifo or legacy")
@@ -50,7 +50,7 @@ pub(in crate::kustomize) fn unknown_sort_order(site: Site, order: &str) -> TreeF
 
 /// Returns a finding about `sortOptions.legacySortOptions` with an order other than `legacy`.
 pub(in crate::kustomize) fn invalid_legacy_sort(site: Site) -> TreeFinding {
-    RULE.at(site, "the order fifo has no options").help("take the options out, or write order: legacy")
+    RULE.at(site, "the order fifo has no options").help("remove the options, or write order: legacy")
 }
 
 /// Returns a finding about an invalid entry of `replacements`.

@@ -15,14 +15,14 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 
 /// Returns a finding about an object in which variables cannot be substituted.
 pub(in crate::kustomize) fn found(site: Site, object: &str, why: &str) -> TreeFinding {
-    RULE.at(site, format!("variables cannot be put into {object}: {why}")).help(
-        "write $${ for the characters themselves, or annotate the object kustomize.toolkit.fluxcd.io/substitute: disabled",
+    RULE.at(site, format!("variables cannot be substituted in {object}: {why}")).help(
+        "write $${ for a literal ${, or annotate the object with kustomize.toolkit.fluxcd.io/substitute: disabled",
     )
 }
 
 /// Returns a finding about a variable whose name Flux rejects.
 pub(in crate::kustomize) fn invalid_name(site: Site, name: &str) -> TreeFinding {
-    RULE.at(site, format!("\"{name}\" is no name of a variable"))
+    RULE.at(site, format!("\"{name}\" is not a valid variable name"))
         .found(name)
         .allowed("letters, digits and underscores, no digit first")
         .help("rename the variable")

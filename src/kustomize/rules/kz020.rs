@@ -19,7 +19,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
 pub(in crate::kustomize) fn found(site: Site, root: &TreePath) -> TreeFinding {
     RULE.at(
         site,
-        format!("{root} is a Component: built by itself it mostly applies nothing, and with pruning that deletes"),
+        format!("{root} is a Component: built on its own, it usually renders no objects, so pruning deletes the applied ones"),
     )
     .harmless()
     .found("kind: Component")

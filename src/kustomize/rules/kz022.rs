@@ -15,20 +15,20 @@ pub(super) static RULE: RuleInfo = RuleInfo {
 
 /// Returns a finding about a second YAML document in a kustomization file, which kustomize ignores.
 pub(in crate::kustomize) fn second_document(site: Site) -> TreeFinding {
-    RULE.at(site, "kustomize does not read this second document").harmless().help("make one document of the file")
+    RULE.at(site, "kustomize does not read this second document").harmless().help("merge the documents into one")
 }
 
 /// Returns a finding about a duplicate key in a kustomization file, at `site`. kustomize ignores the first value of the
 /// key, on line `lost`.
 pub(in crate::kustomize) fn duplicate_key(site: Site, lost: u32) -> TreeFinding {
-    RULE.at(site, format!("the key is on line {lost} already, and what it says there is lost"))
+    RULE.at(site, format!("duplicate key: kustomize ignores its value on line {lost}"))
         .harmless()
         .help("write the key once")
 }
 
 /// Returns a finding about a key of a kustomization file that differs from the field `name` only in case.
 pub(in crate::kustomize) fn wrong_case(site: Site, name: &str) -> TreeFinding {
-    RULE.at(site, format!("kustomize takes this for \"{name}\""))
+    RULE.at(site, format!("kustomize reads this as \"{name}\""))
         .harmless()
         .allowed(name)
         .help(format!("write \"{name}\""))

@@ -20,7 +20,7 @@ pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding 
     let said: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
     RULE.at(site, format!("the target selects nothing: there is no {}", said.join(" ")))
         .harmless()
-        .help("correct the target, or take the patch out")
+        .help("correct the target, or remove the patch")
 }
 
 /// Lowers a finding about the target of a patch to level `audit`. The target selects no object, but this may be

@@ -9,7 +9,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ026",
     name: "forgotten-manifest",
     level: Level::Warn,
-    summary: "a file beside a kustomization file that holds objects and that no kustomization lists",
+    summary: "a file with objects beside a kustomization file, but not listed by any kustomization",
     page: include_str!("../../../docs/rules/KZ026.md"),
 };
 
@@ -18,6 +18,6 @@ pub(super) static RULE: RuleInfo = RuleInfo {
 pub(in crate::kustomize) fn found(site: Site, name: &str, fix: Fix) -> TreeFinding {
     RULE.at(site, format!("\"{name}\" holds Kubernetes objects, and no kustomization lists it"))
         .harmless()
-        .help("list it under \"resources:\", or delete it; if it is applied otherwise, name it in a comment")
+        .help("list it under \"resources:\", or delete it; if it is applied in another way, mention it in a comment")
         .fix(fix)
 }

@@ -24,31 +24,33 @@ pub(in crate::kustomize) fn conflict(site: Site, id: &Id<'_>, own: &Site, other:
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
     let is_same = own.file == site.file && own.place.line == site.place.line;
     let own = if is_same { String::new() } else { format!(" ({own})") };
-    RULE.at(site, format!("{}{own} is there already{from}", id.words()))
+    RULE.at(site, format!("{}{own} already exists{from}", id.words()))
         .found(id.to_string())
-        .help("give one of them another name, or let both use one base, with what differs in Components")
+        .help("rename one of them, or use one shared base, with the differences in Components")
 }
 
 /// Returns a finding about a generator that creates an object that already exists.
 pub(in crate::kustomize) fn exists(site: Site, id: &Id<'_>, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
-    RULE.at(site, format!("{} is there already{from}", id.words()))
+    RULE.at(site, format!("{} already exists{from}", id.words()))
         .found(id.to_string())
         .allowed("behavior merge or replace")
-        .help("say behavior: merge or behavior: replace, or give it another name")
+        .help("set behavior: merge or behavior: replace, or use another name")
 }
 
 /// Returns a finding about a generator with the behavior `merge` or `replace`, which needs an existing object to
 /// change. `id` identifies the object that is missing.
 pub(in crate::kustomize) fn no_object_to_merge(site: Site, id: &Id<'_>) -> TreeFinding {
-    RULE.at(site, format!("{} is not there to be merged with or replaced", id.words()))
+    RULE.at(site, format!("{} does not exist, so it cannot be merged or replaced", id.words()))
         .found(id.to_string())
-        .help("say behavior: create; components run after the generators of whoever lists them, not before")
+        .help("set behavior: create; components run after the generators of the kustomization that lists them")
 }
 
 /// Returns a finding about a generated object that has the same identity as several existing objects.
 pub(in crate::kustomize) fn several_objects(site: Site, id: &Id<'_>) -> TreeFinding {
-    RULE.at(site, format!("{} is there more than once", id.words())).found(id.to_string()).help("name one of them")
+    RULE.at(site, format!("{} matches several objects", id.words()))
+        .found(id.to_string())
+        .help("select one of them by name and namespace")
 }
 
 /// Returns a finding about a patch for an object that does not exist.
@@ -59,21 +61,22 @@ pub(in crate::kustomize) fn no_object_to_patch<'a>(
 ) -> TreeFinding {
     let there: Vec<_> = there.collect();
     let same_kind = there.iter().filter(|other| other.gvk.kind == id.gvk.kind);
-    let finding = RULE.at(site, format!("{} is not there to be patched", id.words())).found(id.to_string());
+    let finding =
+        RULE.at(site, format!("{} does not exist, so it cannot be patched", id.words())).found(id.to_string());
     if let Some(other) = same_kind.clone().find(|other| other.name == id.name) {
         return finding.help(format!("there is {other}: apiVersion and namespace must be the same"));
     }
     match most_similar(id.name, same_kind.map(|other| other.name)) {
         Some(name) => finding.help(format!("did you mean {name}?")),
         None => {
-            finding.help("correct kind, name and namespace of the patch, or give it a target, which may select nothing")
+            finding.help("correct kind, name and namespace of the patch, or set a target, which may select no object")
         }
     }
 }
 
 /// Returns a finding about a patch that matches several objects.
 pub(in crate::kustomize) fn several_objects_to_patch(site: Site, id: &Id<'_>) -> TreeFinding {
-    RULE.at(site, format!("{} is or was the name of several objects", id.words()))
+    RULE.at(site, format!("{} is a current or former identity of several objects", id.words()))
         .found(id.to_string())
         .help("give the patch a target")
 }
@@ -81,14 +84,14 @@ pub(in crate::kustomize) fn several_objects_to_patch(site: Site, id: &Id<'_>) ->
 /// Returns a finding about two objects that have the same identity after kustomize sets the namespace. `before` names
 /// one of these objects as it was before this step. `made` is the position where this object is defined.
 pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id<'_>, before: &str, made: &Site) -> TreeFinding {
-    RULE.at(site, format!("this makes {before} ({made}) the same as another {}: {id}", id.gvk.kind))
+    RULE.at(site, format!("this gives {before} ({made}) the same identity as another {}: {id}", id.gvk.kind))
         .found(id.to_string())
-        .help("one namespace holds each name once; Namespace objects are renamed too")
+        .help("use each name once per namespace; kustomize also renames Namespace objects")
 }
 
 /// Returns a finding about an entry of `replicas` without a matching object.
 pub(in crate::kustomize) fn no_object_to_scale(site: Site, name: &str, there: &[&str]) -> TreeFinding {
-    let finding = RULE.at(site, format!("there is no {name} to be scaled")).found(name);
+    let finding = RULE.at(site, format!("there is no {name} to scale")).found(name);
     match most_similar(name, there.iter().copied()) {
         Some(near) => finding.help(format!("did you mean {near}?")),
         None => {
@@ -106,5 +109,5 @@ pub(in crate::kustomize) fn no_source(site: Site, words: &str) -> TreeFinding {
 pub(in crate::kustomize) fn several_sources(site: Site, words: &str) -> TreeFinding {
     RULE.at(site, format!("there are several {words} to take a value from"))
         .found(words)
-        .help("say which one: name and namespace")
+        .help("select one of them by name and namespace")
 }

@@ -9,7 +9,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     id: "KZ031",
     name: "build-fails",
     level: Level::Deny,
-    summary: "a generator, transformer or validator that fails on the objects it is given",
+    summary: "a generator, transformer or validator that fails on its input objects",
     page: include_str!("../../../docs/rules/KZ031.md"),
 };
 

@@ -12,12 +12,12 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     id: ID,
     name: "not-known",
     level: Level::Audit,
-    summary: "a part of a tree that cannot be judged without fetching, rendering or running it",
+    summary: "a part of a tree that cannot be checked without fetching, rendering or running it",
     page: include_str!("../../../docs/rules/KZ040.md"),
 };
 
 /// Returns the finding that Portcullis cannot determine a part of the result of a kustomize build. `reason` says why,
 /// for example because a remote base is not fetched, and becomes the message of the finding.
 pub(in crate::kustomize) fn found(site: Site, reason: &str) -> TreeFinding {
-    RULE.at(site, reason).harmless().help("kustomize build has the last word")
+    RULE.at(site, reason).harmless().help("run kustomize build to see the actual result")
 }

@@ -32,8 +32,8 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     if request.resource.group != GROUP || says_where {
         return Vec::new();
     }
-    let message = "this is an input of kustomize, not an object of the cluster: nothing will come of it";
+    let message = "this is an input of kustomize, not a cluster object: no controller processes it";
     vec![RULE.finding(FieldPath::root(), message).help(format!(
-        "use kubectl apply -k <folder>; one that is to be kept here says its folder in the annotation {PATH_ANNOTATION}"
+        "use kubectl apply -k <folder>; to store it in the cluster, set its folder in the annotation {PATH_ANNOTATION}"
     ))]
 }

@@ -10,7 +10,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     name: "deletes-protected-object",
     level: Level::Warn,
     summary: "a Flux Kustomization that no longer renders a Namespace, a CustomResourceDefinition, a volume, or another object whose \
-              deletion takes data or other objects with it",
+              deletion also deletes data or other objects",
     page: include_str!("../../../docs/rules/KZ060.md"),
 };
 

@@ -25,8 +25,9 @@ pub(in crate::kustomize) fn found(
         None => format!("in revision {revision}, Kustomization {other} renders {what} too"),
         Some(elsewhere) => format!("revision {revision} renders {what}, and Kustomization {other} too, in {elsewhere}"),
     };
-    let message =
-        format!("{both}: whichever applies an object last owns it, and deletes it when it no longer renders it");
+    let message = format!(
+        "{both}: the Kustomization that applies an object last owns it, and deletes it when it no longer renders it"
+    );
     let help = "render each object in one Kustomization only; if this one creates an object only when it is missing, annotate it \
                 with kustomize.toolkit.fluxcd.io/ssa: IfNotPresent";
     Finding::new(RULE.id, RULE.level, FieldPath::of(["spec", "path"]), message).help(help)

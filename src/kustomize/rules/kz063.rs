@@ -9,7 +9,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "KZ063",
     name: "moved-object-may-be-deleted",
     level: Level::Warn,
-    summary: "an object that moves to another Flux Kustomization in an order in which it is deleted first, or may be",
+    summary: "an object that moves to another Flux Kustomization, and that is or may be deleted in between",
     page: include_str!("../../../docs/rules/KZ063.md"),
 };
 

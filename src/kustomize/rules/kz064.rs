@@ -21,7 +21,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 pub(in crate::kustomize) fn found(site: Site, name: &str, target: &str) -> TreeFinding {
     let message = format!(
         "targetNamespace renames Namespace {name} to {target}: Flux applies it to the namespace {target} itself, and if it prunes, \
-         it deletes {target} with everything in it once the tree does not have this Namespace any more"
+         it deletes {target} with everything in it once the tree no longer contains this Namespace"
     );
     RULE.at(site, message).harmless().found(name).help(format!(
         "remove Namespace {name} from the tree, or remove targetNamespace and set the namespace of each object"

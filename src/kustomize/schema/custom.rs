@@ -55,7 +55,7 @@ pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
     match &document {
         Value::Object(members) => decoded(members, text.starts_with('{'))?,
         Value::Null => {}
-        _ => return Err(BadSchema::Type("the whole".to_owned(), "an object")),
+        _ => return Err(BadSchema::Type("the root".to_owned(), "an object")),
     }
     Ok(document)
 }

@@ -51,7 +51,7 @@ pub enum ArchiveError {
     TooMany(usize),
     /// A path in the archive, such as `../a` or `/a`, may lead out of the root folder of the archive. Contains at most
     /// the first 100 characters of the path.
-    #[error("the archive has the name {0:?}, which leads out of it")]
+    #[error("the archive has the path {0:?}, which may point outside of it")]
     LeadsOut(String),
 }
 

@@ -158,7 +158,7 @@ impl Source for Revision {
 
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable> {
         let Some(Node::File(id)) = self.nodes.get(path) else {
-            return Err(Unreadable::System(format!("{path} is no file of the revision")));
+            return Err(Unreadable::System(format!("{path} is not a file of the revision")));
         };
         let content = self.content(*id).map_err(Unreadable::System)?;
         if content.len() as u64 > MAX_FILE_BYTES {

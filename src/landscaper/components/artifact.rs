@@ -68,7 +68,8 @@ pub fn check(config: &Blob) -> Result<(), String> {
 ///
 /// A message, if the configuration is not valid JSON, or if it does not name a layer.
 pub fn layer(config: &[u8]) -> Result<Blob, String> {
-    let config: Config = serde_json::from_slice(config).map_err(|error| format!("its configuration: {error}"))?;
+    let config: Config =
+        serde_json::from_slice(config).map_err(|error| format!("cannot decode its configuration: {error}"))?;
     config.layer.ok_or_else(|| "its configuration has no componentDescriptorLayer".to_owned())
 }
 
@@ -88,7 +89,7 @@ pub fn descriptor(media_type: &str, content: &[u8]) -> Result<Descriptor, String
 }
 
 fn unpacked(content: &[u8]) -> Result<Vec<u8>, String> {
-    let broken = |error: std::io::Error| format!("the archive with the descriptor: {error}");
+    let broken = |error: std::io::Error| format!("cannot read the archive with the descriptor: {error}");
     let mut archive = Archive::new(content);
     for entry in archive.entries().map_err(broken)?.take(MAX_FILES) {
         let mut entry = entry.map_err(broken)?;

@@ -298,7 +298,9 @@ impl State {
         };
         if descriptor.name != key.component || descriptor.version != key.version {
             let (name, version) = (&descriptor.name, &descriptor.version);
-            return Ok(unreadable(format!("{}:{tag} holds the descriptor of {name} {version}", key.repository)));
+            let wanted = format!("{} {}", key.component, key.version);
+            let why = format!("{}:{tag} contains the descriptor of {name} {version}, not of {wanted}", key.repository);
+            return Ok(unreadable(why));
         }
         Ok(Answer { found: Found::Descriptor(descriptor), digest: Some(manifest.digest), is_outage: false })
     }

@@ -69,7 +69,7 @@ pub struct Reference {
 pub struct DescriptorError {
     /// The field path of the value that cannot be read.
     pub field: FieldPath,
-    /// The description of the mistake, such as `1 where a string is needed`.
+    /// The description of the mistake, such as `expected a string, found 1`.
     pub what: String,
 }
 
@@ -161,7 +161,7 @@ impl Parts<'_> {
         let repository_contexts = list(&contexts, "repositoryContexts", |value, field| {
             RepositoryContext::of(value, field).map_err(|problem| DescriptorError {
                 field: problem.field,
-                what: format!("{} where {} is needed", problem.is, problem.wanted),
+                what: format!("expected {}, found {}", problem.wanted, problem.is),
             })
         })?;
         let references = list(&self.body, references, Reference::read)?;
@@ -231,7 +231,7 @@ fn list<T>(
 
 fn wrong(field: FieldPath, value: &Value, wanted: &str) -> DescriptorError {
     let found = if value.is_null() { "nothing".to_owned() } else { wire::brief(value) };
-    DescriptorError { field, what: format!("{found} where {wanted} is needed") }
+    DescriptorError { field, what: format!("expected {wanted}, found {found}") }
 }
 
 #[cfg(test)]
@@ -264,11 +264,11 @@ mod tests {
         assert!(error(json!({"kind": "ConfigMap"})).contains("neither meta.schemaVersion nor apiVersion"));
         assert_eq!(
             error(json!({"meta": {"schemaVersion": "v1"}})),
-            "meta.schemaVersion: \"v1\" where \"v2\" is needed"
+            "meta.schemaVersion: expected \"v2\", found \"v1\""
         );
         let references = json!([{"name": "a", "componentName": "b", "version": 1}]);
         let broken = json!({"meta": {"schemaVersion": "v2"},
                             "component": {"name": "a", "version": "v1", "componentReferences": references}});
-        assert_eq!(error(broken), "component.componentReferences[0].version: 1 where a string is needed");
+        assert_eq!(error(broken), "component.componentReferences[0].version: expected a string, found 1");
     }
 }

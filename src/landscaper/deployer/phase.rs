@@ -37,7 +37,7 @@ pub static PHASES: [(Phase, &str, &str); 10] = [
     (Phase::Empty, "", "no deployer has processed it"),
     (Phase::Init, "Init", "a deployer has picked it up"),
     (Phase::Progressing, "Progressing", "a deployer processes it"),
-    (Phase::Progressing, "Processing", "the same, as spelled in the text of the contract"),
+    (Phase::Progressing, "Processing", "the same as Progressing, in the spelling of Landscaper's deployer contract"),
     (Phase::Completing, "Completing", "known to Landscaper, but set by none of its components"),
     (Phase::Succeeded, "Succeeded", "the work has succeeded"),
     (Phase::Failed, "Failed", "the work has failed"),

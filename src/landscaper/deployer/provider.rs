@@ -61,8 +61,9 @@ pub(in crate::landscaper) fn faults(type_name: &str, config: Option<&Value>) -> 
     let Some(deployer) = DEPLOYERS.iter().find(|deployer| deployer.type_name == type_name) else { return Vec::new() };
     let mut faults = Faults(Vec::new());
     let Some(config) = config.filter(|config| config.is_object()) else {
-        let is = config.map_or("missing", wire::kind_of);
-        faults.add(FieldPath::root(), format!("the configuration is {is}, not an object"), "write one");
+        let not_an_object = |config| format!("the configuration is {}, not an object", wire::kind_of(config));
+        let problem = config.map_or_else(|| "the configuration is missing".to_owned(), not_an_object);
+        faults.add(FieldPath::root(), problem, "write the configuration of the deployer, an object");
         return faults.0;
     };
     one_of(config, "apiVersion", deployer.api_versions, &mut faults);
@@ -105,7 +106,7 @@ fn one_of(config: &Value, key: &str, wanted: &[&str], faults: &mut Faults) {
     let found = config.get(key).and_then(Value::as_str).unwrap_or_default();
     if !wanted.contains(&found) {
         let help = format!("write {}", wanted.join(" or "));
-        faults.add(FieldPath::of([key]), format!("this deployer does not read {key} {found:?}"), help);
+        faults.add(FieldPath::of([key]), format!("this deployer does not support {key} {found:?}"), help);
     }
 }
 
@@ -141,7 +142,8 @@ fn helm_arguments(config: &Value, faults: &mut Faults) {
         let given = config.get("helmDeploymentConfig").and_then(|parts| parts.get(part)?.as_object());
         for key in given.into_iter().flat_map(|given| given.keys()).filter(|key| !known.contains(&key.as_str())) {
             let problem = format!("the helm deployer of Landscaper {RELEASE} has no argument {key:?} for {part}");
-            let help = format!("write {}, or check that your helm deployer is newer and accepts it", known.join(", "));
+            let help =
+                format!("use one of {}, or check that your helm deployer is newer and accepts it", known.join(", "));
             faults.warn(FieldPath::of(["helmDeploymentConfig", part, key]), problem, help);
         }
     }
@@ -194,7 +196,7 @@ fn common(config: &Value, faults: &mut Faults) {
         let has = |key: &str| group.get(key).is_some_and(|value| !value.is_null());
         if has("predefinedResourceGroup") == has("customResourceGroup") {
             let help = "write one of predefinedResourceGroup and customResourceGroup";
-            faults.add(field, "a group is either predefined or custom", help);
+            faults.add(field, "exactly one of predefinedResourceGroup and customResourceGroup is required", help);
         }
     }
 }

@@ -49,7 +49,7 @@ pub static RESULT_IS_FINAL: Requirement = Requirement {
 /// write that starts the work must set `lastReconcileTime`.
 pub static PICKED_UP: Requirement = Requirement {
     rule: "DP004",
-    sentence: "work starts only on an open job, sets lastReconcileTime, and keeps its job",
+    sentence: "work starts only if jobID and jobIDFinished differ, sets lastReconcileTime, and never clears these IDs",
     is_met: |change| match begins(change) {
         true => change.new.job() == Job::Open && is_stamped(change),
         false => !is_stray(&change.new) || is_stray(&change.old),

@@ -30,7 +30,7 @@ impl Default for DryRunFile {
 impl DryRunFile {
     /// Returns a description of the error in the section `dryRun`; `None` if the section is valid.
     pub fn problem(&self) -> Option<&'static str> {
-        self.types.is_empty().then_some("dryRun.types: is empty; leave it out for manifest and helm")
+        self.types.is_empty().then_some("dryRun.types: must not be empty; remove it to use manifest and helm")
     }
 }
 

@@ -81,7 +81,7 @@ impl Record {
         if !lines.is_empty() {
             let groups = grouped(patched);
             if groups.len() > MAX_PARTS {
-                note.unknown.push(format!("the patches need {} ConfigMaps, {MAX_PARTS} are kept", groups.len()));
+                note.unknown.push(format!("the patches need {} ConfigMaps; the maximum is {MAX_PARTS}", groups.len()));
             }
             let count = groups.len().min(MAX_PARTS);
             parts = groups

@@ -31,14 +31,12 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     unless_met(&RULE, &PHASE_IS_KNOWN, (request, view), |change| {
         let phase = change.new.phase_text;
         let known = PHASES.iter().map(|(_, name, _)| *name).filter(|name| !name.is_empty());
-        let near =
-            suggestion::most_similar(phase, known).map(|name| format!("; did you mean {name}?")).unwrap_or_default();
+        let near = suggestion::most_similar(phase, known).map(|name| format!("did you mean {name}?"));
+        let all = "write Init, Progressing, Succeeded or Failed, or for deletions InitDelete, Deleting or DeleteFailed";
         Violation {
             field: phase_field(request),
-            what: format!("{phase:?} is not a phase that Landscaper knows{near}"),
-            correct: format!(
-                "{near}write Init, Progressing, Succeeded or Failed; InitDelete, Deleting or DeleteFailed"
-            ),
+            what: format!("{phase:?} is not a phase that Landscaper knows"),
+            correct: near.unwrap_or_else(|| all.to_owned()),
         }
     })
 }

@@ -17,7 +17,7 @@ pub(super) static RULE: Rule = Rule {
         id: "DP009",
         name: "finalizer-taken-off",
         level: Level::Deny,
-        summary: "a finalizer that is removed from a DeployItem that is not being deleted",
+        summary: "removing Landscaper's finalizer from a DeployItem that is not being deleted",
         page: include_str!("../../../docs/rules/DP009.md"),
     },
     matchers: &MATCHERS,

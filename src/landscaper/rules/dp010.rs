@@ -83,7 +83,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 /// Landscaper and deployers should write the status. Other fields may be written by any user.
 fn unknown(request: &Request<'_>) -> Option<Finding> {
     let name = &request.user.name;
-    let message = format!("{name:?} writes the status of a DeployItem, but is not in the configuration");
+    let message = format!("{name:?} writes the status of a DeployItem, but is not in the configuration of Portcullis");
     let mut finding = RULE.finding(FieldPath::of(["status"]), message);
     finding.level = Level::Warn;
     let help = "add it to deployers.identities with the types that it serves, or to deployers.landscaper";

@@ -43,7 +43,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let near = suggestion::most_similar(type_name, served.iter().map(String::as_str));
     let near = near.map(|near| format!("; did you mean {near:?}?")).unwrap_or_default();
     let message = format!("no known deployer serves the type {type_name:?}, so no deployer picks this up{near}");
-    let help = "correct the spelling of the type, or add the type to deployers.identities in the configuration";
+    let help =
+        "correct the spelling of the type, or add the type to deployers.identities in the configuration of Portcullis";
     let all = served.iter().cloned().collect::<Vec<_>>().join(", ");
     vec![RULE.finding(FieldPath::of(["spec", "type"]), message).found(type_name).allowed(all).help(help)]
 }

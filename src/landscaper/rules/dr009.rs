@@ -96,7 +96,7 @@ fn during_run(switch: Switch, request: &Request<'_>) -> Option<Finding> {
     is_running(request.old_object()).then(finding)
 }
 
-const WAIT: &str = "wait until status.jobIDFinished is status.jobID, or interrupt the run";
+const WAIT: &str = "wait until status.jobIDFinished equals status.jobID, or interrupt the run";
 
 fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Option<Finding> {
     let preventing = preventing(switch, request, view);

@@ -34,7 +34,7 @@ pub(super) static RULE: Rule = Rule {
         id: "DR012",
         name: "dry-run-that-may-deploy",
         level: Level::Deny,
-        summary: "an item in dry run that a deployer would deploy, because admission does not route it past that deployer",
+        summary: "a dry run that a deployer may deploy, because its DeployItems are not routed to the dry-run deployer",
         page: include_str!("../../../docs/rules/DR012.md"),
     },
     matchers: &MATCHERS,

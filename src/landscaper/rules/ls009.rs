@@ -44,7 +44,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     for template in &templates {
         for missing in dependencies(template).filter(|name| !names.contains_key(name)) {
             let near = suggestion::most_similar(missing, names.keys().copied())
-                .map(|near| format!(", did you mean {near:?}?"));
+                .map(|near| format!("; did you mean {near:?}?"));
             let message = template.message(&format!("it depends on {missing:?}, which does not exist"));
             let help = format!("name a template of this Execution{}", near.unwrap_or_default());
             findings.add(template.place.clone(), message, help);
@@ -55,7 +55,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
         let mut path: Vec<_> = cycle.iter().take(MAX_NAMES).map(|at| templates[*at].text("name")).collect();
         path.extend((cycle.len() > MAX_NAMES).then_some("…"));
         path.extend(cycle.first().map(|at| templates[*at].text("name")));
-        let message = format!("templates wait for each other: {}", path.join(" → "));
+        let message = format!("circular dependency: {}", path.join(" → "));
         findings.add(place, message, "remove one of these dependencies");
     }
     findings.into_found()

@@ -28,7 +28,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
     let mut findings = Findings::new(&RULE, request);
     let has = |key: &str| !member(findings.spec(), key).is_null();
     if has("config") && has("secretRef") {
-        findings.add(FieldPath::of(["spec"]), "config and secretRef exclude each other", "remove one of them");
+        findings.add(FieldPath::of(["spec"]), "config and secretRef are mutually exclusive", "remove one of them");
     }
     findings.into_found()
 }

@@ -59,7 +59,7 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
 
 fn finding(problem: Problem) -> Finding {
     let breaks = "Landscaper cannot decode this, and fails every Installation that uses it";
-    let message = format!("{} where {} is needed: {breaks}", problem.is, problem.wanted);
+    let message = format!("expected {}, found {}: {breaks}", problem.wanted, problem.is);
     let is_context = problem.wanted == "an object" && problem.field.to_string().ends_with("repositoryContext");
     let finding = RULE.finding(problem.field, message).found(problem.found).allowed(problem.wanted);
     if is_context { finding.help("write an object, such as {type: ociRegistry, baseUrl: …}") } else { finding }

@@ -54,8 +54,11 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 }
 
 fn finding(field: FieldPath, count: usize) -> Finding {
-    let among =
-        if count == 1 { "the only Installation".to_owned() } else { format!("any of the {count} Installations") };
-    let message = format!("matches no component in the tree of {among} that use these overwrites");
+    let among = if count == 1 {
+        "the only Installation that uses".to_owned()
+    } else {
+        format!("any of the {count} Installations that use")
+    };
+    let message = format!("matches no component in the tree of {among} these overwrites");
     RULE.finding(field.key("source"), message).help("remove the entry, or correct its source")
 }

@@ -63,7 +63,8 @@ fn context_being_deleted(request: &Request<'_>, view: &View<'_>) -> Option<Arc<S
 fn finding(context: &Stored) -> Finding {
     let name = context.name();
     let since = Metadata::of(context.value()).deletion_timestamp().unwrap_or_default();
-    let message = format!("Context {name:?} is being deleted since {since}: when it is gone, this Installation fails");
+    let message =
+        format!("Context {name:?} has been in deletion since {since}: when it is gone, this Installation fails");
     let help = "set spec.context to another Context, or create this one again after its deletion";
     RULE.finding(FieldPath::of(["spec", "context"]), message).found(name).help(help)
 }

@@ -66,7 +66,7 @@ impl<'a> Findings<'a> {
         match set.as_slice() {
             [_] => {}
             [] => self.add(place.clone(), format!("none of {} is set", keys.join(", ")), help),
-            several => self.add(place.clone(), format!("{} exclude each other", several.join(" and ")), help),
+            several => self.add(place.clone(), format!("{} are mutually exclusive", several.join(" and ")), help),
         }
     }
 

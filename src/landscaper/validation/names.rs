@@ -33,12 +33,14 @@ pub(in crate::landscaper) fn key(text: &str) -> Option<&'static str> {
     if name.is_empty() || name.len() > 63 {
         return Some("its name must have 1 to 63 characters");
     }
-    (!names::is_qualified(name))
-        .then_some("its name can contain letters, digits, '-', '_' and '.', and starts and ends with a letter or digit")
+    (!names::is_qualified(name)).then_some(
+        "its name can contain letters, digits, '-', '_' and '.', and must start and end with a letter or digit",
+    )
 }
 
 /// Describes the mistake in the value of a label; `None` if the value is valid.
 pub(in crate::landscaper) fn label_value(text: &str) -> Option<&'static str> {
-    (!names::is_label_value(text))
-        .then_some("it can have up to 63 letters, digits, '-', '_' and '.', and starts and ends with a letter or digit")
+    (!names::is_label_value(text)).then_some(
+        "it can have up to 63 letters, digits, '-', '_' and '.', and must start and end with a letter or digit",
+    )
 }

@@ -59,7 +59,7 @@ impl Timing {
         }
         if self.retry.is_zero() || self.retry * 2 > self.deadline {
             return Err(
-                "the renew deadline must be at least two retry periods, so that one slow answer does not end the term"
+                "the renew deadline must be at least two retry periods, so that one slow response does not end the leadership"
                     .into(),
             );
         }

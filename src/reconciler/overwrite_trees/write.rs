@@ -232,11 +232,11 @@ impl Write<'_> {
     async fn report_problems(&self, note: &Note) {
         let before = Note::read(self.installation).unwrap_or_default();
         for missing in note.missing.iter().filter(|missing| !before.missing.contains(missing)) {
-            let near = if missing.nearest.is_empty() { "clear".to_owned() } else { missing.nearest.join(", ") };
-            let text = format!(
-                "{}: overwritten to {}, which does not exist; did you mean {near}?",
-                missing.way, missing.target
-            );
+            let near = match missing.nearest.join(", ") {
+                near if near.is_empty() => near,
+                near => format!("; the closest versions are {near}"),
+            };
+            let text = format!("{}: overwritten to {}, which does not exist{near}", missing.way, missing.target);
             self.publish(Severity::Warning, "OverwriteTargetMissing", &text).await;
         }
         for split in note.splits.iter().filter(|split| !before.splits.contains(split)) {

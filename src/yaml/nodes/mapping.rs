@@ -16,7 +16,7 @@ use crate::yaml::reader::content;
 use crate::yaml::scalar;
 
 const NO_KEY: &str = "there is no key before this `:`";
-const PAIR: &str = "a `?` without a key stands in a list within brackets";
+const PAIR: &str = "a `?` has no key in a list within brackets";
 
 /// A key of a YAML mapping. `text` is empty if the key is a list or mapping, as in kyaml.
 ///

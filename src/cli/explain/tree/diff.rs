@@ -59,10 +59,7 @@ fn changed(args: &Args, catalog: &Catalog, other: &Path) -> Result<Catalog, Unus
         .filter(|object| [&OVERWRITES, &CONTEXTS].iter().any(|kind| kind.is_kind_of(object)))
         .collect();
     if wanted.is_empty() {
-        return Err(Unusable::because(
-            other.display(),
-            "there are neither ComponentVersionOverwrites nor Contexts in it",
-        ));
+        return Err(Unusable::because(other.display(), "contains neither ComponentVersionOverwrites nor Contexts"));
     }
     // Of two objects with the same name, the later one is used.
     all.extend(wanted);
@@ -90,7 +87,7 @@ fn text(differences: &[Difference], all: usize) -> String {
         text.push_str(&format!("Installation {name}\n"));
         gone.iter().for_each(|line| text.push_str(&format!("  - {line}\n")));
         came.iter().for_each(|line| text.push_str(&format!("  + {line}\n")));
-        failure.iter().for_each(|failure| text.push_str(&format!("  ✗ Landscaper will stop: {failure}\n")));
+        failure.iter().for_each(|failure| text.push_str(&format!("  ✗ Landscaper will fail: {failure}\n")));
         text.push('\n');
     }
     text + &format!("{} of {all} Installations get other components\n", differences.len())

@@ -26,7 +26,8 @@ use source::Source;
 pub(in crate::cli) struct Args {
     #[command(flatten)]
     which: installations::Args,
-    /// Show the whole tree of each component, from descriptors in OCI registries or in --components
+    /// Show the whole component tree of each Installation. The component descriptors are read from OCI registries or
+    /// from the files of --components
     #[arg(long)]
     tree: bool,
     /// Files or folders with all component descriptors; default: they are read from OCI registries

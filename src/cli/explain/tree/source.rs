@@ -92,7 +92,7 @@ fn folder(args: &Args) -> Result<Folder, Unusable> {
         }
     }
     if folder.is_empty() {
-        return Err(Unusable::new("there is no component descriptor in what --components names"));
+        return Err(Unusable::new("no component descriptor found in the files of --components"));
     }
     Ok(folder)
 }

@@ -22,7 +22,7 @@ pub(super) fn text(tree: &Tree) -> String {
         text.push_str(&format!("\n! {}\n", split.sentence(&tree.closure)));
     }
     if let Some(failure) = tree.closure.failure() {
-        text.push_str(&format!("\n✗ Landscaper will stop: {failure}\n"));
+        text.push_str(&format!("\n✗ Landscaper will fail: {failure}\n"));
     }
     text
 }

@@ -91,7 +91,7 @@ impl Regexp {
             .map_err(|error| TransformError::new(format!("could not compile regexp: {error}")))?;
         let group = self.group.unwrap_or(0);
         let Ok(index) = usize::try_from(group) else {
-            return Err(TransformError::new(format!("group {group} is negative, upon which Crossplane would panic")));
+            return Err(TransformError::new(format!("group {group} is negative, which makes Crossplane panic")));
         };
         let text = fmt::plain(input)?;
         let found = regexp.captures(&text).filter(|groups| index < groups.len());

@@ -15,7 +15,7 @@ impl Overview {
         parts.extend(list("Argo CD", &self.applications));
         parts.extend(list("Fleet and Sveltos", &self.others));
         if parts.is_empty() {
-            parts.push("no object in these files says who builds them\n".to_owned());
+            parts.push("found no Flux, Argo CD, Fleet or Sveltos object that builds these files\n".to_owned());
         }
         parts.extend(self.elsewhere_text());
         parts.extend(self.unused_text());
@@ -45,7 +45,7 @@ impl Overview {
                 text += &format!("  {kind:<9}  and {} more\n", paths.len() - MAX_LISTED);
             }
         }
-        (!text.is_empty()).then(|| format!("in no build:\n{text}"))
+        (!text.is_empty()).then(|| format!("not part of any build:\n{text}"))
     }
 }
 

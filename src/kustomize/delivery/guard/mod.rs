@@ -37,7 +37,7 @@ static MATCHERS: [Match; 1] = [Match {
 
 static NARROWED: Narrowed = Narrowed {
     webhook: "guard.portcullis.dev",
-    reason: "A deletion that is not judged cannot be undone; Flux and Argo CD try it again.",
+    reason: "A deletion that is not checked cannot be undone; Flux and Argo CD retry it.",
     when: &[
         "oldObject != null && has(oldObject.metadata.labels) && 'kustomize.toolkit.fluxcd.io/name' in \
          oldObject.metadata.labels",
@@ -60,7 +60,7 @@ static LOOKS_UP: [&Kind; 6] = [
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "guard",
     family: FAMILY,
-    summary: "deletions by Flux and Argo CD, by what their revision deletes in all",
+    summary: "deletions by Flux and Argo CD, with all deletions of the same revision",
     max_level: Level::Deny,
     limited_by: None,
     matchers: &MATCHERS,

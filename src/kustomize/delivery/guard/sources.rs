@@ -30,7 +30,7 @@ const MAX_JUDGED: usize = 100;
 pub(in super::super) static DELIVERY: Delivery = Delivery {
     name: SOURCES,
     family: FAMILY,
-    summary: "new revisions of Flux sources, by what they delete; on with `guard: {hold: source}`",
+    summary: "deletions by new revisions of Flux sources; enabled with `guard: {hold: source}`",
     max_level: Level::Off,
     limited_by: Some(&gd001::RULE),
     matchers: &MATCHERS,
@@ -100,7 +100,7 @@ fn look(request: &Request<'_>, view: &View<'_>) -> Look {
         }
     }
     if are_more {
-        let why = format!("only {MAX_JUDGED} are judged");
+        let why = format!("only {MAX_JUDGED} are checked");
         look.findings.push(gd002::unknown("the other Kustomizations", &publication.artifact, &why));
     }
     look
@@ -132,7 +132,7 @@ fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding>
 /// built at all, because Flux then deletes nothing.
 fn not_rendered(judged: &Judged, owner: &RootOwner, artifact: &Artifact) -> Option<Finding> {
     let is_broken = judged.findings.iter().any(|finding| finding.location.refused);
-    let why = "the names of its objects depend on what is not known here";
+    let why = "the names of its objects depend on unknown values";
     (!is_broken).then(|| gd002::unknown(&owner.to_string(), artifact, why))
 }
 

@@ -12,7 +12,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "GD001",
     name: "unapproved-deletion",
     level: Level::Deny,
-    summary: "a deletion by Flux or Argo CD of an object of a protected kind, or beyond the limit, that nobody approved",
+    summary: "an unapproved deletion by Flux or Argo CD of an object of a protected kind, or beyond the limit",
     page: include_str!("../../../../docs/rules/GD001.md"),
 };
 
@@ -33,7 +33,7 @@ pub(in crate::kustomize::delivery) struct Owner {
 impl Owner {
     fn help(&self) -> String {
         let Self { namespace, resource, name, approval, .. } = self;
-        format!("if this is meant, approve it: {}", approval_command(resource, (namespace, name), approval))
+        format!("if this is intended, approve it: {}", approval_command(resource, (namespace, name), approval))
     }
 }
 
@@ -61,7 +61,7 @@ pub(in crate::kustomize::delivery) fn protected(id: &ObjectId, takes: Option<&st
 /// object.
 pub(in crate::kustomize::delivery) fn many(all: &[&ObjectId], applied: usize, limit: usize, owner: &Owner) -> Finding {
     let (count, what) = (all.len(), &owner.what);
-    let more = if count > limit { format!(", more than {limit}") } else { ", and renders no other".to_owned() };
+    let more = if count > limit { format!(", more than {limit}") } else { ", and renders no objects".to_owned() };
     let message = format!("{what} deletes {count} of {applied} objects{more}: {}", listed(all));
     RULE.finding(FieldPath::root(), message).help(owner.help())
 }
@@ -69,7 +69,7 @@ pub(in crate::kustomize::delivery) fn many(all: &[&ObjectId], applied: usize, li
 /// Returns the finding about an object of a protected kind whose Kustomization could not be read.
 pub(in crate::kustomize::delivery) fn unread(id: &ObjectId, owner: &str, why: &str) -> Finding {
     let message = format!("{id} is of a protected kind, and Kustomization {owner} cannot be read: {why}");
-    RULE.finding(FieldPath::root(), message).help("Flux tries it again at its next interval")
+    RULE.finding(FieldPath::root(), message).help("Flux retries the deletion at its next interval")
 }
 
 /// Returns the finding that records an approved deletion.

@@ -12,7 +12,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     id: "GD002",
     name: "unapproved-revision",
     level: Level::Deny,
-    summary: "a new revision of a Flux source with deletions of a protected kind, or beyond the limit, that nobody approved",
+    summary: "a new revision of a Flux source with unapproved deletions of protected kinds, or beyond the limit",
     page: include_str!("../../../../docs/rules/GD002.md"),
 };
 
@@ -57,7 +57,7 @@ impl Excess<'_> {
         let (count, applied) = (self.deleted.len(), self.applied);
         let beyond = match self.limit {
             Some(limit) => format!(", more than {limit}"),
-            None if self.is_empty => ", and renders no other".to_owned(),
+            None if self.is_empty => ", and renders no objects".to_owned(),
             None => return None,
         };
         Some(format!("{count} of {applied} objects{beyond}: {}", listed(&self.deleted)))
@@ -68,7 +68,7 @@ impl Excess<'_> {
 pub(in crate::kustomize::delivery) fn found(excess: &Excess<'_>) -> Finding {
     let RootOwner { namespace, name } = excess.owner;
     let command = approval_command("kustomization", (namespace, name), &excess.artifact.revision);
-    let help = format!("if this is meant, approve it: {command}");
+    let help = format!("if this is intended, approve it: {command}");
     RULE.finding(field(), excess.message()).help(help)
 }
 
@@ -81,7 +81,7 @@ pub(in crate::kustomize::delivery) fn approved(excess: &Excess<'_>) -> Finding {
 /// Kustomization that uses the revision, and `why` is the reason. The finding has the level `audit`, so the user does
 /// not see it.
 pub(in crate::kustomize::delivery) fn unknown(owner: &str, artifact: &Artifact, why: &str) -> Finding {
-    recorded(format!("it is not known what revision {} deletes for {owner}: {why}", artifact.short_revision()))
+    recorded(format!("it is unknown which objects revision {} deletes for {owner}: {why}", artifact.short_revision()))
 }
 
 fn recorded(message: String) -> Finding {

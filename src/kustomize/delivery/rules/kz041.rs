@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
         id: "KZ041",
         name: "tree-not-checked",
         level: Level::Warn,
-        summary: "a tree that was not judged when the object was admitted",
+        summary: "a tree that was not checked when the object was admitted",
         page: include_str!("../../../../docs/rules/KZ041.md"),
     },
     matchers: &MATCHERS,
@@ -29,20 +29,21 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let Some(known) = source::kind(kind) else { return Vec::new() };
     let why = match view.find(known, namespace, name) {
         Some(stored) if source::is_empty(stored.value()) => "has no artifact yet",
-        None if view.is_missing(known, namespace, name) => "is not there",
+        None if view.is_missing(known, namespace, name) => "does not exist",
         _ => return Vec::new(),
     };
-    let message = format!("the tree is not judged: {kind} {namespace}/{name} {why}");
+    let message = format!("the tree is not checked: {kind} {namespace}/{name} {why}");
     vec![found(FieldPath::of(["spec", "sourceRef"]), &message)]
 }
 
 /// Returns a finding about a tree that is not checked; `message` contains the reason.
 pub(in crate::kustomize::delivery) fn found(field: FieldPath, message: &str) -> Finding {
-    RULE.finding(field, message).help("the request goes on; `portcullis check` judges the same tree from files")
+    RULE.finding(field, message)
+        .help("this does not deny the request; to check the tree from files, run `portcullis check`")
 }
 
 /// Returns a finding for the audit log. It contains the reason why the findings in a tree do not deny the request.
 pub(in crate::kustomize::delivery) fn capped(field: FieldPath, why: &str) -> Finding {
-    let message = format!("what was found in the tree is a warning whatever the configuration says: {why}");
+    let message = format!("findings in the tree are only warnings, regardless of the configuration: {why}");
     Finding::new(RULE.info.id, Level::Audit, field, message)
 }

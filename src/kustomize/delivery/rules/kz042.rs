@@ -13,7 +13,7 @@ pub(super) static RULE: Rule = Rule {
         id: "KZ042",
         name: "flux-path-leaves-source",
         level: Level::Warn,
-        summary: "a spec.path of a Flux Kustomization that leads out of the source",
+        summary: "a spec.path of a Flux Kustomization that points outside of the source",
         page: include_str!("../../../../docs/rules/KZ042.md"),
     },
     matchers: &MATCHERS,
@@ -28,11 +28,11 @@ fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let taken = TreePath::from(path);
-    let message = format!("\"{path}\" leads out of the source; Flux takes it for \"{taken}\"");
+    let message = format!("\"{path}\" points outside of the source; Flux treats it as \"{taken}\"");
     vec![
         RULE.finding(FieldPath::of(["spec", "path"]), message)
             .found(path)
-            .help("write the path from the root of the source"),
+            .help("write the path relative to the root of the source"),
     ]
 }
 

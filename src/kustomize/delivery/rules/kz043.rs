@@ -20,7 +20,7 @@ pub(super) static RULE: Rule = Rule {
         id: "KZ043",
         name: "flux-dependency-never-ready",
         level: Level::Deny,
-        summary: "a dependsOn of a Flux Kustomization that names itself, closes a cycle, or names a missing Kustomization",
+        summary: "a dependsOn of a Flux Kustomization that names itself, forms a cycle, or names a missing Kustomization",
         page: include_str!("../../../../docs/rules/KZ043.md"),
     },
     matchers: &MATCHERS,
@@ -103,7 +103,7 @@ fn finding(dependency: &Dependency, request: &Request<'_>, view: &View<'_>) -> O
     }
     if view.is_missing(&KUSTOMIZATIONS, &key.namespace, &key.name) {
         let message = format!("Kustomization {} does not exist: this one waits until it exists", key.words());
-        return Some(warning(RULE.finding(field, message).help("apply it too, or correct name and namespace")));
+        return Some(warning(RULE.finding(field, message).help("apply it too, or correct the name and namespace")));
     }
     let members = cycle(key, &own, view)?;
     // Without an answer from the API server, the cycle may not exist any more.
@@ -112,7 +112,8 @@ fn finding(dependency: &Dependency, request: &Request<'_>, view: &View<'_>) -> O
         return None;
     }
     let way: Vec<_> = [&own].into_iter().chain(&members).chain([&own]).map(Key::words).collect();
-    let message = format!("the dependencies are a cycle, in which each one waits for the next: {}", way.join(" → "));
+    let message =
+        format!("the dependencies form a cycle, in which each Kustomization waits for the next: {}", way.join(" → "));
     Some(warning(RULE.finding(field, message).help("remove one of these dependencies")))
 }
 

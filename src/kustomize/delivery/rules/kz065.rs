@@ -55,8 +55,8 @@ fn finding(place: &'static str, key: &str, value: &str, own: &[(&str, String); 2
     let opts_out = OPT_OUTS.contains(&(word, &value.to_lowercase()));
     let message = if replaces_owner {
         format!(
-            "{key}: {value} replaces the label by which Flux recognizes the objects of this Kustomization: it does not delete \
-             any object that it no longer renders"
+            "{key}: {value} replaces the label by which Flux recognizes the objects of this Kustomization: Flux does not \
+             delete objects that the Kustomization no longer renders"
         )
     } else if opts_out && word == "prune" {
         format!("{key}: {value} on every object excludes all of them from pruning: Flux deletes none of them")
@@ -69,7 +69,7 @@ fn finding(place: &'static str, key: &str, value: &str, own: &[(&str, String); 2
     let help = if replaces_owner {
         "remove the entry: Flux sets this label itself"
     } else {
-        "set spec.prune to false if nothing is to be deleted, or annotate only the objects that are to stay"
+        "set spec.prune to false to keep all objects, or annotate only the objects to keep"
     };
     Some(RULE.finding(field, message).found(value).help(help))
 }

@@ -50,12 +50,14 @@ fn part(value: &str, arguments: &[String]) -> Result<String, Failure> {
         None => all,
         Some(None) => return Ok(value.to_owned()),
         Some(Some(length)) if from.saturating_add(length) >= all => all,
-        Some(Some(length)) if length < 0 => return Err(Failure::Function("a part of negative length crashes Flux")),
+        Some(Some(length)) if length < 0 => {
+            return Err(Failure::Function("a substring of negative length crashes Flux"));
+        }
         Some(Some(length)) => from + length,
     };
     let place = |at: i64| usize::try_from(at).unwrap_or(usize::MAX).min(value.len());
     let cut = value.get(place(from)..place(to).max(place(from)));
-    cut.map(str::to_owned).ok_or(Failure::Unclear("a character is cut into parts"))
+    cut.map(str::to_owned).ok_or(Failure::Unclear("a substring splits a multibyte character"))
 }
 
 /// Removes the longest or shortest prefix or suffix that matches a pattern. `at_end` selects the suffix.
@@ -65,7 +67,7 @@ fn trimmed(value: &str, pattern: &str, at_end: bool, longest: bool) -> Result<St
         || !value.is_ascii()
         || !pattern.is_ascii()
     {
-        return Err(Failure::Unclear("how this pattern is matched is not worked out here"));
+        return Err(Failure::Unclear("this pattern is not evaluated here"));
     }
     let turned = |text: &str| if at_end { text.chars().rev().collect() } else { text.to_owned() };
     let (value, pattern) = (turned(value), turned(pattern));

@@ -47,7 +47,7 @@ pub fn text() -> String {
             text += &format!("  → {}  ({}: {})\n", edge.to.info().name, edge.by.as_str(), edge.names.join(", "));
         }
     }
-    text += "\nPromises\n\n";
+    text += "\nRequirements\n\n";
     for requirement in REQUIREMENTS {
         text += &format!("{}  {}\n", requirement.rule, requirement.sentence);
     }
