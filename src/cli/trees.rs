@@ -24,7 +24,7 @@ pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     if path.is_file() {
         let is_kustomization = path.file_name().is_some_and(|name| NAMES.iter().any(|other| name == *other));
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let why = if is_kustomization { format!("; name its folder: {}", folder.display()) } else { String::new() };
+        let why = if is_kustomization { format!("; use its folder: {}", folder.display()) } else { String::new() };
         return Err(Unusable::because(path.display(), format!("this is a file, not a folder{why}")));
     }
     tree_path(path)

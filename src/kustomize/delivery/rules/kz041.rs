@@ -38,8 +38,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 
 /// Returns a finding about a tree that is not checked; `message` contains the reason.
 pub(in crate::kustomize::delivery) fn found(field: FieldPath, message: &str) -> Finding {
-    RULE.finding(field, message)
-        .help("this does not deny the request; to check the tree from files, run `portcullis check`")
+    RULE.finding(field, message).help("to check the tree from files, run `portcullis check`")
 }
 
 /// Returns a finding for the audit log. It contains the reason why the findings in a tree do not deny the request.
