@@ -89,7 +89,8 @@ impl<'a> View<'a> {
         Self { settings, ..self }
     }
 
-    /// Sets the cache in which [`View::once`] stores its value. Each request has its own cache.
+    /// Sets the cache for the value that [`View::once`] computes. All views of one request share this cache. Other
+    /// requests have other caches.
     #[must_use]
     pub fn sharing(self, shared: &'a TypedView) -> Self {
         Self { shared: Some(shared), ..self }

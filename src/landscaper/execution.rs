@@ -33,7 +33,7 @@ pub struct Template {
     pub type_name: String,
     /// The name of the Target; empty if there is none.
     pub target: String,
-    /// The configuration for the deployer, including exports.
+    /// The configuration that the deployer reads. It includes the definitions of the values to export.
     pub config: Value,
 }
 

@@ -155,8 +155,8 @@ pub struct Lost {
 pub struct Decision {
     /// The sequence number of the last change of the catalog or the configuration before the decision began.
     pub changes: u64,
-    /// The sequence number of the last change of the catalog or the configuration before the decision ended. `None` if
-    /// there was no change during the decision.
+    /// The sequence number of the last change of the catalog or the configuration that happened during the decision.
+    /// `None` if nothing changed during the decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes_at_end: Option<u64>,
     /// The start of the decision, in RFC 3339. It determines whether exemptions have expired.

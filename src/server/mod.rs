@@ -1,8 +1,10 @@
 //! The HTTPS server of the admission webhooks, and the plain HTTP port for health probes and metrics. Does not depend
 //! on any rule.
 //!
+//! The diagram shows the modules and types through which a request passes, from left to right, with their helpers below:
+//!
 //! ```text
-//! listener ─ connection ─ webhook ─ [body] ─ concurrency ─ review::read ─ Decide ─ Answer
+//! listener ─ connection ─ webhook ─ body ─ concurrency ─ review::read ─ Decide ─ Answer
 //!               │            ├ rejection: HTTP answers other than a decision
 //!               │            └ traces: spans whose parent is the API server's span
 //!               ├ tls ─ certificates, clients ─ rotation
@@ -11,7 +13,7 @@
 //! ```
 //!
 //! A server starts in three steps, and each step is a type: [`Options`], [`Bound`], [`Running`]. So a test can bind
-//! port 0 and then ask for the address.
+//! port 0, and then read the address.
 //!
 //! ```no_run
 //! # use std::{error::Error, sync::Arc};

@@ -214,9 +214,9 @@ impl<'a> Sources<'a> {
         Repository::parse(&definition.url).is_some_and(|url| self.git.remotes.contains(&url))
     }
 
-    /// Returns the folder of the checkout that is the root of a Flux source. The URL of the source must be a git remote
-    /// of the checkout. `None` if the source follows another branch, a tag or a commit. Its files may then differ from
-    /// the checkout.
+    /// Returns the folder of the checkout that is the root of a Flux source. The caller has checked that the URL of the
+    /// source is a git remote of the checkout. Returns `None` if the source follows a tag, a commit, or a branch other
+    /// than that of the checkout. The files of the source may then differ from the checkout.
     fn remote(&self, definition: &Definition, users: &[User]) -> Option<TreePath> {
         let branch = definition.branch()?;
         let Git { branches, .. } = self.git;

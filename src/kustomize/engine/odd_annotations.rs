@@ -95,9 +95,9 @@ pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), 
     Ok(())
 }
 
-/// Returns whether Portcullis cannot predict the result when kustomize writes an annotation of `buildMetadata` into
-/// `metadata`. Such an annotation contains the origin of an object, for example. The result cannot be predicted if
-/// `metadata` has several fields named `annotations`, and one of them contains `config.kubernetes.io/local-config`.
+/// Returns whether `metadata` makes the result of `buildMetadata` unpredictable. With this setting, kustomize writes
+/// annotations to each object, for example with its origin. Portcullis cannot predict the result if `metadata` has
+/// several fields named `annotations`, and one of them contains `config.kubernetes.io/local-config`.
 pub(super) fn hinder_notes(metadata: &Node) -> bool {
     count(metadata) > 1 && fields(metadata).any(|(_, annotations)| annotations.get(LOCAL).is_some())
 }

@@ -23,11 +23,11 @@ pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding 
         .help("correct the target, or remove the patch")
 }
 
-/// Lowers a finding about the target of a patch to level `audit`. The target selects no object, but this may be
-/// intended:
+/// Lowers a finding about the target of a patch to level `audit`. Callers use it if it may be intended that the target
+/// selects no object. This is so in two cases:
 ///
-/// - The target is in a Component and has no name, so it may select objects in other builds that use the Component.
-/// - The kustomization lists a file without objects, and a tool may add objects to this file later.
+/// - The target is in a Component and has no name. It may select objects in other builds that use the Component.
+/// - The kustomization lists a file without objects. A tool may add objects to this file later.
 pub(in crate::kustomize) fn unimportant(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Audit, ..finding }
 }

@@ -121,8 +121,8 @@ pub fn of(installation: &Value, namespace: &str, view: &View<'_>) -> Evaluation 
 }
 
 /// Applies the overwrites in `entries` to each component reference in an Installation's inline component descriptors,
-/// and returns the references that change. For each reference, uses the repository context of `root`, the
-/// Installation's own component reference after the overwrites.
+/// and returns the references that change. `root` is the Installation's own component reference, with the overwrites
+/// already applied. References in a descriptor have no repository context, so each of them gets that of `root`.
 fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentReference) -> Vec<InlineReference> {
     let Some(Ok(inline)) = Inline::of(installation) else { return Vec::new() };
     let mut found = Vec::new();
