@@ -68,8 +68,7 @@ impl Run<'_> {
             Ok(path) => self.file(target, entry, &path, acc),
             Err(NoFile::Http(None)) => {
                 self.part(entry, None, StepKind::Remote);
-                let message =
-                    format!("{} \"{}\" is an HTTP URL, which is not fetched here", entry.site.field, entry.text);
+                let message = format!("\"{}\" is an HTTP URL, which is not fetched here", entry.text);
                 Err(unfetched(entry.site.clone(), message))
             }
             Err(NoFile::Other) => Err(Stop::unknown(entry.site.clone(), "it is neither a file nor a folder")),

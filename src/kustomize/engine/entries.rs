@@ -16,10 +16,8 @@ impl Run<'_> {
     pub(super) fn no_file(&self, loader: &Loader<'_>, text: &str, site: &Site, no_file: NoFile) -> Stop {
         let at = site.clone();
         match no_file {
-            NoFile::Http(None) => {
-                unfetched(at, format!("{} \"{text}\" is an HTTP URL, which is not fetched here", site.field))
-            }
-            NoFile::Http(Some(why)) => unfetched(at, not_fetched(site, text, &why)),
+            NoFile::Http(None) => unfetched(at, format!("\"{text}\" is an HTTP URL, which is not fetched here")),
+            NoFile::Http(Some(why)) => unfetched(at, not_fetched(text, &why)),
             NoFile::Other => Stop::unknown(at, format!("{text} is neither a file nor a folder")),
             NoFile::Folder(path) => Stop::refused(kz004::folder(at, text, &path)),
             NoFile::Restricted(path) => Stop::refused(kz010::restricted(at, text, &path, loader.root)),
@@ -50,7 +48,7 @@ impl Run<'_> {
                     NoFolder::Git { failure: Some(why), .. } => format!("; as a repository: {why}"),
                     _ => String::new(),
                 };
-                unfetched(entry.site.clone(), not_fetched(&entry.site, entry.text, &format!("{file}{folder}")))
+                unfetched(entry.site.clone(), not_fetched(entry.text, &format!("{file}{folder}")))
             }
             (_, no_folder) => self.no_folder(loader, entry, no_folder),
         }
@@ -65,13 +63,13 @@ impl Run<'_> {
         Stop::refused(match no_folder {
             NoFolder::Empty => kz004::empty(site),
             NoFolder::Git { failure: Some(why), .. } => {
-                return unfetched(site.clone(), not_fetched(&site, text, why));
+                return unfetched(site, not_fetched(text, why));
             }
             NoFolder::Git { local, failure: None } => {
                 if let Some(folder) = local {
                     self.report(kz023::found(site.clone(), text, folder));
                 }
-                let message = format!("{} \"{text}\" is a git repository, which is not fetched here", site.field);
+                let message = format!("\"{text}\" is a git repository, which is not fetched here");
                 return unfetched(site, message);
             }
             NoFolder::Absolute => {
@@ -95,7 +93,7 @@ impl Run<'_> {
             Lost::Outside { above: true } => kz009::above_tree(at, text, &loader.chain()),
             Lost::Outside { above: false } if self.options.profile == Profile::Flux => kz010::outside(at, text),
             Lost::Outside { above: false } => {
-                return Stop::unknown(at, format!("{} \"{text}\" is outside of the given files", site.field));
+                return Stop::unknown(at, format!("\"{text}\" is outside of the given files"));
             }
             Lost::Loop => kz004::link_loop(at, text),
             Lost::Missing(_) | Lost::NotAFolder(_) => {
@@ -123,6 +121,6 @@ pub(super) fn unfetched(site: Site, message: String) -> Stop {
     Stop::unknown_by(Cause::Network, site, message)
 }
 
-fn not_fetched(site: &Site, text: &str, why: &str) -> String {
-    format!("{} \"{text}\" cannot be fetched: {why}", site.field)
+fn not_fetched(text: &str, why: &str) -> String {
+    format!("\"{text}\" cannot be fetched: {why}")
 }
