@@ -386,7 +386,7 @@ mod tests {
         let (lists, errors) = found(of_kind("ThingList", "") + &of_kind("ThingList", ""));
         assert_eq!((lists.len(), errors), (3_000, Vec::new()));
         let errors = found(of_kind("Thing", "") + &of_kind("ThingList", "")).1;
-        assert!(errors.len() == 1 && errors[0].contains("a file for each"), "{errors:?}");
+        assert!(errors.len() == 1 && errors[0].contains("write each to its own file"), "{errors:?}");
     }
 
     #[test]
