@@ -1,5 +1,5 @@
-//! The plain HTTP port for the kubelet and Prometheus: `/livez`, `/readyz`, `/metrics`. It is read-only, and shows no
-//! names of objects.
+//! The plain HTTP port for the kubelet and Prometheus: `/livez`, `/readyz`, `/metrics`. It is read-only, and does not
+//! show objects of the cluster.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
