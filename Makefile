@@ -148,29 +148,32 @@ book:
 	# links to pages outside the book keep the .md
 	find target/site/docs -name '*.html' -exec sed -i -E 's#(href="(\.\./)+(README|CONTRIBUTING|examples/|certs/|charts/)[^"\#]*)\.html#\1.md#g' {} +
 
-# If this machine can build them, `make bench` measures the command line of `make dist`, and the memory of `make dist PROFILED=1`.
+# If this machine can build them, `make bench` measures the command line of `make dist`, and the server of `make dist PROFILED=1`.
 RUSTLIB = $(shell rustc --print sysroot)/lib/rustlib
 DIST = $(and $(wildcard $(RUSTLIB)/$(TRIPLE)/lib),$(shell command -v musl-gcc),--target $(TRIPLE))
 CAN_PROFILE = $(and $(DIST),$(wildcard $(RUSTLIB)/*/bin/llvm-profdata))
 # Builds the binary that is optimized by a profile, and prints its path.
 PROFILED_BINARY = tools/packages/profiled.sh $(TRIPLE) $(FEATURES)
-measure_memory = $(if $(CAN_PROFILE),binary=$$($(PROFILED_BINARY)) && )cargo bench --locked $(FEATURES) --bench memory -- $(1) --write $(if $(CAN_PROFILE),--binary="$$binary")
+BUILD_SERVER = $(if $(CAN_PROFILE),$(PROFILED_BINARY))
+SERVER = $(if $(CAN_PROFILE),--binary=$(CURDIR)/target/profiled/$(TRIPLE)/release/portcullis)
 
 ## Measure CPU per request and memory, and write the tables into docs/performance.md
 bench:
-	cargo bench --locked $(FEATURES) --bench admission -- --write
+	$(BUILD_SERVER)
+	cargo bench --locked $(FEATURES) --bench admission -- --write $(SERVER)
 	cargo bench --locked $(FEATURES) $(DIST) --bench kustomize -- --write
 	cargo bench --locked $(FEATURES) --bench trees -- --write
 	cargo bench --locked $(FEATURES) --bench reconcile -- --write
 	cargo bench --locked $(FEATURES) --bench environment -- --write
 	cargo bench --locked $(FEATURES) --bench delivery -- --write
 	cargo bench --locked $(FEATURES) --bench crates -- --write
-	cargo bench --locked $(FEATURES) --bench load -- latency --write
-	$(call measure_memory)
+	cargo bench --locked $(FEATURES) --bench load -- latency --write $(SERVER)
+	cargo bench --locked $(FEATURES) --bench memory -- --write $(SERVER)
 
 ## Change 200 objects per second for ten minutes, and write the memory into docs/performance.md
 memory-soak:
-	$(call measure_memory,soak)
+	$(BUILD_SERVER)
+	cargo bench --locked $(FEATURES) --bench memory -- soak --write $(SERVER)
 
 ## Simulate the limiter of decisions with all parameters and without each of them; docs/reliability.md has the figures
 limiter:

@@ -6,7 +6,7 @@
 //!
 //! `cargo bench --bench admission` prints the tables; `-- --write` writes them into that page, `-- --rounds=N` sets the
 //! number of rounds, `-- memory` measures only that (or `sizes`, `overwrites`, `catalogs`). `--binary=PATH` measures
-//! another build of Portcullis. `--before=PATH` compares with another build, and nothing else.
+//! another build of Portcullis. `--before=PATH` compares it with the build at this path, and nothing else.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -106,7 +106,7 @@ impl Bench {
     async fn run(&self) -> Report {
         let mut report = Report::new(self.rounds);
         if self.wants("memory") {
-            report.memory = self.memory().await;
+            report.memory = self.memory(&self.binary).await;
         }
         if self.wants("sizes") {
             for (size, count) in SIZES {
@@ -169,9 +169,10 @@ impl Bench {
         CATALOGS.into_iter().zip(costs.chunks(2).map(<[Costs]>::to_vec)).collect()
     }
 
-    /// Measures the same Installation with another build and this one.
+    /// Measures the memory of another build and this one, and the same Installation with both.
     async fn against(&self, before: &Path) -> Comparison {
-        let mut comparison = Comparison { rounds: self.rounds, costs: Vec::new() };
+        let memory = [self.memory(before).await, self.memory(&self.binary).await];
+        let mut comparison = Comparison { rounds: self.rounds, costs: Vec::new(), memory };
         for objects in CATALOGS {
             for (path, expected) in [("/validate", ALLOWED), ("/mutate", PATCHED)] {
                 let mut rounds = Rounds::new(USUAL.1, self.rounds);
@@ -187,8 +188,8 @@ impl Bench {
     }
 
     /// Measures resident memory with an empty catalog: when idle, after typical reviews, after the largest ones.
-    async fn memory(&self) -> Vec<Memory> {
-        let mut server = self.portcullis(0).await;
+    async fn memory(&self, build: &Path) -> Vec<Memory> {
+        let mut server = self.build(build, 0).await;
         let mut memory = vec![server.memory("started, 25 connections")];
         for (size, count) in [USUAL, SIZES[3]] {
             for (path, review) in [("/validate", reviews::unhandled(size)), ("/mutate", reviews::installation(size))] {

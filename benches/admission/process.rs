@@ -49,7 +49,7 @@ pub fn portcullis(build: &Path, certs: &Path, manifests: &Path) -> Process {
 /// The executable of the server.
 pub const PORTCULLIS: &str = env!("CARGO_BIN_EXE_portcullis");
 
-/// Starts the server with a command that ends with [`PORTCULLIS`].
+/// Starts the server with a command that ends with its executable.
 pub fn portcullis_by(mut command: Command, certs: &Path, manifests: &Path) -> Process {
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--lame-duck=0"]);
     command.arg("--certs").arg(certs).arg("--manifests").arg(manifests);

@@ -134,10 +134,13 @@ fn write(name: &str, text: &str) {
     fs::write(path, format!("{before}{begin}{text}{end}{after}")).unwrap();
 }
 
-/// The costs of this build against those of another one, by the number of objects in the catalog.
+/// Another build and this one.
 pub struct Comparison {
     pub rounds: usize,
+    /// The costs of both, by the number of objects in the catalog.
     pub costs: Vec<(usize, Costs)>,
+    /// With an empty catalog: of the other build, then of this one.
+    pub memory: [Vec<Memory>; 2],
 }
 
 impl Comparison {
@@ -154,6 +157,17 @@ impl fmt::Display for Comparison {
         writeln!(f, "| objects in the catalog | call | before, µs | after, µs | ratio |\n|--:|:--|--:|--:|--:|")?;
         self.costs.iter().try_for_each(|(objects, Costs { name, floor, cost, ratio, spread, .. })| {
             writeln!(f, "| {objects} | {name} | {floor:.1} | {cost:.1} | {ratio:.2} ± {spread:.2} |")
+        })?;
+        writeln!(f, "\n| memory with an empty catalog | before, MiB | after, MiB | ratio |\n|:--|--:|--:|--:|")?;
+        let [before, after] = &self.memory;
+        before.iter().zip(after).try_for_each(|(before, after)| {
+            let when = &after.when;
+            let mut line = |part: &str, before: usize, after: usize| {
+                let (mib, ratio) = ([before, after].map(|kib| kib as f64 / 1024.0), after as f64 / before as f64);
+                writeln!(f, "| {when}{part} | {:.1} | {:.1} | {ratio:.2} |", mib[0], mib[1])
+            };
+            line("", before.resident, after.resident)?;
+            line(", of it anonymous", before.anonymous, after.anonymous)
         })
     }
 }

@@ -5,7 +5,8 @@
 //! time. It keeps connections like three API servers, 25 each.
 //!
 //! `cargo bench --bench load -- latency` (or `overload`, `soak`) prints a table; `--write` writes it into
-//! `docs/reliability.md`. `--seconds=N` and `--rate=N` set duration and rate.
+//! `docs/reliability.md`. `--seconds=N` and `--rate=N` set duration and rate, `--binary=PATH` measures another build of
+//! Portcullis.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(dead_code, reason = "some modules are those of another benchmark")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]

@@ -45,8 +45,11 @@ impl Setting {
 
     /// Returns the number in the argument `--name=number`, or the default.
     pub fn number(&self, name: &str, default: u64) -> u64 {
-        let given = self.arguments.iter().find_map(|argument| argument.strip_prefix(name)?.strip_prefix('='));
-        given.map_or(default, |number| number.parse().expect("a whole number"))
+        self.value(name).map_or(default, |number| number.parse().expect("a whole number"))
+    }
+
+    fn value(&self, name: &str) -> Option<&str> {
+        self.arguments.iter().find_map(|argument| argument.strip_prefix(name)?.strip_prefix('='))
     }
 
     /// Returns the duration in the argument `--seconds=number`, or the default.
@@ -69,12 +72,17 @@ impl Setting {
 
     /// Starts the server with ten objects in its catalog and probes at `admin`, and does not wait for its log.
     pub fn portcullis_at(&self, admin: SocketAddr) -> Running {
-        process::portcullis_at(admin, self.command(process::PORTCULLIS), self.mount.path(), &self.catalog(10))
+        process::portcullis_at(admin, self.command(self.binary()), self.mount.path(), &self.catalog(10))
     }
 
     /// Starts the server with another catalog.
     pub fn portcullis_of(&self, catalog: &Path) -> Process {
-        process::portcullis_by(self.command(process::PORTCULLIS), self.mount.path(), catalog)
+        process::portcullis_by(self.command(self.binary()), self.mount.path(), catalog)
+    }
+
+    /// Returns the measured build.
+    fn binary(&self) -> &str {
+        self.value("--binary").unwrap_or(process::PORTCULLIS)
     }
 
     /// Creates a folder.
