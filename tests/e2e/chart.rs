@@ -756,5 +756,5 @@ fn unregister(ctx: &Context) {
     assert!(text.contains("validatingwebhookconfigurations/portcullis: deleted"), "{text}");
     eventually(|| (!gate::refuses(&ctx.cluster, "portcullis.dev", crate::PROBE)).then_some(()));
     let again = portcullis(ctx, User::Unregister, &["unregister"]);
-    assert_eq!(String::from_utf8_lossy(&again.stdout).matches(": not there\n").count(), 4, "{again:?}");
+    assert_eq!(String::from_utf8_lossy(&again.stdout).matches(": not found\n").count(), 4, "{again:?}");
 }

@@ -130,7 +130,7 @@ fn a_deployer_that_does_nothing_fails(ctx: &Context) {
     for words in [
         "violated    finishes: ",
         "was not finished within 1s",
-        "failure: skipped: give a configuration",
+        "failure: skipped: set --failing-config",
         "not tested  DP001",
         "it still exists after 1s",
         "requirements were violated.",

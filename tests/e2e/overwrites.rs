@@ -133,12 +133,12 @@ fn denies_undecodable_overwrites(ctx: &Context) {
     assert_eq!(
         output.stderr,
         "Error from server (Forbidden): error when creating \"STDIN\": admission webhook \"validate.portcullis.dev\" \
-         denied the request: \nOW001 overwrites[0].substitution.repositoryContext: a string where an object is \
-         needed: Landscaper cannot decode this, and fails every Installation that uses it\n  allowed: an object\n  \
+         denied the request: \nOW001 overwrites[0].substitution.repositoryContext: expected an object, found a \
+         string: Landscaper cannot decode this, and fails every Installation that uses it\n  allowed: an object\n  \
          help: write an object, such as {type: ociRegistry, baseUrl: …}\n",
         "{output}"
     );
-    rejects(ctx, &ns, &format!("{FREE_CONTEXT}repositoryContext: [a]\n"), &["OW001 repositoryContext: a list where"]);
+    rejects(ctx, &ns, &format!("{FREE_CONTEXT}repositoryContext: [a]\n"), &["OW001 repositoryContext: expected"]);
     rejects(ctx, &ns, &format!("{FREE_CONTEXT}repositoryContext: {{type: 5}}\n"), &["OW001 repositoryContext.type"]);
     let good = overwrites("- source: {componentName: a}\n  substitution: {repositoryContext: {type: x}}\n");
     accepts(ctx, &ns, &good);
