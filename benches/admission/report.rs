@@ -153,7 +153,10 @@ impl Comparison {
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rounds = self.rounds;
-        writeln!(f, "Made by `cargo bench --bench admission -- --before=PATH --write --rounds={rounds}`:\n")?;
+        writeln!(
+            f,
+            "Made by `cargo bench --bench admission -- --before=PATH --binary=PATH --write --rounds={rounds}`:\n"
+        )?;
         writeln!(f, "| objects in the catalog | call | before, µs | after, µs | ratio |\n|--:|:--|--:|--:|--:|")?;
         self.costs.iter().try_for_each(|(objects, Costs { name, floor, cost, ratio, spread, .. })| {
             writeln!(f, "| {objects} | {name} | {floor:.1} | {cost:.1} | {ratio:.2} ± {spread:.2} |")
