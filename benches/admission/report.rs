@@ -148,6 +148,21 @@ impl Comparison {
     pub fn write(&self) {
         write("before", &self.to_string());
     }
+
+    fn write_memory(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "\n| memory with an empty catalog | before, MiB | after, MiB | ratio |\n|:--|--:|--:|--:|")?;
+        let [before, after] = &self.memory;
+        for (before, after) in before.iter().zip(after) {
+            let when = &after.when;
+            let parts =
+                [("", before.resident, after.resident), (", of it anonymous", before.anonymous, after.anonymous)];
+            for (part, before, after) in parts {
+                let ([before, after], ratio) = ([before, after].map(|kib| kib as f64), after as f64 / before as f64);
+                writeln!(f, "| {when}{part} | {:.1} | {:.1} | {ratio:.2} |", before / 1024.0, after / 1024.0)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 impl fmt::Display for Comparison {
@@ -161,17 +176,7 @@ impl fmt::Display for Comparison {
         self.costs.iter().try_for_each(|(objects, Costs { name, floor, cost, ratio, spread, .. })| {
             writeln!(f, "| {objects} | {name} | {floor:.1} | {cost:.1} | {ratio:.2} ± {spread:.2} |")
         })?;
-        writeln!(f, "\n| memory with an empty catalog | before, MiB | after, MiB | ratio |\n|:--|--:|--:|--:|")?;
-        let [before, after] = &self.memory;
-        before.iter().zip(after).try_for_each(|(before, after)| {
-            let when = &after.when;
-            let mut line = |part: &str, before: usize, after: usize| {
-                let (mib, ratio) = ([before, after].map(|kib| kib as f64 / 1024.0), after as f64 / before as f64);
-                writeln!(f, "| {when}{part} | {:.1} | {:.1} | {ratio:.2} |", mib[0], mib[1])
-            };
-            line("", before.resident, after.resident)?;
-            line(", of it anonymous", before.anonymous, after.anonymous)
-        })
+        self.write_memory(f)
     }
 }
 
