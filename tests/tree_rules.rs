@@ -148,7 +148,7 @@ fn warns_about_a_context_only_if_a_live_read_shows_its_deletion() {
     let object = installation("a", &overwrites("v1"), Note::default());
     let found = |live| findings_of_ow011(&object, live);
     let warned = found(Some(Some(context(true))));
-    assert!(warned.len() == 1 && warned[0].contains("Context \"default\" is being deleted"), "{warned:?}");
+    assert!(warned.len() == 1 && warned[0].contains("Context \"default\" has been in deletion"), "{warned:?}");
     assert!(found(Some(Some(context(false)))).is_empty(), "created again");
     assert!(found(Some(None)).is_empty(), "gone: OW005 reports that");
     assert!(found(None).is_empty(), "unknown");
