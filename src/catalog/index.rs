@@ -159,6 +159,16 @@ impl Postings {
         self.postings.capacity() * (size_of::<(u64, Posting)>() + 1) + self.shared * SHARED_BYTES
     }
 
+    /// Reserves memory for the keys of `more` objects. Assumes that they have as many keys as the `stored` objects.
+    pub(super) fn reserve(&mut self, more: usize, stored: usize) {
+        self.postings.reserve(more.saturating_mul(self.postings.len()) / stored.max(1));
+    }
+
+    #[cfg(test)]
+    pub(super) fn capacity(&self) -> usize {
+        self.postings.capacity()
+    }
+
     /// Frees unused capacity of the index. Call it after many objects were removed.
     pub(super) fn shrink(&mut self) {
         if self.postings.capacity() > 4 * self.postings.len() {

@@ -11,12 +11,14 @@ pub struct Listing<'c> {
     catalog: &'c Catalog,
     kind: &'static Kind,
     count: usize,
+    /// Whether memory for the objects of further pages was reserved.
+    has_reserved: bool,
 }
 
 impl<'c> Listing<'c> {
     pub(super) fn begin(catalog: &'c Catalog, kind: &'static Kind) -> Self {
         catalog.write(kind, Store::begin_listing);
-        Self { catalog, kind, count: 0 }
+        Self { catalog, kind, count: 0, has_reserved: false }
     }
 
     /// Returns the kind that is listed.
@@ -27,6 +29,16 @@ impl<'c> Listing<'c> {
     /// Returns the number of objects listed so far.
     pub fn count(&self) -> usize {
         self.count
+    }
+
+    /// Reserves memory for `left` objects that are not listed yet, so that the tables of the store need not grow step
+    /// by step. Only the first call with a number above 0 has an effect.
+    pub fn expect(&mut self, left: u64) {
+        if left > 0 && !self.has_reserved {
+            self.has_reserved = true;
+            let left = usize::try_from(left).unwrap_or(usize::MAX);
+            self.catalog.write(self.kind, |store| store.reserve(self.count.saturating_add(left)));
+        }
     }
 
     /// Stores an object from its JSON text. Logs and counts an object that cannot be stored.

@@ -111,6 +111,20 @@ impl Records {
         used.map(|(_, id)| id)
     }
 
+    /// Reserves memory for the places of `more` objects.
+    pub(super) fn reserve(&mut self, more: usize) {
+        self.places.reserve_exact(more);
+        self.seen.reserve_exact(more / 64);
+    }
+
+    /// Frees the unused memory for places, if it is more than half.
+    pub(super) fn shrink(&mut self) {
+        if self.places.capacity() > 2 * self.places.len() {
+            self.places.shrink_to_fit();
+            self.seen.shrink_to_fit();
+        }
+    }
+
     /// Adds an encoded object and returns its id; `None` if all 4 billion ids are used.
     pub(super) fn insert(&mut self, record: &[u8]) -> Option<Id> {
         let place = self.write(record)?;

@@ -29,6 +29,10 @@ pub enum Coverage {
     Complete,
 }
 
+/// Maximum number of objects for which memory is reserved. It bounds the memory that a wrong number in the list
+/// response of an API server can reserve. It is more than the objects of one kind in a large cluster.
+const MAX_RESERVED: usize = 1 << 20;
+
 /// The number and size of the objects of one kind in the catalog.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Size {
@@ -171,6 +175,18 @@ impl Store {
         self.records.unsee_all();
     }
 
+    /// Reserves memory for `total` objects, of which some are already stored. Without this, each table would double its
+    /// size several times, and the allocator would keep the memory of the smaller tables. Assumes that further objects
+    /// have as many index keys as the objects that are already stored.
+    pub(super) fn reserve(&mut self, total: usize) {
+        let stored = self.len();
+        let more = total.min(MAX_RESERVED).saturating_sub(stored);
+        let (records, seed) = (&self.records, &self.seed);
+        self.names.reserve(more, |id| records.namespace_and_name(*id).map_or(0, |name| seed.hash_one(name)));
+        self.indexes.iter_mut().for_each(|postings| postings.reserve(more, stored));
+        self.records.reserve(more);
+    }
+
     /// Ends a listing of the Kubernetes objects of one kind. Removes the stored objects that were not in the listing,
     /// and returns a change for each of them. Stores `coverage`, which says whether all objects of the kind in the
     /// cluster are now known.
@@ -178,12 +194,22 @@ impl Store {
         let gone: Vec<_> = self.records.ids().filter(|id| !self.records.is_seen(*id)).collect();
         let gone = gone.into_iter().filter_map(|id| self.remove_id(id)).collect();
         self.coverage = coverage;
-        self.indexes.iter_mut().for_each(Postings::shrink);
         if self.records.is_sparse() {
             self.renumber();
         }
+        self.shrink();
         self.compress_first_objects();
         gone
+    }
+
+    /// Frees unused capacity, after many objects were removed or fewer objects were listed than the API server reported.
+    fn shrink(&mut self) {
+        self.indexes.iter_mut().for_each(Postings::shrink);
+        self.records.shrink();
+        if self.names.capacity() > 4 * self.names.len() {
+            let (records, seed) = (&self.records, &self.seed);
+            self.names.shrink_to_fit(|id| records.namespace_and_name(*id).map_or(0, |name| seed.hash_one(name)));
+        }
     }
 
     fn postings(&self, index: &'static Index) -> Option<&Postings> {
@@ -363,6 +389,40 @@ mod tests {
         assert_eq!(catalog.pending().len(), 1);
         catalog.set_coverage(&THINGS, Coverage::Absent);
         assert!(catalog.pending().is_empty());
+    }
+
+    #[test]
+    fn reserved_tables_do_not_grow() {
+        let catalog = Catalog::of([&THINGS], Vec::new());
+        let texts = |from: usize, to: usize| {
+            (from..to).map(|number| thing(&format!("thing-{number}"), &format!("colour-{number}")).to_string())
+        };
+        let tables = || {
+            let of = |store: &mut Store| (store.names.capacity(), store.indexes[0].capacity());
+            catalog.write(&THINGS, of).unwrap()
+        };
+        let mut listing = catalog.list(&THINGS);
+        texts(0, 500).for_each(|text| listing.add(&text));
+        listing.expect(9_500);
+        let reserved = tables();
+        texts(500, 10_000).for_each(|text| listing.add(&text));
+        listing.finish(Coverage::Complete);
+        assert_eq!((tables(), catalog.len(&THINGS)), (reserved, 10_000));
+        let mut listing = catalog.list(&THINGS);
+        texts(0, 500).for_each(|text| listing.add(&text));
+        listing.expect(9_500);
+        assert_eq!(tables(), reserved, "listed again");
+    }
+
+    #[test]
+    fn a_wrong_number_of_objects_reserves_nothing_for_long() {
+        let catalog = Catalog::of([&THINGS], Vec::new());
+        let mut listing = catalog.list(&THINGS);
+        listing.add(&thing("a", "red").to_string());
+        listing.expect(u64::MAX);
+        assert!(catalog.size(&THINGS).bytes < 100 * MAX_RESERVED);
+        listing.finish(Coverage::Complete);
+        assert!(catalog.size(&THINGS).bytes < 1_000, "{:?}", catalog.size(&THINGS));
     }
 
     #[test]

@@ -43,6 +43,7 @@ pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind
             Item::Beginning => listing = catalog.list(kind),
             Item::Object(text) => listing.add(text),
         }
+        listing.expect(pages.left());
     }
     let (objects, version) = (listing.count(), pages.resource_version().to_owned());
     listing.finish(Coverage::Complete);
