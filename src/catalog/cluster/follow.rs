@@ -21,7 +21,7 @@ use crate::catalog::{Catalog, Coverage, Kind};
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
 /// Delay between the notification of a new CustomResourceDefinition and the next attempt to list a missing kind. The
 /// delay is needed because the API server does not serve the new kind at once.
-const AFTER_RING: Duration = Duration::from_millis(300);
+const AFTER_CHANGE: Duration = Duration::from_millis(300);
 /// Minimum interval between log records about a failing watch.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
 /// Minimum interval between the starts of two watches. It limits the load if the API server ends each watch at once.
@@ -74,15 +74,15 @@ impl Follow {
         Self { client: client.clone(), catalog: Arc::clone(catalog), kind, said: None }
     }
 
-    pub(super) async fn run(mut self, mut bell: watch::Receiver<()>) {
+    pub(super) async fn run(mut self, mut definitions: watch::Receiver<()>) {
         loop {
-            bell.mark_unchanged();
+            definitions.mark_unchanged();
             self.while_served().await;
             self.catalog.list(self.kind).finish(Coverage::Absent);
             tracing::debug!(kind = self.kind.full_name(), "the cluster does not serve this kind yet");
             // The loop continues in the same way after a notification and after a timeout.
-            let _ = tokio::time::timeout(LOOK_AGAIN, bell.changed()).await;
-            sleep(AFTER_RING).await;
+            let _ = tokio::time::timeout(LOOK_AGAIN, definitions.changed()).await;
+            sleep(AFTER_CHANGE).await;
         }
     }
 

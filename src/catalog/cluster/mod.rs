@@ -25,18 +25,18 @@ use super::{Catalog, Coverage, Kind, LiveReader, LiveReading, Reference};
 
 /// Synchronizes a catalog with its cluster. Never returns.
 pub async fn follow(client: Client, catalog: Arc<Catalog>) {
-    let (bell, _) = watch::channel(());
-    let bell = Arc::new(bell);
+    let (definitions, _) = watch::channel(());
+    let definitions = Arc::new(definitions);
     let kinds: Vec<_> = catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect();
-    let watches = kinds.into_iter().map(|kind| Follow::of(&client, &catalog, kind).run(bell.subscribe()));
-    let declared = follow_declared(client.clone(), catalog.clone(), bell.clone());
-    futures::join!(futures::future::join_all(watches), declared, ring(client, bell.clone()));
+    let watches = kinds.into_iter().map(|kind| Follow::of(&client, &catalog, kind).run(definitions.subscribe()));
+    let declared = follow_declared(client.clone(), catalog.clone(), definitions.clone());
+    futures::join!(futures::future::join_all(watches), declared, watch_definitions(client, definitions.clone()));
 }
 
 /// Watches all kinds that objects in the cluster declare, such as the kinds that CompositeResourceDefinitions define.
 /// Starts a watch for each new kind, and stops the watch of each kind that no object declares any more. The channel
-/// `bell` notifies the watches when a CustomResourceDefinition was created or changed.
-async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch::Sender<()>>) {
+/// `definitions` notifies the watches when a CustomResourceDefinition was created or changed.
+async fn follow_declared(client: Client, catalog: Arc<Catalog>, definitions: Arc<watch::Sender<()>>) {
     let (mut changes, mut watches) = (catalog.declared_changes(), JoinSet::new());
     let mut watched: Vec<(&'static Kind, AbortHandle)> = Vec::new();
     loop {
@@ -48,7 +48,7 @@ async fn follow_declared(client: Client, catalog: Arc<Catalog>, bell: Arc<watch:
         for kind in &kinds {
             if !watched.iter().any(|(known, _)| std::ptr::eq(*known, *kind)) {
                 let follow = Follow::of(&client, &catalog, kind);
-                watched.push((kind, watches.spawn(follow.run(bell.subscribe()))));
+                watched.push((kind, watches.spawn(follow.run(definitions.subscribe()))));
             }
         }
         if changes.changed().await.is_err() {
@@ -107,15 +107,16 @@ async fn load_kind(client: &Client, catalog: &Catalog, kind: &'static Kind) -> R
     }
 }
 
-/// Notifies the channel `bell` of every new or changed CustomResourceDefinition. Never returns.
-async fn ring(client: Client, bell: Arc<watch::Sender<()>>) {
-    let definitions: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
-    let mut events = watcher(definitions, watcher::Config::default()).default_backoff().boxed();
+/// Watches CustomResourceDefinitions, and notifies the receivers of `definitions` when one is created or
+/// changed. Never returns.
+async fn watch_definitions(client: Client, definitions: Arc<watch::Sender<()>>) {
+    let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
+    let mut events = watcher(api, watcher::Config::default()).default_backoff().boxed();
     loop {
         // The watcher retries after errors. Without the permission to watch, the interval LOOK_AGAIN still finds new
         // kinds.
         if let Ok(Some(watcher::Event::Apply(_) | watcher::Event::InitDone)) = events.try_next().await {
-            bell.send_replace(());
+            definitions.send_replace(());
         }
     }
 }

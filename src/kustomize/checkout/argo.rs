@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::object::{ARGO, Object, Standing, text};
+use super::object::{ARGO, Object, ToolObjects, text};
 use super::reach::Reaches;
 use super::render::render;
 use super::url::Repository;
@@ -35,13 +35,13 @@ const OVERRIDES: &str = ".argocd-source.yaml";
 /// The parameters of an ApplicationSet's template, by name.
 type Parameters = BTreeMap<String, String>;
 
-/// Searches a checkout for the folders that Argo CD builds, and adds them to `survey`. `standing` contains the
+/// Searches a checkout for the folders that Argo CD builds, and adds them to `survey`. `tool_objects` contains the
 /// Applications and ApplicationSets in the files of the checkout.
-pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, survey: &mut Survey) {
-    if standing.applications.is_empty() {
+pub(super) fn add(checkout: &Checkout<'_>, tool_objects: &ToolObjects, survey: &mut Survey) {
+    if tool_objects.applications.is_empty() {
         return;
     }
-    let files = standing.applications.iter().map(|object| object.file.clone()).collect();
+    let files = tool_objects.applications.iter().map(|object| object.file.clone()).collect();
     let reaches = Reaches::new(checkout.tree, checkout.files);
     let mut surveyor = Surveyor {
         checkout,
@@ -52,7 +52,7 @@ pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, survey: &mut Sur
         survey,
         open: VecDeque::new(),
     };
-    surveyor.follow(standing);
+    surveyor.follow(tool_objects);
 }
 
 /// A folder that Argo CD builds, and the kustomize options of its source.
@@ -79,14 +79,14 @@ impl Surveyor<'_, '_> {
     /// Records the folders that Argo CD builds for the Applications and ApplicationSets of a checkout. If the output of
     /// such a build contains Applications, also records their folders. An Application in a build output is used instead
     /// of the one in the file, because a patch may have changed it.
-    fn follow(&mut self, standing: &Standing) {
+    fn follow(&mut self, tool_objects: &ToolObjects) {
         for at in 0..self.survey.builds.len() {
             let Build { tree, root, options, .. } = self.survey.builds[at].clone();
             self.render(&tree, &root, &options);
         }
         let roots = self.roots();
         let contained: HashSet<TreePath> = roots.iter().flat_map(|root| self.reaches.of(root, &[]).files).collect();
-        let alone = standing.applications.iter().filter(|object| !contained.contains(&object.file));
+        let alone = tool_objects.applications.iter().filter(|object| !contained.contains(&object.file));
         self.open.extend(alone.filter(|object| !self.rendered.contains(&object.file)).cloned());
         self.drain();
         for root in roots {
@@ -95,7 +95,7 @@ impl Surveyor<'_, '_> {
                 self.drain();
             }
         }
-        let rest = standing.applications.iter().filter(|object| !self.rendered.contains(&object.file));
+        let rest = tool_objects.applications.iter().filter(|object| !self.rendered.contains(&object.file));
         self.open.extend(rest.cloned());
         self.drain();
     }

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use super::object::{KUSTOMIZE, Object, SOURCE, Standing, Variables, text};
+use super::object::{KUSTOMIZE, Object, SOURCE, ToolObjects, Variables, text};
 use super::pass::{Pass, TreeKey, resolved, take};
 use super::reach::{Reach, Reaches};
 use super::render::render;
@@ -28,33 +28,33 @@ const MAX_DEPTH: usize = 32;
 /// pass found in the output of builds.
 const MAX_PASSES: usize = 8;
 
-/// Finds the folders of a checkout that Flux builds, and the Flux Kustomizations that refer to them. `standing`
+/// Finds the folders of a checkout that Flux builds, and the Flux Kustomizations that refer to them. `tool_objects`
 /// contains the Flux objects in the files of the checkout.
-pub(super) fn survey(checkout: &Checkout<'_>, standing: &Standing) -> Survey {
-    if standing.kustomizations.is_empty() && standing.instances.is_empty() {
+pub(super) fn survey(checkout: &Checkout<'_>, tool_objects: &ToolObjects) -> Survey {
+    if tool_objects.kustomizations.is_empty() && tool_objects.instances.is_empty() {
         return Survey::default();
     }
-    let sources = sources(checkout, standing);
+    let sources = sources(checkout, tool_objects);
     let mut surveyor = Surveyor {
         checkout,
         ignores: ignores(checkout),
-        is_lenient: standing.is_lenient,
+        is_lenient: tool_objects.is_lenient,
         sources: &sources,
         reaches: Reaches::new(checkout.tree, checkout.files),
-        words: words(standing),
+        words: words(tool_objects),
         trees: HashMap::new(),
         rendered: HashMap::new(),
         mentions: HashMap::new(),
     };
-    let seeds = surveyor.seeds(standing);
-    surveyor.follow(&seeds, standing)
+    let seeds = surveyor.seeds(tool_objects);
+    surveyor.follow(&seeds, tool_objects)
 }
 
 /// Returns the Flux sources that the files of a checkout define.
-pub(super) fn sources<'a>(checkout: &Checkout<'a>, standing: &Standing) -> Sources<'a> {
+pub(super) fn sources<'a>(checkout: &Checkout<'a>, tool_objects: &ToolObjects) -> Sources<'a> {
     let mut tops = vec![checkout.git.top.clone()];
     tops.extend(checkout.tops.iter().filter(|top| **top != checkout.git.top).cloned());
-    Sources::new(checkout.tree, checkout.git, tops, checkout.sources, standing)
+    Sources::new(checkout.tree, checkout.git, tops, checkout.sources, tool_objects)
 }
 
 /// Returns the `.sourceignore` files of the checkout, outer folders first.
@@ -76,8 +76,8 @@ fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
 
 /// Returns the API group of Flux Kustomizations, and the names of ConfigMaps and Secrets with Flux variables. The
 /// search for Flux Kustomizations builds a folder only if one of its files contains one of these strings.
-fn words(standing: &Standing) -> Vec<String> {
-    let mut words = standing.variables.clone();
+fn words(tool_objects: &ToolObjects) -> Vec<String> {
+    let mut words = tool_objects.variables.clone();
     words.push(KUSTOMIZE.to_owned());
     words
 }
@@ -124,11 +124,11 @@ impl Seed {
 impl Surveyor<'_> {
     /// Returns where the search for Flux Kustomizations starts: at Kustomizations and folders that no other Flux
     /// Kustomization applies. For Kustomizations that apply each other in a cycle, it starts at one of them.
-    fn seeds(&mut self, standing: &Standing) -> Vec<Seed> {
-        let of_instances = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
+    fn seeds(&mut self, tool_objects: &ToolObjects) -> Vec<Seed> {
+        let of_instances = tool_objects.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization());
         let mut all: Vec<Object> = of_instances.collect();
         let made = all.len();
-        all.extend(standing.kustomizations.iter().cloned());
+        all.extend(tool_objects.kustomizations.iter().cloned());
         let reaches: Vec<Reach> = all.iter().map(|object| self.reach(object)).collect();
         let own: Vec<_> = all.iter().map(|object| self.may_be_own(object)).collect();
         let folders = self.folders(&all, &reaches, &own);
@@ -220,13 +220,13 @@ impl Surveyor<'_> {
     /// Finds the folders that Flux builds, beginning with the Kustomizations and folders in `seeds`. Flux variables can
     /// come from ConfigMaps that are found only during the search. So the search is repeated until it finds no new
     /// values of variables.
-    fn follow(&mut self, seeds: &[Seed], standing: &Standing) -> Survey {
+    fn follow(&mut self, seeds: &[Seed], tool_objects: &ToolObjects) -> Survey {
         let mut variables: Vec<Variables> = Vec::new();
         let clusters = clusters(seeds);
         for passes in 1.. {
             let mut pass = self.pass(seeds, &clusters, &variables);
             if pass.variables == variables || passes == MAX_PASSES {
-                self.add_unrendered(standing, &mut pass);
+                self.add_unrendered(tool_objects, &mut pass);
                 return pass.survey;
             }
             variables = pass.variables;
@@ -293,7 +293,8 @@ impl Surveyor<'_> {
     }
 
     /// Adds a Flux Kustomization to the results in `pass`, builds its folder, and returns the Flux Kustomizations in
-    /// the output. Returns none if the folder is not in the checkout, or if the Kustomization was already added.
+    /// the output. Returns none if it cannot build the folder, for example because the folder is not in the checkout, or
+    /// if the Kustomization was already added.
     fn kustomization(&mut self, member: Member, cluster: usize, known: &Variables, pass: &mut Pass) -> Vec<Object> {
         let (object, is_used) = (&member.object.clone(), member.is_applied);
         pass.count += 1;
@@ -394,10 +395,10 @@ impl Surveyor<'_> {
     /// Adds the Flux Kustomizations that are in files, but not in the output of any build, to the results in `pass`.
     /// Usually, kustomize cannot build the folders that contain them. The cluster of these Kustomizations is unknown,
     /// so they get a separate entry in the list of clusters.
-    fn add_unrendered(&mut self, standing: &Standing, pass: &mut Pass) {
+    fn add_unrendered(&mut self, tool_objects: &ToolObjects, pass: &mut Pass) {
         let known: HashSet<TreePath> =
             pass.survey.clusters.iter().flat_map(Cluster::objects).map(|object| object.file.clone()).collect();
-        let rest: Vec<_> = standing.kustomizations.iter().filter(|object| !known.contains(&object.file)).collect();
+        let rest: Vec<_> = tool_objects.kustomizations.iter().filter(|object| !known.contains(&object.file)).collect();
         pass.survey.rendered = known;
         if rest.is_empty() {
             return;

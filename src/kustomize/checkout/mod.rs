@@ -34,7 +34,7 @@ pub use git::Git;
 pub use object::Object;
 pub use url::Repository;
 
-use self::object::Standing;
+use self::object::ToolObjects;
 use super::analysis::{Report, Verdict};
 use super::file::NAMES;
 use super::files::Files;
@@ -263,9 +263,9 @@ fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
 /// Searches a checkout for the folders that Flux, Argo CD, Fleet and Sveltos build. Also returns the objects that refer
 /// to these folders, such as Flux Kustomizations and Applications.
 pub fn survey(checkout: &Checkout<'_>) -> Survey {
-    let standing = Standing::read(checkout.tree, checkout.manifests);
-    let mut survey = flux::survey(checkout, &standing);
-    argo::add(checkout, &standing, &mut survey);
-    others::add(checkout, &standing, &flux::sources(checkout, &standing), &mut survey);
+    let tool_objects = ToolObjects::read(checkout.tree, checkout.manifests);
+    let mut survey = flux::survey(checkout, &tool_objects);
+    argo::add(checkout, &tool_objects, &mut survey);
+    others::add(checkout, &tool_objects, &flux::sources(checkout, &tool_objects), &mut survey);
     survey
 }

@@ -122,7 +122,7 @@ pub(super) fn group(value: &Value) -> &str {
 
 /// The objects in the files of a checkout that tell Flux, Argo CD and Sveltos which folders to build.
 #[derive(Debug, Default)]
-pub(super) struct Standing {
+pub(super) struct ToolObjects {
     /// Flux Kustomizations.
     pub(super) kustomizations: Vec<Object>,
     /// Flux sources, such as GitRepositories.
@@ -163,22 +163,23 @@ const WORDS: [&str; 5] = [KUSTOMIZE, SOURCE, OPERATOR, ARGO, SVELTOS];
 /// that use the chart.
 const INSTANCE_CHART: &str = "flux-instance";
 
-impl Standing {
-    /// Collects the objects in files. Skips files that are not YAML, because other checks report them.
+impl ToolObjects {
+    /// Collects the objects in `files` that tell Flux, Argo CD and Sveltos which folders to build. Skips files that are
+    /// not UTF-8 and documents that are not valid YAML, because other checks report them.
     pub(super) fn read(tree: &Tree, files: &[TreePath]) -> Self {
-        let mut standing = Self::default();
+        let mut tool_objects = Self::default();
         for file in files {
             let Ok(bytes) = tree.read(file) else { continue };
             let Ok(text) = std::str::from_utf8(&bytes) else { continue };
-            standing.variables.extend(variables(text));
-            standing.is_lenient |= installs_lenient(text);
+            tool_objects.variables.extend(variables(text));
+            tool_objects.is_lenient |= installs_lenient(text);
             if WORDS.iter().chain([&INSTANCE_CHART]).any(|word| text.contains(word)) {
-                standing.parse(file, text);
+                tool_objects.parse(file, text);
             }
         }
-        standing.variables.sort();
-        standing.variables.dedup();
-        standing
+        tool_objects.variables.sort();
+        tool_objects.variables.dedup();
+        tool_objects
     }
 
     fn parse(&mut self, file: &TreePath, text: &str) {

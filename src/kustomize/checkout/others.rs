@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::object::{Object, Standing, text};
+use super::object::{Object, ToolObjects, text};
 use super::reach::Reaches;
 use super::source::{Place, Sources};
 use super::{Build, Checkout, Survey};
@@ -24,11 +24,11 @@ const FLEET: [&str; 2] = ["fleet.yaml", "fleet.yml"];
 
 /// Finds the folders of `checkout` that Rancher Fleet and Project Sveltos build. Adds them to `survey`, the result of
 /// the search for built folders.
-pub(super) fn add(checkout: &Checkout<'_>, standing: &Standing, sources: &Sources<'_>, survey: &mut Survey) {
+pub(super) fn add(checkout: &Checkout<'_>, tool_objects: &ToolObjects, sources: &Sources<'_>, survey: &mut Survey) {
     let mut reaches = Reaches::new(checkout.tree, checkout.files);
     let bundles = checkout.manifests.iter().filter(|file| FLEET.contains(&file.name()));
     let of_fleet = bundles.flat_map(|file| bundle(checkout, file));
-    let of_sveltos = standing.profiles.iter().flat_map(|profile| references(profile, sources));
+    let of_sveltos = tool_objects.profiles.iter().flat_map(|profile| references(profile, sources));
     for (profile, root, owner) in of_fleet.chain(of_sveltos) {
         let reach = reaches.of(&root, &[]);
         survey.reached.extend(reach.folders);

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::Value;
 
 use super::git::Git;
-use super::object::{Object, Standing, text};
+use super::object::{Object, ToolObjects, text};
 use super::url::Repository;
 use crate::kustomize::delivery::SourceRef;
 use crate::kustomize::tree::{Located, Tree, TreePath};
@@ -157,14 +157,15 @@ impl<'a> Sources<'a> {
         git: &'a Git,
         tops: Vec<TreePath>,
         given: &'a BTreeMap<(String, String), TreePath>,
-        standing: &Standing,
+        tool_objects: &ToolObjects,
     ) -> Self {
-        let syncs = standing.instances.iter().filter_map(Sync::of);
-        let mut definitions: Vec<_> = standing.sources.iter().map(Definition::of).collect();
+        let syncs = tool_objects.instances.iter().filter_map(Sync::of);
+        let mut definitions: Vec<_> = tool_objects.sources.iter().map(Definition::of).collect();
         definitions.extend(syncs.map(|sync| sync.definition()));
         let mut users: BTreeMap<_, Vec<User>> = BTreeMap::new();
-        let made = standing.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization()).collect::<Vec<_>>();
-        for object in standing.kustomizations.iter().chain(&made) {
+        let made =
+            tool_objects.instances.iter().filter_map(Sync::of).map(|sync| sync.kustomization()).collect::<Vec<_>>();
+        for object in tool_objects.kustomizations.iter().chain(&made) {
             let spec = |pointer: &str| text(object.value.pointer(pointer)).to_owned();
             let key = (spec("/spec/sourceRef/kind"), spec("/spec/sourceRef/name"));
             users.entry(key).or_default().push(User { file: object.file.clone(), path: spec("/spec/path") });
