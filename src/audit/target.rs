@@ -61,8 +61,9 @@ pub(super) struct Target {
     pub(super) of_creation: HashSet<&'static str>,
 }
 
-/// Returns the resources whose creations or updates the chosen rules check. The cluster need not serve these resources.
-/// Secrets are left out.
+/// Returns the resources to audit: those for which a chosen rule checks create or update requests, and those that can
+/// contain a kustomize tree, if a chosen rule checks trees. Secrets are left out. Does not check whether the cluster
+/// serves the resources.
 ///
 /// Some rules check kinds that exist only at run time, such as all kinds that CompositeResourceDefinitions define. For
 /// such a rule, the result contains each of these kinds that the catalog watches.

@@ -97,8 +97,8 @@ impl Check<'_> {
         policy.settings = std::mem::take(&mut policy.settings).with(DEPLOYERS, deployers.value.to_value());
     }
 
-    /// Moves the section `dryRun` of the configuration file to `policy`. The section turns on the mutator `dry-run`:
-    /// its mode becomes `apply`, unless the file sets another mode for it.
+    /// Validates the section `dryRun` of the configuration file, and adds its settings to `policy`. The section turns on
+    /// the mutator `dry-run`: its mode becomes `apply`, unless the file sets another mode for it.
     fn dry_runs(&mut self, section: Option<Spanned<DryRunFile>>, policy: &mut Policy) {
         if let Some((section, problem)) = section.as_ref().and_then(|section| Some((section, section.value.problem()?)))
         {

@@ -205,8 +205,8 @@ fn has_colons(lines: &str) -> bool {
     lines.match_indices(':').any(|(at, _)| has_colon(lines, at))
 }
 
-/// Returns whether a line of the text begins with `|` or `>`. A block scalar may begin on such a line, and go-yaml does
-/// not require that the scalar is indented.
+/// Returns whether a line of the text begins, after any indentation, with `|` or `>`. A block scalar may begin on such a
+/// line, and go-yaml does not require that the scalar is indented.
 fn has_bare_block(text: &str) -> bool {
     text.contains(['|', '>']) && text.lines().any(|line| line.trim_start().starts_with(['|', '>']))
 }

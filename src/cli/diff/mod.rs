@@ -74,8 +74,8 @@ pub(super) struct Args {
     /// The system that builds the folders: kubectl, flux, argocd, fleet, sveltos, or auto (derived from the files)
     #[arg(long, default_value = "auto")]
     profile: Choice,
-    /// Which files a kustomization may load if no object, such as a Flux Kustomization, builds it: root-only (files in
-    /// or below its folder) or none (any file); default: as in the profile
+    /// Which files a kustomization may load: root-only (files in or below its folder) or none (any file). Does not
+    /// apply to folders that an object in the files builds, such as a Flux Kustomization; default: as in the profile
     #[arg(long)]
     load_restrictor: Option<Restrictor>,
 }

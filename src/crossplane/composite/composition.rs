@@ -43,8 +43,8 @@ pub enum Choice {
     /// Crossplane looks for a revision of the Composition with this name, but no revision has the labels that the
     /// composite requires.
     NoRevision(String),
-    /// It is unknown which Composition Crossplane uses. Crossplane chooses one of the Compositions with these names.
-    /// The list is empty if no Composition matches.
+    /// The names of the candidate Compositions, because there is not exactly one candidate. If there are several,
+    /// Crossplane chooses one of them, and Portcullis cannot predict which. Empty if no Composition matches.
     Open(Vec<String>),
 }
 

@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
         id: "EN010",
         name: "environment-config-in-use",
         level: Level::Deny,
-        summary: "deleting an EnvironmentConfig in use, or changing it so that its users break",
+        summary: "deleting an EnvironmentConfig in use, or changing it so that composites that use it break",
         page: include_str!("../../../docs/rules/EN010.md"),
     },
     matchers: &MATCHERS,

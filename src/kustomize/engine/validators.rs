@@ -52,9 +52,9 @@ impl Run<'_> {
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Compared {
     Equal,
-    /// It is unknown whether kustomize sees a change. kustomize also compares line numbers, which Portcullis does not
-    /// know after a JSON patch. This result occurs if an earlier step and the validator both applied a JSON patch to
-    /// the object, and the object may have changed in between.
+    /// It is unknown whether kustomize detects that the validator changed the object. kustomize also compares line
+    /// numbers, which Portcullis does not know after a JSON patch. This result occurs if an earlier step and the
+    /// validator both applied a JSON patch to the object, and the object may have changed in between.
     Unknown,
     Changed,
 }

@@ -16,8 +16,9 @@ use crate::oci::digest;
 /// Key in the ConfigMaps that contain JSON Patches of component descriptors. The value describes from which data the
 /// patches in the same ConfigMap were computed.
 pub const SOURCE_KEY: &str = "source";
-/// Key in the first ConfigMap with JSON Patches of an Installation's component descriptors. The value lists the changes
-/// that ComponentVersionOverwrites make, one per line, for users. A list that is too long is truncated.
+/// Key for the summary of changes. Its value lists, for users, the changes that ComponentVersionOverwrites make to an
+/// Installation, one per line. If an Installation has several ConfigMaps with JSON Patches, only the first one has this
+/// key. A list that is too long is truncated.
 pub const SUMMARY_KEY: &str = "summary";
 /// Label on each ConfigMap that records overwrites. Its value is the name of the Installation.
 pub const LABEL: &str = "portcullis.dev/overwrites-of";

@@ -110,8 +110,8 @@ impl Default for Guard {
 }
 
 impl Guard {
-    /// Serializes the section `guard` of the configuration file. The result is stored in the settings of the policy,
-    /// from which the checks of deletions read it.
+    /// Serializes the section `guard` of the configuration file. The caller stores the result in
+    /// [`Policy::settings`](crate::gate::Policy::settings), from which the checks of deletions read it.
     pub fn to_value(&self) -> Value {
         // All fields are texts, whose serialization cannot fail.
         serde_json::to_value(self).unwrap_or_default()
