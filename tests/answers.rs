@@ -301,7 +301,7 @@ fn an_object_nested_too_deep_is_denied_with_its_uid() {
         let answer = verify(&answer, "a-uid", Phase::Validate).expect("it is an answer");
         assert_eq!(answer["response"]["allowed"], false);
         let message = answer["response"]["status"]["message"].as_str().unwrap_or_default();
-        assert!(message.contains("nested deeper than 128 levels"), "{message}");
+        assert!(message.contains("nested 128 or more levels deep"), "{message}");
     }
 }
 

@@ -62,7 +62,7 @@ fn check(decoded: &Decoded) -> Result<(), String> {
         return Err(format!("its name has more than {MAX_NAME_BYTES} bytes"));
     }
     if json::is_too_deep(&decoded.text) {
-        return Err(format!("it is nested deeper than {} levels", json::MAX_DEPTH));
+        return Err(format!("it is nested {} or more levels deep", json::MAX_DEPTH));
     }
     Ok(())
 }

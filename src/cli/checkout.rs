@@ -35,7 +35,7 @@ impl std::str::FromStr for Choice {
         if text == "auto" {
             return Ok(Self::Auto);
         }
-        text.parse().map(Self::One).map_err(|error: NotAllowed| error.to_string().replace("one of", "one of auto,"))
+        text.parse().map(Self::One).map_err(|error: NotAllowed| format!("{error}, or auto"))
     }
 }
 

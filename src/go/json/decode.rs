@@ -18,7 +18,7 @@ pub enum Target {
 /// decodes it as nil.
 ///
 /// # Errors
-/// Go's message. The message about values that are nested deeper than [`MAX_DEPTH`] does not exist in Go.
+/// Go's message. The message about values that are nested [`MAX_DEPTH`] or more levels deep does not exist in Go.
 pub fn unmarshal(text: &str, target: Target) -> Result<Option<Value>, String> {
     Scanner { bytes: text.as_bytes(), at: 0, open: Vec::new() }.document()?;
     let value = parse(text).map_err(|error| match error {

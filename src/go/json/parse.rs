@@ -5,14 +5,14 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 /// Nesting depth from which JSON is rejected, as in `serde_json`: it accepts 127 levels, and Go accepts 10 000.
-/// Portcullis denies requests with objects that are nested deeper.
+/// Portcullis denies requests with objects that are nested so deep or deeper.
 pub const MAX_DEPTH: usize = 128;
 
 /// The error of a JSON text that cannot be parsed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum JsonError {
     /// The value has [`MAX_DEPTH`] or more nesting levels.
-    #[error("it is nested deeper than {MAX_DEPTH} levels")]
+    #[error("it is nested {MAX_DEPTH} or more levels deep")]
     TooDeep,
     /// Any other error, with the parser's message.
     #[error("{0}")]

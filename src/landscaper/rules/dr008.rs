@@ -21,7 +21,7 @@ pub(super) static RULE: Rule = Rule {
         id: "DR008",
         name: "export-that-cannot-work",
         level: Level::Deny,
-        summary: "an export with an invalid path, without jsonPath, with an incomplete fromResource, or with a key that collides",
+        summary: "an export with an invalid path, without jsonPath, or with an incomplete fromResource; warns about keys that collide",
         page: include_str!("../../../docs/rules/DR008.md"),
     },
     matchers: &MATCHERS,
