@@ -159,9 +159,11 @@ impl Postings {
         self.postings.capacity() * (size_of::<(u64, Posting)>() + 1) + self.shared * SHARED_BYTES
     }
 
-    /// Reserves memory for the keys of `more` objects. Assumes that they have as many keys as the `stored` objects.
+    /// Reserves memory for the keys of `more` objects. Assumes that they have as many keys as the `stored` objects, but
+    /// at most one key each: otherwise, one stored object with very many keys would reserve memory without limit.
     pub(super) fn reserve(&mut self, more: usize, stored: usize) {
-        self.postings.reserve(more.saturating_mul(self.postings.len()) / stored.max(1));
+        let keys = more.saturating_mul(self.postings.len()) / stored.max(1);
+        self.postings.reserve(keys.min(more));
     }
 
     #[cfg(test)]
@@ -207,6 +209,14 @@ mod tests {
         }
         postings.shrink();
         assert_eq!(postings.size(), 0);
+    }
+
+    #[test]
+    fn one_object_with_many_keys_reserves_little() {
+        let (records, mut postings) = (Records::default(), Postings::default());
+        (0..1_000).for_each(|key| postings.insert(key, 0, &records));
+        postings.reserve(5_000, 1);
+        assert!(postings.capacity() < 20_000, "{}", postings.capacity());
     }
 
     #[test]
