@@ -1,10 +1,12 @@
 //! Paths in a kustomize tree, relative to its root.
 
 use std::fmt;
+use std::sync::Arc;
 
 /// A normalized path in a tree. It consists of names separated by `/`, without `.` and `..`. Empty for the root.
+/// Clones share the text, because a repository has many references to the same files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TreePath(String);
+pub struct TreePath(Arc<str>);
 
 impl TreePath {
     /// Returns the path of the tree's root folder.
@@ -14,13 +16,13 @@ impl TreePath {
 
     /// Creates a path from a text that is already normalized.
     pub(super) fn of_cleaned(path: &str) -> Self {
-        Self(path.to_owned())
+        Self(path.into())
     }
 
     /// Returns the path with another name appended.
     #[must_use]
     pub fn join(&self, name: &str) -> Self {
-        if self.0.is_empty() { Self(name.to_owned()) } else { Self([&self.0, "/", name].concat()) }
+        if self.0.is_empty() { Self(name.into()) } else { Self([&self.0, "/", name].concat().into()) }
     }
 
     /// Returns the parent folder; `None` for the root.
@@ -28,18 +30,18 @@ impl TreePath {
         if self.0.is_empty() {
             return None;
         }
-        Some(Self(self.0.rsplit_once('/').map(|(parent, _)| parent.to_owned()).unwrap_or_default()))
+        Some(Self(self.0.rsplit_once('/').map_or_else(Arc::default, |(parent, _)| parent.into())))
     }
 
     /// Returns the last component of the path, which is the name of a file or folder. Empty for the root folder of the
     /// kustomize tree.
     pub fn name(&self) -> &str {
-        self.0.rsplit_once('/').map_or(self.0.as_str(), |(_, name)| name)
+        self.0.rsplit_once('/').map_or(self.as_str(), |(_, name)| name)
     }
 
     /// Returns whether the path is `folder`, or is inside it at any depth.
     pub fn is_within(&self, folder: &Self) -> bool {
-        match self.0.strip_prefix(folder.0.as_str()) {
+        match self.0.strip_prefix(folder.as_str()) {
             Some(rest) => folder.0.is_empty() || rest.is_empty() || rest.starts_with('/'),
             None => false,
         }
@@ -72,7 +74,7 @@ impl TreePath {
 impl From<&str> for TreePath {
     /// Parses a path. Removes `.` segments. Resolves `..` segments, but never beyond the root of the tree.
     fn from(text: &str) -> Self {
-        if is_clean(text) { Self(text.to_owned()) } else { Self(cleaned(text).split_off(1)) }
+        if is_clean(text) { Self(text.into()) } else { Self(cleaned(text).split_off(1).into()) }
     }
 }
 
