@@ -69,7 +69,7 @@ struct Unpacked {
 
 impl Unpacked {
     fn new(tree: Tree) -> Self {
-        let files = (tree.kustomizations_cost() <= limits::SHARED).then(Files::of_repository);
+        let files = (tree.kustomizations_cost() <= limits::SHARED).then(|| Files::within(limits::SHARED));
         Self { tree: Arc::new(tree), files }
     }
 

@@ -1,5 +1,6 @@
 //! A cache with a maximum weight and a maximum number of entries. It evicts the least recently used entries.
 
+use std::fmt;
 use std::hash::Hash;
 use std::sync::Mutex;
 
@@ -19,6 +20,13 @@ struct Entries<K, V> {
     max_entries: usize,
 }
 
+impl<K: Hash + Eq, V> fmt::Debug for Lru<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let entries = lock(&self.0);
+        f.debug_struct("Lru").field("count", &entries.values.len()).field("weight", &entries.weight).finish()
+    }
+}
+
 impl<K: Hash + Eq, V: Clone> Lru<K, V> {
     /// Creates an empty cache. Callers choose the unit of the weights, which is usually bytes.
     pub fn new(max_weight: u64, max_entries: usize) -> Self {
@@ -36,6 +44,16 @@ impl<K: Hash + Eq, V: Clone> Lru<K, V> {
         lock(&self.0).insert(key, value, u64::try_from(weight).unwrap_or(u64::MAX));
     }
 
+    /// Removes the value of a key, if it is cached.
+    pub fn remove(&self, key: &K) {
+        lock(&self.0).remove(key);
+    }
+
+    /// Returns the number of cached values.
+    pub fn count(&self) -> usize {
+        lock(&self.0).values.len()
+    }
+
     /// Returns the total weight of the cached values.
     pub fn weight(&self) -> u64 {
         lock(&self.0).weight
@@ -43,10 +61,14 @@ impl<K: Hash + Eq, V: Clone> Lru<K, V> {
 }
 
 impl<K: Hash + Eq, V> Entries<K, V> {
-    fn insert(&mut self, key: K, value: V, weight: u64) {
-        if let Some((_, before)) = self.values.pop(&key) {
-            self.weight -= before;
+    fn remove(&mut self, key: &K) {
+        if let Some((_, weight)) = self.values.pop(key) {
+            self.weight -= weight;
         }
+    }
+
+    fn insert(&mut self, key: K, value: V, weight: u64) {
+        self.remove(&key);
         if weight > self.max_weight {
             return;
         }

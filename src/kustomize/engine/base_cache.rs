@@ -8,17 +8,19 @@
 //! - The annotations with the origin of objects (`buildMetadata` of the kustomization that the user builds).
 //! - The folders that are being built, because a folder must not contain itself.
 
-use std::collections::HashMap;
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::Arc;
 
 use super::accumulator::Accumulator;
 use super::log::Folder;
+use crate::cache::Lru;
 use crate::kustomize::schema::Preferred;
 use crate::kustomize::tree::TreePath;
 
-/// Maximum number of objects in the cache of built bases. An object takes several kilobytes. When the limit is
-/// exceeded, the cache is emptied.
-const MAX_OBJECTS: usize = 50_000;
+/// Default maximum size of the cached bases of one tree, in bytes. This is enough for about 20,000 objects. Commands
+/// that build a whole repository also remove each base after the last root that uses it.
+const MAX_BYTES: u64 = 128 << 20;
+/// Approximate size of a base without its objects, in bytes.
+const OVERHEAD: u64 = 1 << 10;
 
 /// The cached result of building a base.
 #[derive(Debug)]
@@ -44,53 +46,40 @@ pub(super) struct Base {
 /// schema definitions took precedence when the build of the base began.
 pub(super) type Key = (TreePath, Option<Preferred>);
 
-/// A cache of built bases, with a limit on their total size.
+/// A cache of built bases, with a limit on their total size. If a new base does not fit, the least recently used bases
+/// are removed. The size of a base is the number of bytes that its build counted against its memory limit, the
+/// [`Budget`](super::budget::Budget).
 #[derive(Debug)]
-pub(super) struct Bases {
-    known: RwLock<Known>,
-    max_bytes: u64,
-}
+pub(super) struct Bases(Lru<Key, Arc<Base>>);
 
 impl Default for Bases {
     fn default() -> Self {
-        Self::within(u64::MAX)
+        Self::within(MAX_BYTES)
     }
 }
 
-#[derive(Debug, Default)]
-struct Known {
-    bases: HashMap<Key, Arc<Base>>,
-    objects: usize,
-    bytes: u64,
-}
-
 impl Bases {
-    /// Creates a cache with a total size of at most `max_bytes`. If a new base does not fit, the cache is emptied
-    /// first. The size of a base is the number of bytes that its build counted against its memory limit, the
-    /// [`Budget`](super::budget::Budget).
+    /// Creates a cache with a total size of at most `max_bytes`.
     pub(super) fn within(max_bytes: u64) -> Self {
-        Self { known: RwLock::default(), max_bytes }
+        Self(Lru::new(max_bytes, usize::MAX))
     }
 
     /// Returns the cached result of a base; `None` if it is not cached.
     pub(super) fn get(&self, key: &Key) -> Option<Arc<Base>> {
-        self.known.read().unwrap_or_else(PoisonError::into_inner).bases.get(key).cloned()
+        self.0.get(key)
     }
 
-    /// Adds the result of a base to the cache. If the base does not fit, empties the cache first. Does nothing if the
-    /// base is larger than the limit of the cache.
+    /// Adds the result of a base to the cache. Does nothing if the base is larger than the limit of the cache.
     pub(super) fn put(&self, key: Key, base: Base) {
-        if base.bytes > self.max_bytes {
-            return;
+        let weight = usize::try_from(base.bytes + OVERHEAD).unwrap_or(usize::MAX);
+        self.0.insert(key, Arc::new(base), weight);
+    }
+
+    /// Removes the results of the base in `folder`.
+    pub(super) fn forget(&self, folder: &TreePath) {
+        for preferred in [None, Some(Preferred::BuiltIn), Some(Preferred::Custom)] {
+            self.0.remove(&(folder.clone(), preferred));
         }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        let objects = base.accumulator.map.resources().len() + 1;
-        if known.objects + objects > MAX_OBJECTS || known.bytes.saturating_add(base.bytes) > self.max_bytes {
-            *known = Known::default();
-        }
-        known.objects += objects;
-        known.bytes += base.bytes;
-        known.bases.insert(key, Arc::new(base));
     }
 }
 
@@ -142,7 +131,7 @@ mod tests {
             texts.insert(alone);
         }
         assert_eq!(texts.len(), 3, "each schema merges in another way");
-        assert_eq!(shared.bases.known.read().unwrap().bases.len(), 1, "only the base of plain is shared");
+        assert_eq!(shared.bases.0.count(), 1, "only the base of plain is shared");
     }
 
     #[test]
@@ -156,18 +145,18 @@ mod tests {
         });
         let tree = Tree::new(files, "/");
         let (options, settings, files) = (Options::default(), Settings::default(), Files::default());
-        let (large, small, none) = (Shared::within(1 << 20), Shared::within(10_000), Shared::within(100));
-        for shared in [&large, &small, &none] {
+        let [large, small, none] = [1 << 20, 10_000, 100].map(|bytes| (bytes, Shared::within(bytes)));
+        for (bytes, shared) in [&large, &small, &none] {
             for at in 0..20 {
                 let root = TreePath::from(&*format!("root{at}"));
                 build_shared(&tree, &root, &options, &settings, (&files, shared)).unwrap();
-                let known = shared.bases.known.read().unwrap();
-                assert!(known.bytes <= shared.bases.max_bytes);
-                assert_eq!(known.bytes, known.bases.values().map(|base| base.bytes).sum::<u64>());
+                assert!(shared.bases.0.weight() <= *bytes);
             }
         }
-        let number = |shared: &Shared| shared.bases.known.read().unwrap().bases.len();
+        let number = |(_, shared): &(u64, Shared)| shared.bases.0.count();
         assert_eq!((number(&large), number(&none)), (20, 0));
         assert!((1..20).contains(&number(&small)), "{}", number(&small));
+        (0..20).for_each(|at| large.1.forget(&TreePath::from(&*format!("base{at}"))));
+        assert_eq!((number(&large), large.1.bases.0.weight()), (0, 0));
     }
 }

@@ -1,26 +1,24 @@
 //! A cache of parsed patch files, which several builds share. A Component is built again for each kustomization that
 //! uses it, but its patches are always the same.
 
-use std::collections::HashMap;
-use std::sync::{PoisonError, RwLock};
+use std::sync::Arc;
 
 use super::patch::{BadPatch, Patch};
+use crate::cache::Lru;
 use crate::kustomize::tree::TreePath;
 
 /// Maximum total size of the patch files in a cache, in bytes. A parsed patch needs about ten times the size of its
-/// file. When the limit is exceeded, the cache is emptied.
-const MAX_BYTES: usize = 1 << 20;
+/// file.
+const MAX_BYTES: u64 = 1 << 20;
 
-/// A cache of parsed patch files.
-#[derive(Debug, Default)]
-pub(super) struct PatchCache {
-    known: RwLock<Known>,
-}
+/// A cache of parsed patch files. If a new patch does not fit, the least recently used patches are removed.
+#[derive(Debug)]
+pub(super) struct PatchCache(Lru<TreePath, Arc<Patch>>);
 
-#[derive(Debug, Default)]
-struct Known {
-    patches: HashMap<TreePath, Patch>,
-    bytes: usize,
+impl Default for PatchCache {
+    fn default() -> Self {
+        Self(Lru::new(MAX_BYTES, usize::MAX))
+    }
 }
 
 impl PatchCache {
@@ -31,21 +29,17 @@ impl PatchCache {
     ///
     /// See [`Patch::read`]. Errors are not cached.
     pub(super) fn read(&self, path: &TreePath, text: &str, source: u32) -> Result<Patch, BadPatch> {
-        if let Some(patch) = self.known.read().unwrap_or_else(PoisonError::into_inner).patches.get(path) {
-            return Ok(patch.clone());
+        if let Some(patch) = self.0.get(path) {
+            return Ok(Patch::clone(&patch));
         }
         let patch = Patch::read(text, source)?;
-        if text.len() > MAX_BYTES {
-            return Ok(patch);
-        }
-        let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
-        if known.bytes.saturating_add(text.len()) > MAX_BYTES {
-            *known = Known::default();
-        }
-        if known.patches.insert(path.clone(), patch.clone()).is_none() {
-            known.bytes += text.len();
-        }
+        self.0.insert(path.clone(), Arc::new(patch.clone()), text.len());
         Ok(patch)
+    }
+
+    /// Removes the patch of the file at `path`.
+    pub(super) fn forget(&self, path: &TreePath) {
+        self.0.remove(path);
     }
 }
 
@@ -67,7 +61,7 @@ mod tests {
         assert_eq!(named(&cache.read(&path, &text("a"), 1).unwrap()), "a");
         assert_eq!(named(&cache.read(&path, &text("b"), 1).unwrap()), "a", "the text is not read again");
         assert!(cache.read(&TreePath::from("q.yaml"), "[", 2).is_err());
-        assert_eq!(cache.known.read().unwrap().patches.len(), 1, "errors are not cached");
+        assert_eq!(cache.0.count(), 1, "errors are not cached");
     }
 
     #[test]
@@ -75,16 +69,15 @@ mod tests {
         let cache = PatchCache::default();
         let text = format!(
             "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: a}}\ndata: {{a: {}}}\n",
-            "b".repeat(MAX_BYTES / 3)
+            "b".repeat(MAX_BYTES as usize / 3)
         );
         for at in 0..7 {
             cache.read(&TreePath::from(format!("{at}.yaml").as_str()), &text, at).unwrap();
-            let known = cache.known.read().unwrap();
-            assert_eq!(known.bytes, known.patches.len() * text.len());
-            assert!(known.bytes <= MAX_BYTES && !known.patches.is_empty());
+            assert_eq!(cache.0.weight(), (cache.0.count() * text.len()) as u64);
+            assert!(cache.0.weight() <= MAX_BYTES && cache.0.count() > 0);
         }
         let path = TreePath::from("large.yaml");
         cache.read(&path, &text.replace('b', "bbbb"), 8).unwrap();
-        assert!(!cache.known.read().unwrap().patches.contains_key(&path), "a file above the limit is not cached");
+        assert!(cache.0.get(&path).is_none(), "a file above the limit is not cached");
     }
 }

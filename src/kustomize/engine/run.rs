@@ -75,11 +75,17 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// Creates empty caches. `max_bytes` limits the total size of the cached bases. If a new base does not fit, all
-    /// cached bases are removed first. The size of a base is the number of bytes that its build counts against the
-    /// memory limit. A base that is larger than `max_bytes` is not cached.
+    /// Creates empty caches. `max_bytes` limits the total size of the cached bases. If a new base does not fit, the
+    /// least recently used bases are removed. The size of a base is the number of bytes that its build counts against
+    /// the memory limit. A base that is larger than `max_bytes` is not cached.
     pub fn within(max_bytes: u64) -> Self {
         Self { bases: Bases::within(max_bytes), ..Self::default() }
+    }
+
+    /// Removes the base in `folder`, and the patches in these files. Call it after the last build that uses the folder.
+    pub fn forget<'p>(&self, folder: &TreePath, patches: impl Iterator<Item = &'p TreePath>) {
+        self.bases.forget(folder);
+        patches.for_each(|path| self.patches.forget(path));
     }
 }
 
