@@ -47,7 +47,7 @@ pub(super) struct Folders {
     folders: Vec<TreePath>,
     /// The kustomize roots: folders with a kustomization file that no other kustomization refers to.
     pub(super) roots: Vec<TreePath>,
-    references: HashMap<TreePath, References>,
+    pub(super) references: HashMap<TreePath, References>,
 }
 
 impl Folders {
@@ -100,7 +100,7 @@ impl Scan {
     /// because only kustomize reads them.
     pub(super) fn of(files: &mut Vec<PathBuf>, options: &Options) -> Result<Self, Unusable> {
         let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
-        let (read, mut paths) = (Files::of_repository(), TreePaths::default());
+        let (read, mut paths) = (Files::default(), TreePaths::default());
         // A patch is not an object, even if it is outside of the folders from which it may be loaded.
         let any = Options { restrictor: Restrictor::None, ..options.clone() };
         let Folders { folders, roots, references } = Folders::of(files, &mut paths, &tree, &any, &read)?;
@@ -147,6 +147,18 @@ pub(super) fn tops(paths: &[PathBuf]) -> Result<Vec<TreePath>, Unusable> {
 pub(super) fn git(tree: &Tree, tops: &[TreePath]) -> Git {
     let Some(top) = tops.first() else { return Git::default() };
     Git::find(tree, top).unwrap_or(Git { top: top.clone(), ..Git::default() })
+}
+
+/// Returns the folders in `open`, and all folders to which their kustomization files refer, directly or indirectly.
+pub(super) fn reached(references: &HashMap<TreePath, References>, mut open: Vec<TreePath>) -> HashSet<TreePath> {
+    let mut found = HashSet::new();
+    while let Some(folder) = open.pop() {
+        let references = references.get(&folder);
+        if found.insert(folder) {
+            open.extend(references.into_iter().flat_map(|references| &references.folders).cloned());
+        }
+    }
+    found
 }
 
 fn is_kustomization(file: &Path) -> bool {

@@ -17,6 +17,7 @@ mod explain;
 mod families;
 mod init;
 mod inputs;
+mod last_uses;
 mod lazy;
 mod logging;
 mod manifests;

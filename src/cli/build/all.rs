@@ -4,7 +4,8 @@ use std::fs;
 use std::mem::ManuallyDrop;
 use std::path::{Path, PathBuf};
 
-use super::super::checkout::Folders;
+use super::super::checkout::{Folders, reached};
+use super::super::last_uses::LastUses;
 use super::super::parallel::in_order;
 use super::super::trees::{TreePaths, folder_path, shown, with_display_paths};
 use super::super::walk::{self, Progress};
@@ -26,9 +27,11 @@ pub(super) fn run(
     options: &Options,
     settings: &Settings,
 ) -> Result<u8, Unusable> {
-    // The process ends after the build, so its objects are not freed one by one.
-    let (files, shared) = (ManuallyDrop::new(Files::of_repository()), ManuallyDrop::new(Shared::default()));
-    let found = found(folder, &tree, options, &files)?;
+    // The process ends after the build, so what is still cached is not freed.
+    let (files, shared) = (ManuallyDrop::new(Files::default()), ManuallyDrop::new(Shared::default()));
+    let Folders { roots: found, references, .. } = found(folder, &tree, options, &files)?;
+    let used = found.iter().map(|root| reached(&references, vec![root.clone()]));
+    let mut last_uses = LastUses::of(used, &references);
     if found.is_empty() {
         return Err(Unusable::because(folder.display(), "no kustomize root found"));
     }
@@ -41,6 +44,7 @@ pub(super) fn run(
     };
     in_order(&found, build, |number, text| {
         progress.step(number, found.len());
+        last_uses.release(number, &files, std::iter::once(&*shared));
         match text {
             Ok(text) => {
                 built += 1;
@@ -60,18 +64,18 @@ pub(super) fn run(
     Ok(if failed == 0 { OK } else { FAILED })
 }
 
-/// Returns the kustomize roots below a folder. A root is a folder with a kustomization file to which no other
-/// kustomization refers. Components are not returned.
-fn found(folder: &Path, tree: &Tree, options: &Options, read: &Files) -> Result<Vec<TreePath>, Unusable> {
+/// Finds the kustomize roots below a folder. A root is a folder with a kustomization file to which no other
+/// kustomization refers. Components are not roots here.
+fn found(folder: &Path, tree: &Tree, options: &Options, read: &Files) -> Result<Folders, Unusable> {
     folder_path(folder)?;
     let files = walk::manifests(folder).map_err(Unusable::new)?;
     let is_component = |root: &TreePath| {
         let file = NAMES.iter().find_map(|name| read.kustomization(tree, &root.join(name)).ok());
         file.is_some_and(|file| file.kustomization.is_component())
     };
-    let mut roots = Folders::of(&files, &mut TreePaths::default(), tree, options, read)?.roots;
-    roots.retain(|root| !is_component(root));
-    Ok(roots)
+    let mut folders = Folders::of(&files, &mut TreePaths::default(), tree, options, read)?;
+    folders.roots.retain(|root| !is_component(root));
+    Ok(folders)
 }
 
 /// The output of `build --all`: a folder with one file for each root. Each file is named after the folder of its root,

@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
-use super::super::checkout::Scan;
+use super::super::checkout::{Scan, reached};
 use super::super::report::{Located, Report};
 use crate::admission::Level;
 use crate::kustomize::checkout::Build;
@@ -74,12 +74,5 @@ pub(super) fn folders(scan: &Scan, build: &Build) -> HashSet<TreePath> {
     if !scan.references.contains_key(root) {
         open.extend(scan.folders.iter().filter(|folder| folder.is_within(root)).cloned());
     }
-    let mut found = HashSet::new();
-    while let Some(folder) = open.pop() {
-        let references = scan.references.get(&folder);
-        if found.insert(folder) {
-            open.extend(references.into_iter().flat_map(|references| &references.folders).cloned());
-        }
-    }
-    found
+    reached(&scan.references, open)
 }

@@ -9,13 +9,14 @@ use serde_json::Value;
 
 use super::super::Unusable;
 use super::super::checkout::{self, Choice, Scan, Sources};
+use super::super::last_uses::LastUses;
 use super::super::parallel::in_order;
 use super::super::report::{Located, Report, Root};
 use super::super::trees::{folder_path, reason_with_display_path, shown, tree_path, with_display_paths};
 use super::super::walk::Progress;
 use super::Args;
 use super::scripts::{self, Scripts};
-use super::shared::SharedFindings;
+use super::shared::{SharedFindings, folders};
 use super::unused::{self, Used};
 use crate::admission::Level;
 use crate::catalog::manifests::{Manifest, Source};
@@ -104,12 +105,15 @@ impl Trees {
         let groups: Vec<_> =
             self.builds.iter().map(|build| (Arc::as_ptr(&build.tree), build.options.profile)).collect();
         // Roots that are checked again with the options of scripts share other bases.
-        let shared: HashMap<_, _> = groups.iter().map(|group| (*group, <[Shared; 2]>::default())).collect();
+        let caches: HashMap<_, _> = groups.iter().map(|group| (*group, <[Shared; 2]>::default())).collect();
         let shared: Vec<(&Build, &[Shared; 2])> =
-            self.builds.iter().zip(&groups).filter_map(|(build, group)| Some((build, shared.get(group)?))).collect();
+            self.builds.iter().zip(&groups).filter_map(|(build, group)| Some((build, caches.get(group)?))).collect();
+        let used = self.builds.iter().map(|build| folders(&self.scan, build));
+        let mut last_uses = LastUses::of(used, &self.scan.references);
         let judge = |(build, shared): &(&Build, &[Shared; 2])| self.analysed(build, shared);
         in_order(&shared, judge, |number, (judged, assumed)| {
             progress.step(number, self.builds.len());
+            last_uses.release(number, &self.scan.read, caches.values().flatten());
             report.assumptions.extend(assumed);
             collected.add(&self.builds[number], judged, report);
         });
