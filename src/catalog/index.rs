@@ -7,13 +7,24 @@
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
+use hashbrown::HashTable;
+use hashbrown::hash_table::Entry;
+
 use super::ordered::Ordered;
 use super::records::{Id, Records};
 
-/// The ids of the objects that an index has under one key. Up to three ids need no allocation.
+/// The key of an index that has only one object. Packed, because an index may have a million of them: with padding, an
+/// entry would have 16 bytes instead of 12.
+#[derive(Debug, Clone, Copy)]
+#[repr(Rust, packed(4))]
+struct Single {
+    hash: u64,
+    id: Id,
+}
+
+/// The ids of several objects that an index has under one key. Up to three ids need no allocation.
 #[derive(Debug)]
 enum Posting {
-    One(Id),
     Two([Id; 2]),
     Three([Id; 3]),
     Many(Box<Ordered>),
@@ -24,7 +35,6 @@ impl Posting {
     /// more than three ids, which is stored on the heap.
     fn few(&self) -> &[Id] {
         match self {
-            Self::One(id) => std::slice::from_ref(id),
             Self::Two(ids) => ids,
             Self::Three(ids) => ids,
             Self::Many(_) => &[],
@@ -43,22 +53,11 @@ impl Posting {
         self.few().iter().copied().chain(self.many().into_iter().flat_map(Ordered::iter))
     }
 
-    /// Creates the list of ids under one key of an index. `ids` must be sorted by the names of the objects. Returns
-    /// `None` if `ids` is empty.
-    fn of(ids: &[Id], records: &Records) -> Option<Self> {
-        match ids {
-            [] => None,
-            [one] => Some(Self::One(*one)),
-            [one, two] => Some(Self::Two([*one, *two])),
-            [one, two, three] => Some(Self::Three([*one, *two, *three])),
-            many => {
-                let mut ordered = Ordered::default();
-                for id in many {
-                    ordered.insert(*id, records);
-                }
-                Some(Self::Many(Box::new(ordered)))
-            }
-        }
+    /// Creates the list of two objects.
+    fn two(one: Id, other: Id, records: &Records) -> Self {
+        let mut ids = [one, other];
+        ids.sort_by_key(|id| records.name_bytes(*id));
+        Self::Two(ids)
     }
 
     fn insert(&mut self, id: Id, records: &Records) {
@@ -67,25 +66,37 @@ impl Posting {
             return;
         }
         let mut ids = self.few().to_vec();
-        if let Err(place) = ids.binary_search_by(|known| records.name_bytes(*known).cmp(records.name_bytes(id))) {
-            ids.insert(place, id);
-            *self = Self::of(&ids, records).unwrap_or(Self::One(id));
-        }
+        let Err(place) = ids.binary_search_by(|known| records.name_bytes(*known).cmp(records.name_bytes(id))) else {
+            return;
+        };
+        ids.insert(place, id);
+        *self = <[Id; 3]>::try_from(ids.as_slice())
+            .map_or_else(|_| Self::Many(Box::new(ordered(&ids, records))), Self::Three);
     }
 
-    /// Removes an object from this list of ids. Returns whether the list is then empty.
-    fn remove(&mut self, id: Id, records: &Records) -> bool {
+    /// Removes an object from this list of ids. Returns the id of the last object if only one is left.
+    fn remove(&mut self, id: Id, records: &Records) -> Option<Id> {
         if let Self::Many(many) = self {
             many.remove(id, records);
-            return many.len() == 0;
+            return if many.len() == 1 { many.iter().next() } else { None };
         }
         let rest: Vec<_> = self.few().iter().copied().filter(|known| *known != id).collect();
-        match Self::of(&rest, records) {
-            Some(rest) => *self = rest,
-            None => return true,
+        match *rest {
+            [one] => return Some(one),
+            [one, two] => *self = Self::Two([one, two]),
+            _ => {}
         }
-        false
+        None
     }
+}
+
+/// Returns a list of these ids on the heap.
+fn ordered(ids: &[Id], records: &Records) -> Ordered {
+    let mut ordered = Ordered::default();
+    for id in ids {
+        ordered.insert(*id, records);
+    }
+    ordered
 }
 
 /// A hasher that returns its input unchanged. It is for maps whose keys are already hashes.
@@ -108,7 +119,10 @@ impl Hasher for Hashed {
 /// this key. For example, a search key is a label of an object.
 #[derive(Debug, Default)]
 pub(super) struct Postings {
-    postings: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
+    /// The keys with one object.
+    single: HashTable<Single>,
+    /// The keys with several objects.
+    several: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
     /// Total number of object ids that are stored on the heap. These are the ids under keys with more than three
     /// objects. The memory size of the index is computed from this number.
     shared: usize,
@@ -121,60 +135,82 @@ const SHARED_BYTES: usize = 6;
 impl Postings {
     /// Adds an object to the index under the key with this hash. `id` is the id of the object's record.
     pub(super) fn insert(&mut self, hash: u64, id: Id, records: &Records) {
-        let Some(posting) = self.postings.get_mut(&hash) else {
-            self.postings.insert(hash, Posting::One(id));
+        if let Some(posting) = self.several.get_mut(&hash) {
+            let before = shared(posting);
+            posting.insert(id, records);
+            self.shared = self.shared + shared(posting) - before;
             return;
-        };
-        let before = shared(posting);
-        posting.insert(id, records);
-        self.shared = self.shared + shared(posting) - before;
+        }
+        match self.single.entry(hash, |single| single.hash == hash, |single| single.hash) {
+            Entry::Vacant(place) => drop(place.insert(Single { hash, id })),
+            Entry::Occupied(known) if known.get().id == id => {}
+            Entry::Occupied(known) => {
+                let (known, _) = known.remove();
+                self.several.insert(hash, Posting::two(known.id, id, records));
+            }
+        }
     }
 
     /// Removes an object from the index key that has the hash `hash`. `id` is the id of the object's record, which must
     /// still exist.
     pub(super) fn remove(&mut self, hash: u64, id: Id, records: &Records) {
-        let Some(posting) = self.postings.get_mut(&hash) else { return };
+        let Some(posting) = self.several.get_mut(&hash) else {
+            if let Ok(known) = self.single.find_entry(hash, |single| single.hash == hash && single.id == id) {
+                known.remove();
+            }
+            return;
+        };
         let before = shared(posting);
-        if posting.remove(id, records) {
-            self.postings.remove(&hash);
-            self.shared -= before;
-        } else {
-            self.shared = self.shared + shared(posting) - before;
+        let last = posting.remove(id, records);
+        self.shared = self.shared + shared(posting) - before;
+        if let Some(last) = last {
+            self.shared -= self.several.remove(&hash).as_ref().map_or(0, shared);
+            self.insert(hash, last, records);
         }
     }
 
     /// Returns the ids of the objects under the index key with this hash. The ids are sorted by the names of the
     /// objects.
     pub(super) fn get(&self, hash: u64) -> impl Iterator<Item = Id> {
-        self.postings.get(&hash).into_iter().flat_map(Posting::iter)
+        self.single(hash).into_iter().chain(self.several.get(&hash).into_iter().flat_map(Posting::iter))
     }
 
     /// Returns the number of objects under the key with this hash.
     pub(super) fn count(&self, hash: u64) -> usize {
-        self.postings.get(&hash).map_or(0, Posting::len)
+        self.single(hash).map_or_else(|| self.several.get(&hash).map_or(0, Posting::len), |_| 1)
+    }
+
+    fn single(&self, hash: u64) -> Option<Id> {
+        self.single.find(hash, |single| single.hash == hash).map(|single| single.id)
     }
 
     /// Returns the size of the index in bytes.
     pub(super) fn size(&self) -> usize {
-        self.postings.capacity() * (size_of::<(u64, Posting)>() + 1) + self.shared * SHARED_BYTES
+        let single = self.single.capacity() * (size_of::<Single>() + 1);
+        let several = self.several.capacity() * (size_of::<(u64, Posting)>() + 1);
+        single + several + self.shared * SHARED_BYTES
     }
 
     /// Reserves memory for the keys of `more` objects. Assumes that they have as many keys as the `stored` objects, but
     /// at most one key each: otherwise, one stored object with very many keys would reserve memory without limit.
     pub(super) fn reserve(&mut self, more: usize, stored: usize) {
-        let keys = more.saturating_mul(self.postings.len()) / stored.max(1);
-        self.postings.reserve(keys.min(more));
+        let keys = |stored_keys: usize| more.min(more.saturating_mul(stored_keys) / stored.max(1));
+        self.single.reserve(keys(self.single.len()), |single| single.hash);
+        self.several.reserve(keys(self.several.len()));
     }
 
     #[cfg(test)]
     pub(super) fn capacity(&self) -> usize {
-        self.postings.capacity()
+        self.single.capacity() + self.several.capacity()
     }
 
     /// Frees unused capacity of the index. Call it after many objects were removed.
     pub(super) fn shrink(&mut self) {
-        if self.postings.capacity() > 4 * self.postings.len() {
-            self.postings.shrink_to_fit();
+        if self.single.capacity() > 4 * self.single.len() {
+            self.single.shrink_to_fit(|single| single.hash);
+        }
+        if self.several.capacity() > 4 * self.several.len() {
+            self.several.shrink_to_fit();
         }
     }
 }
@@ -187,6 +223,10 @@ fn shared(posting: &Posting) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::super::record::Compressed;
     use super::*;
 
@@ -220,7 +260,31 @@ mod tests {
     }
 
     #[test]
-    fn an_entry_has_24_bytes() {
-        assert_eq!(size_of::<(u64, Posting)>(), 24);
+    fn entries_are_small() {
+        assert_eq!((size_of::<Single>(), size_of::<(u64, Posting)>()), (12, 24));
+    }
+
+    proptest! {
+        #[test]
+        fn has_the_objects_of_each_key(steps in proptest::collection::vec((0_u64..3, 0_usize..9, any::<bool>()), 0..200)) {
+            let (mut records, mut postings) = (Records::default(), Postings::default());
+            let names: Vec<_> = (0..9).map(|number| format!("{}", (number * 5) % 9)).collect();
+            let mut insert = |name| records.insert(&Compressed::text("{}", None).unwrap().record(0, name)).unwrap();
+            let ids: Vec<_> = names.iter().map(|name| insert(name)).collect();
+            let mut expected = [const { BTreeMap::new() }; 3];
+            for (hash, number, inserts) in steps {
+                let (key, id) = (&mut expected[hash as usize], ids[number]);
+                if inserts {
+                    key.insert(&names[number], id);
+                    postings.insert(hash, id, &records);
+                } else if key.remove(&names[number]).is_some() {
+                    postings.remove(hash, id, &records);
+                }
+                prop_assert_eq!(postings.get(hash).collect::<Vec<_>>(), key.values().copied().collect::<Vec<_>>());
+                prop_assert_eq!(postings.count(hash), key.len());
+                let shared: usize = expected.iter().map(BTreeMap::len).filter(|count| *count > 3).sum();
+                prop_assert!(postings.shared >= shared && postings.shared <= shared + 9, "{}", postings.shared);
+            }
+        }
     }
 }

@@ -181,8 +181,7 @@ impl Store {
     pub(super) fn reserve(&mut self, total: usize) {
         let stored = self.len();
         let more = total.min(MAX_RESERVED).saturating_sub(stored);
-        let (records, seed) = (&self.records, &self.seed);
-        self.names.reserve(more, |id| records.namespace_and_name(*id).map_or(0, |name| seed.hash_one(name)));
+        self.names.reserve(more, hasher(&self.records, &self.seed));
         self.indexes.iter_mut().for_each(|postings| postings.reserve(more, stored));
         self.records.reserve(more);
     }
@@ -207,8 +206,7 @@ impl Store {
         self.indexes.iter_mut().for_each(Postings::shrink);
         self.records.shrink();
         if self.names.capacity() > 4 * self.names.len() {
-            let (records, seed) = (&self.records, &self.seed);
-            self.names.shrink_to_fit(|id| records.namespace_and_name(*id).map_or(0, |name| seed.hash_one(name)));
+            self.names.shrink_to_fit(hasher(&self.records, &self.seed));
         }
     }
 
@@ -237,8 +235,7 @@ impl Store {
         let id = self.records.insert(&new.parts.record(namespace, new.name))?;
         self.records.see(id);
         let hash = self.hash(namespace, new.name);
-        let (records, seed) = (&self.records, &self.seed);
-        self.names.insert_unique(hash, id, |id| records.namespace_and_name(*id).map_or(0, |name| seed.hash_one(name)));
+        self.names.insert_unique(hash, id, hasher(&self.records, &self.seed));
         self.file(id, &[], new.keys);
         self.learn(&new.parts);
         Some(Changed { before: None, now: self.held(id) })
@@ -328,6 +325,11 @@ impl Store {
             }
         }
     }
+}
+
+/// Returns a function that computes the hash of an object's namespace and name, for [`Store::names`].
+fn hasher(records: &Records, seed: &RandomState) -> impl Fn(&Id) -> u64 {
+    move |id| records.namespace_and_name(*id).map_or(0, |name| seed.hash_one(name))
 }
 
 #[cfg(test)]
