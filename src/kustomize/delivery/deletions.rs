@@ -196,9 +196,9 @@ impl Plan<'_> {
         moved
     }
 
-    /// Groups the objects in `left` by the Kustomization that now renders them. This Kustomization does not render
-    /// these objects any more. If several Kustomizations render an object, prefers one that Flux always applies before
-    /// this Kustomization. The last choice is one that Flux always applies after this Kustomization.
+    /// Groups the objects in `left`, which the Kustomization `self` no longer renders, by the other Kustomization that
+    /// now renders them. If several others render an object, prefers one that Flux always applies before `self`. Uses
+    /// one that Flux always applies after `self` only if there is no other.
     fn moves<'p>(&'p self, mut left: Vec<&'p ObjectId>) -> Vec<Move<'p>> {
         if left.is_empty() {
             return Vec::new();

@@ -59,8 +59,7 @@ pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
 }
 
 impl Item {
-    /// Returns the path, in the DeployItem or Execution, of a field in the configuration for the deployer. `of` is the
-    /// path of this field inside the configuration.
+    /// Converts `of`, the path of a field in the deployer's configuration, to a path in the DeployItem or Execution.
     ///
     /// A path cannot point into compressed data. If the configuration is in a compressed DeployItem template, returns
     /// the path of the field that contains the compressed templates.
