@@ -1,4 +1,4 @@
-//! Writes `docs/bounds.md`: every limit in the code, with its value and the reason in its doc comment.
+//! Writes `docs/bounds.md`: every limit in the code, with its value and the reason from its doc comment.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a tool of the repository")]
 
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ Each limit is a named constant in the code. `make generate` writes this page fro
 
 ";
 
-/// The modules, and their subjects.
+/// The modules that have limits, and a description of each module for its heading.
 const MODULES: [(&str, &str); 16] = [
     ("server", "connections and requests"),
     ("admission", "reviews and answers"),
@@ -80,7 +80,7 @@ fn module_path(repository: &Path, file: &Path) -> String {
     path.trim_end_matches("::mod").to_owned()
 }
 
-/// Returns name, value and reason of the limits in a file.
+/// Returns the name, value and reason of each limit in a file.
 fn bounds(text: &str) -> Vec<(&str, &str, String)> {
     let mut found = Vec::new();
     let mut reason = Vec::new();

@@ -1,6 +1,8 @@
-//! Writes the names of rules, families, mutators and sources of trees into `charts/portcullis/values.schema.json`.
+//! Writes the names of rules, families, mutators and sources of kustomize trees into
+//! `charts/portcullis/values.schema.json`.
 //!
-//! Helm then rejects a configuration that names a rule which does not exist, before a pod fails to start with it.
+//! With the schema, Helm rejects a configuration that names a rule that does not exist. Without it, a pod would fail to
+//! start with such a configuration.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a tool of the repository")]
 
 use std::fs;
@@ -14,7 +16,7 @@ fn main() {
     print!("{}", updated(&fs::read_to_string(schema).unwrap()));
 }
 
-/// Returns the schema with the generated definitions, each of which is one line, replaced.
+/// Returns the schema with new content of the generated definitions. Each generated definition is one line.
 pub(crate) fn updated(schema: &str) -> String {
     let registry = Registry::standard();
     let mut rules: Vec<&str> = registry.families();
@@ -31,14 +33,15 @@ pub(crate) fn updated(schema: &str) -> String {
     schema.lines().map(|line| replaced(line, &definitions) + "\n").collect()
 }
 
-/// Returns the schema of a map with these keys. It has no `propertyNames`, because Helm reports their errors without the path.
+/// Returns the schema of a map with these keys. It has no `propertyNames`, because Helm reports errors of
+/// `propertyNames` without the path.
 fn values_by_name(names: &[&str], value: &Value) -> Value {
     let properties: Map<_, _> = names.iter().map(|name| ((*name).to_owned(), value.clone())).collect();
     json!({"additionalProperties": false, "properties": properties, "type": "object"})
 }
 
 fn replaced(line: &str, definitions: &[(&str, Value)]) -> String {
-    // Definitions are indented by four spaces, and other generated lines do not exist.
+    // Generated definitions are indented by four spaces. No other line has this form.
     let is_definition = |(name, _): &&(&str, Value)| line.starts_with(&format!("    \"{name}\": {{\""));
     match definitions.iter().find(is_definition) {
         Some((name, definition)) => format!("    \"{name}\": {definition},"),

@@ -1,4 +1,5 @@
-//! Runs `make run`: starts a server on `examples/landscaper`, sends three requests to it, and prints the answers as kubectl does.
+//! Runs the demo of `make run`: starts a server with the objects in `examples/landscaper`, sends three requests to it,
+//! and prints the answers as kubectl does.
 
 #![allow(clippy::print_stdout, reason = "printing is the purpose of this program")]
 
@@ -20,7 +21,7 @@ use serde_json::Value;
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
-/// Longest time until the server is ready. A debug build needs less than a second, also on a busy machine.
+/// Timeout for the server to become ready. A debug build needs less than a second, even on a busy machine.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
 fn main() -> Outcome<()> {
@@ -42,7 +43,7 @@ fn main() -> Outcome<()> {
         println!("\n== {title}\n   POST examples/reviews/{file} to /{webhook}\n");
         show(webhook, &answer["response"])?;
     }
-    // Names the binary that was just built, because `cargo run` would build one with other features.
+    // Prints the path of the binary that was just built, because `cargo run` would build a binary with other features.
     let program = binary.strip_prefix(&root).unwrap_or(&binary).display();
     println!(
         "\nTo keep the server running:\n\n  {program} serve --manifests examples/landscaper --certs target/demo-certs \\\n    \
@@ -123,7 +124,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // The process may have ended already.
+        // An error means that the process has ended already.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

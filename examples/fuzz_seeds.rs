@@ -1,5 +1,5 @@
-//! Writes the seeds of the fuzz targets: the executed cases of `tests/vectors`, in the format of each target.
-//! `cargo run --example fuzz_seeds -- fuzz/corpus`
+//! Writes the seeds of the fuzz targets: the executed cases of `tests/vectors`, in the input format of each target. Run
+//! it with `cargo run --example fuzz_seeds -- fuzz/corpus`.
 
 use std::error::Error;
 use std::fs;
@@ -71,7 +71,8 @@ fn texts(into: &Path) -> Outcome {
     Ok(())
 }
 
-/// Writes the configurations in the documentation, and that of the end-to-end tests.
+/// Writes seeds of `configuration`: the configurations in the documentation, and the configuration of the end-to-end
+/// tests.
 fn configurations(into: &Path) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let manual = fs::read_to_string(root.join("docs/configuration.md"))?;
@@ -84,7 +85,7 @@ fn configurations(into: &Path) -> Outcome {
     Ok(())
 }
 
-/// Writes seeds of `export_path`: a path in the first line, and a value below it.
+/// Writes seeds of `export_path`. The first line is a path, the rest is a JSON value.
 fn paths(into: &Path) -> Outcome {
     let found = vectors("landscaper/jsonpath.json")?;
     for (number, case) in list(&found["cases"]) {
@@ -123,7 +124,7 @@ fn environments(into: &Path) -> Outcome {
     Ok(())
 }
 
-/// Returns a review of a Composition, for the rules about its text.
+/// Returns an AdmissionReview of a Composition, for the rules that read Compositions.
 fn review_of(composition: &Value) -> Value {
     let group = "apiextensions.crossplane.io";
     let mut object = composition.clone();
@@ -153,7 +154,7 @@ fn trees(into: &Path) -> Outcome {
     Ok(())
 }
 
-/// Returns a tree in the format of the target `analysis`.
+/// Returns a tree in the input format of the target `analysis`.
 fn as_text(case: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().replace("$ROOT", "/base");
     let profile = if case["flux_kustomization"].is_null() { "kubectl" } else { "flux" };
@@ -167,7 +168,7 @@ fn as_text(case: &Value) -> String {
     tree
 }
 
-/// Returns a tree in the format of the target `tree`: a byte for "not compressed", and a tar archive.
+/// Returns a tree in the input format of the target `tree`: a byte that means "not compressed", and a tar archive.
 fn as_archive(case: &Value) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut bytes = vec![1];
     let mut builder = tar::Builder::new(&mut bytes);

@@ -1,11 +1,12 @@
-//! Records how kubectl reads every text in `tests/vectors/yaml/cases.json`, in the same file:
+//! Records how kubectl parses every text in `tests/vectors/yaml/cases.json`, and writes the results to the same file:
 //!
 //! ```sh
 //! KUBECTL=/path/to/kubectl cargo run --example record_yaml_vectors
 //! ```
 //!
-//! A new case is an entry with `name` and `text`. The text must be an object that kubectl accepts as a resource.
-//! `kubectl annotate --local` prints what it has read, without a cluster; the annotation is then removed.
+//! To add a case, add an entry with `name` and `text` to the file. The text must be an object that kubectl accepts as a
+//! resource. `kubectl annotate --local` prints the parsed object without a cluster. The program removes the annotation
+//! from the printed object.
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -42,7 +43,7 @@ fn version(kubectl: &str) -> Result<String, Box<dyn Error>> {
     Ok(version["clientVersion"]["gitVersion"].as_str().unwrap_or_default().to_owned())
 }
 
-/// Returns the objects that kubectl prints, and its errors.
+/// Returns the objects that kubectl prints for a text, and its error output.
 fn ask(kubectl: &str, text: &str) -> Result<(Vec<Value>, String), Box<dyn Error>> {
     let mark = format!("{MARK}=yes");
     let mut child = Command::new(kubectl)

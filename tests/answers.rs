@@ -1,5 +1,5 @@
-//! Properties of all answers: they pass the API server's verification, patches are idempotent, and they equal the
-//! substitution.
+//! Property tests of the answers to AdmissionReviews: every answer passes the API server's verification, mutation is
+//! idempotent, and patches have the same result as the substitution.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -29,7 +29,7 @@ fn gate() -> Gate {
     Gate::new(registry, Policy::default(), Arc::new(catalog))
 }
 
-/// Returns the answer to a body, as the server gives it; `None` stands for HTTP 400.
+/// Returns the body of the answer to a request body, or `None` if the server answers with HTTP 400.
 fn answer(gate: &Gate, phase: Phase, body: &[u8]) -> Option<Vec<u8>> {
     match review::read(body) {
         Ok(Review { version, request }) => {
@@ -39,7 +39,7 @@ fn answer(gate: &Gate, phase: Phase, body: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the uid that a lenient reader finds in a body.
+/// Returns the uid that a lenient JSON parser finds in a body.
 fn readable_uid(body: &[u8]) -> Option<String> {
     let review: Value = serde_json::from_slice(body).ok()?;
     review["request"]["uid"].as_str().filter(|uid| !uid.is_empty()).map(str::to_owned)
@@ -95,7 +95,7 @@ proptest! {
         prop_assert_eq!(answered, readable_uid(&body).is_some());
     }
 
-    /// Reviews that were cut, or changed in one byte.
+    /// The body of the review is truncated, or one byte of it is changed.
     #[test]
     fn answers_damaged_reviews_with_a_uid(
         object in json_value(), kind in 0..4usize, at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
@@ -248,7 +248,8 @@ proptest! {
         prop_assert_eq!(case.decide(Phase::Mutate).patch, None);
     }
 
-    /// Mode `apply` writes the result; when nothing is overwritten any more, the reference is what the user wrote.
+    /// Mode `apply` writes the result of the substitution to the spec. If the overwrites are removed later, the
+    /// reference is reverted to the reference that the user wrote.
     #[test]
     fn reverts_applied_references(descriptor in descriptor(), entries in entries()) {
         let mut case = case(&descriptor, &entries, None, Mode::Apply);
@@ -263,8 +264,8 @@ proptest! {
         prop_assert!(case.object["metadata"].get("annotations").is_none());
     }
 
-    /// Whoever edits an Installation while it is overwritten is understood: what they wrote counts, and the rest is what
-    /// was written before.
+    /// A user edits the version in an Installation whose reference is overwritten. The edited version must be used, and
+    /// the rest of the reference must be that which the user wrote originally.
     #[test]
     fn keeps_user_edits_of_overwritten_installations(descriptor in descriptor(), entries in entries()) {
         let mut case = case(&descriptor, &entries, None, Mode::Apply);
@@ -281,7 +282,8 @@ proptest! {
     }
 }
 
-/// Found by the properties above: the second time, the list that the first had made counted as the user's.
+/// Regression test: the second mutation treated the list of repository contexts that the first mutation had added as
+/// written by the user.
 #[test]
 fn patches_an_inline_descriptor_without_repository_contexts_once() {
     let descriptor = json!({"inline": {"meta": {"schemaVersion": "v2"}, "component": {"name": "b", "version": "c"}}});
@@ -305,7 +307,7 @@ fn an_object_nested_too_deep_is_denied_with_its_uid() {
     }
 }
 
-/// Issue 18, Landscaper 6: Landscaper cannot decode such a number.
+/// Regression test for issue 18 (Landscaper 6): Landscaper cannot decode a number that is too large for a float.
 #[test]
 fn a_number_beyond_a_float_is_denied() {
     let object = json!({"repositoryContext": {"type": "x", "n": "NUMBER"}});

@@ -1,4 +1,4 @@
-//! Tests of `portcullis audit`: the rules of admission on stored objects.
+//! Tests of `portcullis audit`, which runs the rules of admission on stored objects.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod artifacts;
@@ -18,7 +18,7 @@ use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::kustomize::delivery::Artifact;
 use serde_json::{Value, json};
 
-/// Rules that judge a change, a deletion or who writes, and so have nothing to say of what is stored.
+/// Rules that judge a change, a deletion or the user of a request. They report nothing about stored objects.
 const OF_CHANGES: [&str; 13] = [
     "DP002", "DP003", "DP004", "DP007", "DP009", "DP010", "DP014", "DR009", "DR010", "EN010", "EN011", "OW006", "OW007",
 ];
@@ -34,7 +34,8 @@ fn audited(policy: Policy, objects: Vec<Value>) -> Audited {
     audit.files(&[file.path().to_owned()], &runtime, |_| ()).unwrap()
 }
 
-/// Audits what the reported example of a rule's page leaves in a cluster.
+/// Audits the objects of the first reported example on a rule's page, as if the request of the example had been
+/// admitted.
 fn of_page(id: &str) -> Audited {
     let page = Page::of(Registry::standard().info(id).unwrap());
     let example = &page.reported[0];
@@ -166,7 +167,7 @@ fn counts_passes_of_rules_without_findings() {
     assert_eq!(bad.passes["team-b"] + 1, good.passes["team-b"]);
 }
 
-/// A Flux Kustomization with its source, as they are stored.
+/// Returns a Flux Kustomization and its source as YAML documents, as the API server stores them.
 fn flux(name: &str, artifact: &Artifact) -> String {
     let Artifact { url, digest, revision } = artifact;
     let source = json!({
@@ -183,13 +184,14 @@ fn flux(name: &str, artifact: &Artifact) -> String {
     format!("{source}\n---\n{kustomization}\n")
 }
 
-/// Issue 18, Flux 6: an audit fetches the trees of Kustomizations, and says which ones it cannot fetch.
+/// Regression test for issue 18 (Flux 6): an audit fetches the trees of Flux Kustomizations, and reports trees that it
+/// cannot fetch.
 #[test]
 fn fetches_the_trees_of_flux_kustomizations() {
     let server = ArtifactServer::start();
     let good = packed([("apps/kustomization.yaml", "resources: []\n")]);
     let broken = packed([("apps/kustomization.yaml", "resources: [missing.yaml]\n")]);
-    // A tree is cached by its digest, so this one must not be that of another source.
+    // Trees are cached by digest, so this archive must differ from those of the other sources.
     let gone = packed([("apps/kustomization.yaml", "resources: []\n# gone\n")]);
     let files = [
         ("good.yaml", flux("good", &server.artifact(&good, "main@sha1:1"))),

@@ -1,8 +1,10 @@
-//! Simulates the CA in a Secret without a cluster: replicas that read and write at any time, end in between, are cut
-//! off, and have wrong clocks; and users who empty bundles and delete the Secret.
+//! Simulates replicas that share a self-managed CA in a Secret, without a cluster. Replicas read and write at any time,
+//! restart between steps, lose the connection to the API server, and have wrong clocks. Users empty the `caBundle` of
+//! webhook configurations and delete the Secret.
 //!
-//! The invariant at every moment: each API server, which may have seen a bundle as late as the overlap allows, trusts
-//! the leaf of every replica that accepts calls. At the end, all writes stop.
+//! The tests check this invariant after every event: an API server may use a bundle that is as old as the overlap
+//! allows, but it trusts the leaf certificate of every replica that accepts calls. At the end of a simulation, all
+//! writes must stop.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::collections::BTreeMap;
@@ -20,10 +22,11 @@ const TIMING: Timing = Timing {
     authority: Duration::days(30),
     leaf: Duration::hours(6),
     overlap: Duration::minutes(5),
-    // As long as the overlap, because API servers lag by more than the default recovery here.
+    // As long as the overlap, because API servers in this simulation use old bundles for longer than the default
+    // recovery.
     recovery: Duration::minutes(5),
 };
-/// How late an API server may be: below the overlap, less what clocks may differ.
+/// Maximum time for which an API server uses an old bundle. It is the overlap minus the maximum difference of clocks.
 const LAG: Duration = Duration::minutes(3);
 const REPLICAS: usize = 3;
 const CONFIGURATIONS: usize = 2;
@@ -32,34 +35,35 @@ fn start() -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap()
 }
 
-/// Something that happens.
+/// An event in the simulation. The first number is the index of a replica or of a webhook configuration.
 #[derive(Debug, Clone)]
 enum Event {
-    /// A replica reads the bundles.
+    /// The replica reads the bundles of the webhook configurations.
     ReadBundles(usize),
-    /// A replica reads the Secret, signs, and thinks of its next step.
+    /// The replica reads the Secret, issues a leaf certificate if necessary, and plans its next step.
     ReadSecret(usize),
-    /// A replica takes the step that it thought of, however long ago.
+    /// The replica executes the step that it has planned, even if that was long ago.
     Act(usize),
-    /// A replica reads both, and takes its step.
+    /// The replica reads the bundles and the Secret, and executes its next step.
     Turn(usize),
-    /// A replica ends, and starts again.
+    /// The replica is restarted.
     Restart(usize),
-    /// A replica no longer reaches the API server, or does so again.
+    /// The replica loses the connection to the API server, or gets it back.
     Cut(usize),
-    /// Seconds pass, in which every running replica reads.
+    /// This number of seconds passes, in which all running replicas read periodically.
     Pass(i64),
-    /// Minutes pass at once.
+    /// This number of minutes passes, in which no replica reads.
     Sleep(i64),
-    /// A user requests another CA.
+    /// A user requests the rotation of the CA.
     Ask,
-    /// Somebody empties a bundle.
+    /// A user empties the bundle of this webhook configuration.
     Empty(usize),
-    /// Somebody deletes the Secret.
+    /// A user deletes the Secret.
     Delete,
-    /// A replica's clock jumps by this many minutes.
+    /// The clock of the replica jumps by this number of minutes.
     Jump(usize, i64),
-    /// A replica is replaced by one whose certificate is of this provided CA, or by a self-managed one.
+    /// The replica is replaced by a replica with a certificate from this provided CA, or with a self-managed
+    /// certificate.
     Replace(usize, Option<u8>),
 }
 
@@ -71,13 +75,13 @@ struct Leaf {
 
 #[derive(Default)]
 struct Replica {
-    /// The CA of its certificate, unless it signs its own.
+    /// The CA of the certificate, if it is provided. `None` if the certificate is self-managed.
     provided: Option<Certificate>,
     leaf: Option<Leaf>,
     is_ready: bool,
     is_cut: bool,
     offset: Duration,
-    /// Its clock has jumped, and it has not read since the clock was corrected.
+    /// Whether the clock has jumped, and the replica has not read the Secret since the clock was corrected.
     has_jumped: bool,
     known: Option<(State, OffsetDateTime)>,
     remembered: Option<State>,
@@ -86,7 +90,7 @@ struct Replica {
     looked: Option<OffsetDateTime>,
 }
 
-/// A step that a replica has planned, with the state that it read.
+/// A step that a replica has planned, with the bundles and the state that it read before.
 struct Pending {
     step: Step,
     bundles: Vec<(u64, Bundle)>,
@@ -94,7 +98,7 @@ struct Pending {
     state: State,
 }
 
-/// A version of a bundle; `is_theirs` if somebody else wrote it.
+/// A version of the bundle in a webhook configuration. `is_theirs` is true if a user wrote it, not a replica.
 struct Written {
     since: OffsetDateTime,
     version: u64,
@@ -152,7 +156,8 @@ impl World {
                 self.wake();
             }
             Event::Ask => self.asked = true,
-            // Who destroys the Secret and every trace of the CA in the bundles leaves nothing to be careful with.
+            // These events happen only while a bundle with all CAs remains. If the Secret and all bundles were lost,
+            // the CAs that signed the current certificates could not be found.
             Event::Empty(at) if self.state.current.is_some() && self.is_complete_except(Some(at)) => {
                 self.write_bundle(at, Bundle::default(), true);
             }
@@ -168,14 +173,15 @@ impl World {
         }
     }
 
-    /// Returns whether bundles, but for one, hold everything that they should.
+    /// Reports whether at least one bundle other than that of configuration `at` contains all CAs that it should.
     fn is_complete_except(&self, at: Option<usize>) -> bool {
         let wanted = self.state.bundle();
         let others = self.configurations.iter().enumerate().filter(|(other, _)| Some(*other) != at);
         others.map(|(_, history)| history.last().unwrap()).any(|last| last.bundle.is(&wanted))
     }
 
-    /// Whoever can look looks again and again meanwhile: twice a minute in truth, and less often here in long times.
+    /// Lets time pass. Running replicas read every minute, or every ten minutes if the time is long. Real replicas read
+    /// twice a minute.
     fn pass(&mut self, time: Duration) {
         let often = if time > Duration::minutes(30) { Duration::minutes(10) } else { Duration::minutes(1) };
         let mut left = time;
@@ -302,12 +308,13 @@ impl World {
         self.writes += 1;
     }
 
-    /// Returns every API server trusts every leaf that it may meet.
+    /// Checks that every API server trusts the leaf certificate of every replica that accepts calls.
     fn check(&self) -> Result<(), TestCaseError> {
         for (number, replica) in self.replicas.iter().enumerate().filter(|(_, replica)| replica.is_ready) {
             let leaf = replica.leaf.as_ref().expect("who is ready has a leaf");
             if leaf.certificate.expires() <= self.now {
-                // The same at both ends of a cut: no replica that reads serves an expired leaf.
+                // A replica may serve an expired leaf only if it has not read for two minutes, if its clock has jumped,
+                // or if the last Secret that it read had no CA.
                 let asleep = replica.looked.is_none_or(|looked| self.now - looked > Duration::minutes(2));
                 let is_without = replica.known.as_ref().is_none_or(|(state, _)| state.current.is_none());
                 prop_assert!(asleep || replica.has_jumped || is_without, "replica {number} serves an expired leaf");
@@ -337,7 +344,8 @@ impl World {
         next.is_none() && old.is_empty() && due.is_some_and(|due| due > self.now + Duration::hours(2))
     }
 
-    /// Everything works again: how it ends.
+    /// Restores all connections and clocks, and checks that the replicas reach a stable state in which they stop
+    /// writing.
     fn settle(&mut self) -> Result<(), TestCaseError> {
         for at in 0..REPLICAS {
             self.replicas[at].is_cut = false;
@@ -346,12 +354,12 @@ impl World {
         }
         self.pass(Duration::hours(1));
         self.check()?;
-        // A CA that a slow clock created may be due by now.
+        // A replica with a slow clock may have created a CA that is due for rotation by now.
         let is_due = |current: &Authority| current.certificate.is_due(self.now);
         let is_over = self.state.next.is_none() || self.state.current.as_ref().is_some_and(is_due);
         prop_assert!(self.state.current.is_some() && is_over, "{:?}", self.state);
         self.pass(TIMING.leaf + Duration::hours(1));
-        // A CA that a slow clock created is due soon, possibly during this step.
+        // A CA that was created with a slow clock is due soon, possibly during this step.
         for _ in 0..3 {
             if !self.is_at_rest() {
                 self.pass(TIMING.leaf + Duration::hours(2));
@@ -369,12 +377,13 @@ impl World {
     }
 }
 
-/// A CA that others issue.
+/// Returns a CA that is managed outside of Portcullis.
 fn provided(tag: u8) -> Certificate {
     Certificate::new(vec![200 + tag], start(), start() + Duration::days(3650))
 }
 
-/// All replicas are replaced by those of one way, and it ends with the CA of that way alone.
+/// Replaces all replicas, with certificates from the provided CA with this tag or with self-managed certificates.
+/// Checks that the state ends with only the CA of these certificates.
 fn end_with(world: &mut World, tag: Option<u8>) -> Result<(), TestCaseError> {
     for at in 0..REPLICAS {
         world.happen(&Event::Replace(at, tag));
@@ -384,7 +393,8 @@ fn end_with(world: &mut World, tag: Option<u8>) -> Result<(), TestCaseError> {
         prop_assert!(world.replicas[at].is_ready, "{:?}", world.state);
     }
     let Some(tag) = tag else { return world.settle() };
-    // A leaf's life after the last report, which replicas make four times in it.
+    // Replicas report the use of a CA four times per leaf lifetime. The CA is forgotten one leaf lifetime after the
+    // last report, so one and a half lifetimes are enough.
     world.pass(TIMING.leaf * 3 / 2 + Duration::hours(2));
     let State { current, next, old, .. } = &world.state;
     prop_assert_eq!((current, next, old), (&None, &None, &vec![provided(tag)]));
@@ -410,7 +420,7 @@ fn replica() -> impl Strategy<Value = usize> {
     0..REPLICAS
 }
 
-/// Generates events for existing replicas.
+/// Generates events that need no wrong clocks and no lost connections.
 fn usual() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => replica().prop_map(Event::ReadBundles),
@@ -425,7 +435,7 @@ fn usual() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Replicas that are cut off for any time, with clocks that differ a little.
+/// Generates usual events, lost and restored connections, and times in which no replica reads.
 fn cut() -> impl Strategy<Value = Event> {
     prop_oneof![
         8 => usual(),
@@ -434,12 +444,13 @@ fn cut() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Generates clock jumps of up to twenty days on existing replicas.
+/// Generates usual events, and clock jumps of up to about twenty days.
 fn jumping() -> impl Strategy<Value = Event> {
     prop_oneof![8 => usual(), 1 => (replica(), -30_000..30_000_i64).prop_map(|(at, by)| Event::Jump(at, by))]
 }
 
-/// Rollouts in all directions, some of which take much longer than a leaf lives.
+/// Generates rollouts that switch replicas between self-managed certificates and provided CAs, in any order. Some
+/// rollouts take much longer than the lifetime of a leaf certificate.
 fn rolling() -> impl Strategy<Value = Event> {
     let replacement = (replica(), prop::option::of(0..3_u8)).prop_map(|(at, tag)| Event::Replace(at, tag));
     prop_oneof![
@@ -488,8 +499,8 @@ proptest! {
     }
 }
 
-/// Clocks that are twenty days apart create one CA after another, then the Secret is lost: more CAs have signed than
-/// are kept, and the last one to sign is not the latest by its dates.
+/// Regression test. Replicas whose clocks differ by up to twenty days create several CAs, then the Secret is deleted.
+/// More CAs have signed leaves than the state keeps, and the CA that signed last does not have the latest dates.
 #[test]
 fn keeps_the_ca_that_signed_last() {
     use Event::{Delete, Jump, Pass, ReadBundles, Turn};
@@ -521,7 +532,7 @@ fn keeps_the_ca_that_signed_last() {
     run(&events, [0; REPLICAS]).unwrap();
 }
 
-/// The CA in use, after everything has settled.
+/// Returns a simulation in a stable state, and the CA in use.
 fn settled() -> (World, Certificate) {
     let mut world = World::new();
     (0..REPLICAS).for_each(|at| world.turn(at));
@@ -561,7 +572,7 @@ fn a_deleted_secret_does_not_take_a_provided_ca_from_the_bundles() {
     end_with(&mut world, None).unwrap();
 }
 
-/// Lets time pass until replicas forget a CA that none of them uses within two minutes.
+/// Lets time pass until two minutes before replicas forget a CA that none of them uses.
 fn wait_until_almost_forgotten(world: &mut World, authority: &Certificate) {
     let lease = TIMING.leaf + TIMING.leaf / 4 + TIMING.overlap;
     while world.state.last_use(authority).unwrap() + lease - Duration::minutes(2) > world.now {
@@ -570,8 +581,8 @@ fn wait_until_almost_forgotten(world: &mut World, authority: &Certificate) {
     assert!(world.state.bundle().contains(authority));
 }
 
-/// A replica starts with a provided CA that no other replica has used for long. It reads the bundles, is suspended, and
-/// reads the Secret two minutes before the others forget that CA.
+/// A replica starts with a provided CA that no other replica has used for a long time. It reads the bundles, is
+/// suspended, and reads the Secret two minutes before the other replicas forget the CA.
 #[test]
 fn a_replica_reports_its_provided_ca_before_it_is_ready() {
     let mut world = World::new();
@@ -593,7 +604,8 @@ fn a_replica_reports_its_provided_ca_before_it_is_ready() {
     end_with(&mut world, Some(2)).unwrap();
 }
 
-/// The same with a replica that signs its own certificate, while those of the others are of a provided CA.
+/// Like the previous test, but the restarted replica signs its own certificate, and the other replicas use a provided
+/// CA.
 #[test]
 fn a_replica_reports_its_own_ca_before_it_is_ready() {
     let (mut world, current) = settled();
@@ -661,7 +673,7 @@ fn rotates_the_ca_within_a_year() {
         assert!(current.is_valid(world.now));
         seen.entry(current.der().to_vec()).or_insert(world.now);
     }
-    // Two thirds of thirty days each, and the first at once.
+    // A CA is replaced after two thirds of its thirty days. The first CA is created at the beginning.
     assert!((17..=19).contains(&seen.len()), "{seen:?}");
 }
 
@@ -671,7 +683,7 @@ fn replaces_an_expired_ca_without_failed_calls() {
     (0..REPLICAS).for_each(|at| world.turn(at));
     world.pass(Duration::minutes(10));
     let first = world.state.current.clone().unwrap().certificate;
-    // All are away for longer than the CA lasts.
+    // All replicas are stopped for longer than the lifetime of the CA.
     (0..REPLICAS).for_each(|at| world.replicas[at] = Replica::default());
     world.now += TIMING.authority + Duration::hours(1);
     world.turn(0);

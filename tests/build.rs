@@ -1,4 +1,5 @@
-//! Tests of the command `portcullis build`; tests/kustomize_builds.rs compares what it prints with kustomize.
+//! Tests of the command `portcullis build`. The tests in tests/kustomize_builds.rs compare its output with that of
+//! kustomize.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -75,7 +76,7 @@ fn prints_or_writes_the_objects() {
     assert_eq!(names, ["v1_configmap_prod-settings.yaml", "v1_serviceaccount_prod-robot.yaml"]);
 }
 
-/// `git archive` writes a tar archive without gzip.
+/// Archives may be compressed or not: `git archive` writes a tar archive without gzip by default.
 #[test]
 fn reads_archives_from_standard_input() {
     let files = [("kustomization.yaml", "namePrefix: prod-\nresources: [base]\n"), FILES[0], FILES[1], FILES[2]];
@@ -203,7 +204,8 @@ fn flags_for_external_programs_are_refused_by_name() {
     }
 }
 
-/// kustomize 5.8.1 fails in both cases: at the text of the account, and at the empty schema once it looks up a kind.
+/// kustomize 5.8.1 fails in both cases: when it parses the generator without the name of an account, and when it looks
+/// up a kind in the empty schema.
 #[test]
 fn refuses_accounts_without_names_and_empty_schemas() {
     const GENERATOR: &str = "apiVersion: builtin\nkind: IAMPolicyGenerator\nmetadata: {name: plugged}\ncloud: gke\nkubernetesService: {name: web}\n";
@@ -238,8 +240,9 @@ const UNSELECTED: &str = "resources: [map.yaml]
 patches: [{patch: '{apiVersion: v1, kind: Secret, metadata: {name: a}}', target: {kind: Secret}}]
 ";
 
-/// kustomize loads its built-in schema beside a custom one if it had to look up a kind before that it does not know. The
-/// outcomes are those of kustomize 5.8.1; a differential test found them.
+/// If a kustomization has a custom schema, kustomize does not use its built-in schema, unless it had to look up an
+/// unknown kind before it read the custom schema. The outcomes are those of kustomize 5.8.1; a differential test found
+/// them.
 #[test]
 fn a_custom_schema_replaces_the_built_in_one_unless_that_was_needed_before() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Very large objects, very many labels and very many objects in the catalog.
+//! Tests the catalog with very large objects, with very many labels, and with very many objects.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::fmt::Write as _;

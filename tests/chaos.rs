@@ -1,8 +1,8 @@
-//! Calls without a pause while certificates rotate and replicas are replaced: not one may fail.
+//! Checks that no call fails while certificates are rotated and replicas are replaced.
 //!
-//! The client behaves as the API server's does: HTTP/1.1, up to 25 idle connections of which it closes the old ones
-//! itself, `Connection: close` honoured, and no call ever sent twice. It reaches the replicas through one address, where
-//! a relay in this process stands for the Service; see [`support::service::Service`] for what it does and does not do.
+//! The client behaves like the API server: it uses HTTP/1.1, keeps up to 25 idle connections and closes old ones,
+//! respects `Connection: close`, and never repeats a call. It reaches the replicas through one address. There, a relay
+//! in this process acts as the Service; [`support::service::Service`] describes the differences from a real Service.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, reason = "the counts are the result")]
 
@@ -23,18 +23,21 @@ use support::service::Service;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// The storm's length.
+/// Duration of the test during which calls are made.
 const STORM: Duration = Duration::from_secs(12);
-/// Calls at a time, more than are pooled, so that connections are made and thrown away all along.
+/// Number of concurrent calls. The pool keeps at most 25 idle connections, so the client opens and closes connections
+/// all the time.
 const WORKERS: usize = 30;
-/// Shorter than in production, but long enough for the Service to learn of it on a machine that is busy.
+/// The lame-duck period of the replicas. It is shorter than in production, but the relay that acts as the Service still
+/// notices in this time that a replica is not ready, even on a busy machine.
 const LAME_DUCK: Duration = Duration::from_secs(3);
-/// Less than the lame-duck period. The server closes a connection that was idle all that time, and a call may begin at
-/// that moment. HTTP/1.1 has no solution, so this test excludes that case.
+/// Time after which the client closes an idle connection. It is shorter than the lame-duck period, at whose end the
+/// server closes connections that were idle all the time. If the client started a call at that moment, the call would
+/// fail. HTTP/1.1 cannot prevent this, so the test excludes the case.
 const CLIENT_IDLE: Duration = Duration::from_secs(2);
 const ROTATIONS: Duration = Duration::from_millis(250);
 
-/// What one worker has seen.
+/// The number of calls of one worker, its failed calls, and the leaf certificates of the replicas that it called.
 #[derive(Default)]
 struct Seen {
     calls: usize,
@@ -93,7 +96,7 @@ impl Replica {
         Self { running, stub }
     }
 
-    /// Stops the replica gracefully; how many requests it has decided.
+    /// Stops the replica gracefully, and returns the number of requests that it has decided.
     async fn stop(self, service: &Service) -> usize {
         let address = self.running.address();
         self.running.shutdown().begin();
@@ -104,7 +107,8 @@ impl Replica {
     }
 }
 
-/// Calls until it is over, with pauses of different lengths so that some connections are idle for a while.
+/// Calls a webhook path until `over` is true, and returns the results. The pause between calls depends on the worker,
+/// so that some connections are idle for a while.
 async fn call(worker: usize, pool: Arc<Pool>, over: Arc<AtomicBool>) -> Seen {
     let mut seen = Seen::default();
     let (small, large) = (review("denied"), review_of("widgets", "denied", 300_000));
@@ -124,7 +128,8 @@ async fn call(worker: usize, pool: Arc<Pool>, over: Arc<AtomicBool>) -> Seen {
     seen
 }
 
-/// Rotates the certificate by link swap; how many times.
+/// Replaces the certificate in the mounted Secret until `over` is true. Like the kubelet, swaps a symbolic link.
+/// Returns the number of rotations.
 async fn rotate(authority: Arc<Authority>, mount: Arc<SecretMount>, over: Arc<AtomicBool>) -> usize {
     let mut rotations = 0;
     while !over.load(Ordering::Relaxed) {

@@ -54,7 +54,8 @@ fn copy(from: &Path, to: &Path, wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// Returns the worked example of the Components proposal.
+/// Returns a copy of `examples/kustomize`, the example from the proposal for kustomize components, with the files that
+/// `wanted` selects.
 fn example(wanted: &dyn Fn(&str) -> bool) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&repository().join("examples/kustomize"), folder.path(), wanted);
@@ -67,7 +68,7 @@ fn verdicts(report: &Value) -> Vec<(String, String)> {
     roots.iter().map(|root| (text(root, "root"), text(root, "verdict"))).collect()
 }
 
-/// Rule, file and line of each finding of level deny.
+/// Returns the rule, file and line of each finding of level `deny`.
 fn denied(report: &Value) -> Vec<(String, String, u64)> {
     let findings = report["findings"].as_array().expect("findings is a list").iter();
     let text = |finding: &Value, key: &str| finding[key].as_str().unwrap_or_default().to_owned();
@@ -160,7 +161,7 @@ fn reports_all_findings_of_all_roots() {
     }
 }
 
-/// Objects and kustomizations in one run; patches are not taken for objects.
+/// One run judges objects and kustomizations. A patch in a file of its own is not judged as an object.
 #[test]
 fn judges_objects_and_trees_in_one_run() {
     let folder = tree(&[
@@ -202,7 +203,7 @@ fn selects_profiles_and_roots() {
     assert_eq!(check(folder.path(), &["--profile", "helm", "."]).0, 2);
 }
 
-/// Files that a root does not refer to are not read, and errors in them do not matter.
+/// Files that a root does not refer to are not read, so errors in them do not matter.
 #[test]
 fn reads_only_files_of_the_given_root() {
     let folder = tree(&[
@@ -219,19 +220,20 @@ fn reads_only_files_of_the_given_root() {
         let report = report(folder.path(), args);
         assert_eq!((&report["files"], verdicts(&report)), (&0.into(), vec![("app".to_owned(), "accept".to_owned())]));
     }
-    // A file that is named is read.
+    // Files that the command line names are read.
     let (code, stdout, _) = check(folder.path(), &["elsewhere/broken.yaml", "--root", "app"]);
     assert_eq!(code, 2, "{stdout}");
 }
 
-/// Returns an object of few bytes and some ninety thousand values.
+/// Returns a YAML object of about 1,500 bytes whose aliases expand to about ninety thousand values.
 fn bomb(name: &str) -> String {
     let (zeros, aliases) = (["0"; 300].join(","), ["*a"; 300].join(","));
     let head = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\n";
     format!("{head}metadata: {{name: {name}}}\nspec:\n  a: &a [{zeros}]\n  b: [{aliases}]\n")
 }
 
-/// Each is below the bound of a document; all together would take gigabytes.
+/// The aliases of each object are within the limit for one document. All objects together would take gigabytes of
+/// memory, so a run has a limit too.
 #[test]
 fn releases_alias_bombs_between_roots() {
     let folder = tempfile::tempdir().unwrap();
@@ -294,7 +296,8 @@ fn explain_draws_the_tree_in_every_form() {
     assert!(explain("svg").starts_with("<svg"));
 }
 
-/// Issue 18, Kustomize on public repositories.
+/// Regression test for issue 18 (Kustomize on public repositories): paths are shown relative to the current folder if
+/// they are below it.
 #[test]
 fn shows_paths_as_the_user_wrote_them() {
     let root = "resources: [https://example.com/a.yaml, s.yaml]\n";

@@ -1,4 +1,5 @@
-//! Tests of `portcullis check` on checkouts of GitOps repositories: who builds which root.
+//! Tests of `portcullis check` on checkouts of GitOps repositories: which roots there are, and which tool builds each
+//! root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -12,11 +13,11 @@ use cases::repository;
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A copy of a repository with a folder `.git`.
+/// A copy of a repository, with a folder `.git`.
 struct Copy(TempDir);
 
 impl Copy {
-    /// Copies a folder, with a remote.
+    /// Copies a folder of this repository. The copy has a Git remote with this URL.
     fn of(folder: &str, remote: &str) -> Self {
         let copy = Self(tempfile::tempdir().unwrap());
         copied(&repository().join(folder), copy.0.path());
@@ -32,7 +33,7 @@ impl Copy {
         fs::write(path, text).unwrap();
     }
 
-    /// Replaces a text in a file, which must have it.
+    /// Replaces a text in a file. Panics if the file does not contain the text.
     fn replace(&self, path: &str, from: &str, to: &str) {
         let text = fs::read_to_string(self.0.path().join(path)).unwrap();
         assert!(text.contains(from), "{path} has no {from:?}");
@@ -57,7 +58,7 @@ impl Copy {
         serde_json::from_str(&self.check(&[args, &["-o", "json"]].concat())).expect("it writes JSON")
     }
 
-    /// Returns rule, level, file and line of each finding.
+    /// Returns the level, rule, file and line of each finding.
     fn findings(&self, args: &[&str]) -> Vec<String> {
         let report = self.report(args);
         let text = |finding: &Value, key: &str| finding[key].to_string().replace('"', "");
@@ -66,7 +67,7 @@ impl Copy {
         findings.map(line).collect()
     }
 
-    /// Returns builder, verdict and folder of each root.
+    /// Returns the builder, verdict and folder of each root.
     fn roots(&self, args: &[&str]) -> Vec<String> {
         let report = self.report(args);
         let text = |root: &Value, key: &str| root[key].as_str().unwrap().to_owned();
@@ -128,7 +129,7 @@ fn judges_each_root_as_flux_builds_it() {
     let copy = monorepo();
     let expected = ["apps/production", "apps/staging", "clusters/production", "clusters/staging"];
     assert_eq!(copy.roots(&[]), expected.map(|root| format!("flux accept {root}")));
-    // kubectl allows no patch outside the folder
+    // kubectl rejects patch files outside of the root.
     assert!(copy.roots(&["--profile", "kubectl"]).contains(&"kubectl reject apps/staging".to_owned()));
 }
 
@@ -148,7 +149,8 @@ fn reports_errors_in_the_file_that_has_them_once() {
 fn reports_a_path_that_does_not_exist_in_the_kustomization() {
     let copy = monorepo();
     copy.replace("clusters/staging/apps.yaml", "path: ./apps/staging", "path: ./apps/stagin");
-    // Nobody builds apps/staging then. It is judged by the rules of Flux, which builds the other roots.
+    // Then no Kustomization builds apps/staging. It is judged with the rules of Flux, because Flux builds the other
+    // roots.
     assert_eq!(copy.findings(&[]), ["deny KZ004 clusters/staging/apps.yaml 8"]);
     assert!(copy.roots(&[]).contains(&"flux accept apps/staging".to_owned()));
 }
@@ -164,7 +166,7 @@ fn reads_patterns_of_ignored_files_in_every_folder() {
     );
     copy.write(&format!("{app}/assets/logo.png"), "PNG");
     assert_eq!(copy.findings(&[]), ["deny KZ004 kubernetes/apps/default/web/app/kustomization.yaml 5"]);
-    // a folder without manifests
+    // A folder without manifests may also have a file `.sourceignore`.
     copy.write(&format!("{app}/assets/.sourceignore"), "!logo.png\n");
     assert!(copy.findings(&[]).is_empty());
 }
@@ -191,7 +193,7 @@ fn substitutes_variables_of_config_maps_in_the_checkout() {
     let findings = copy.findings(&[]);
     assert_eq!(findings.len(), 1, "{findings:?}");
     assert!(findings[0].starts_with("deny KZ018 "), "{findings:?}");
-    // The values of an encrypted object are unknown, its variables are not.
+    // The values of an encrypted Secret or ConfigMap are unknown, but the names of its variables are known.
     copy.replace("clusters/production/settings.yaml", "domian:", "domain:");
     copy.replace("clusters/production/settings.yaml", "\ndata:", "\nsops: {}\ndata:");
     assert_eq!(copy.roots(&[])[0], "flux accept apps/production");
@@ -212,7 +214,7 @@ fn judges_kustomizations_as_their_root_renders_them() {
     let report = copy.report(&[]);
     let owners: Vec<_> = report["roots"].as_array().unwrap().iter().map(|root| root["owners"][0].to_string()).collect();
     assert!(owners.contains(&"\"Kustomization default/web\"".to_owned()), "{owners:?}");
-    // The variable comes from a patch of the parent.
+    // A patch in the parent kustomization sets the variable.
     copy.replace("kubernetes/flux/cluster/ks.yaml", "domain:", "domian:");
     let findings = copy.findings(&[]);
     assert!(findings.len() == 1 && findings[0].starts_with("deny KZ018 "), "{findings:?}");
@@ -222,7 +224,7 @@ fn judges_kustomizations_as_their_root_renders_them() {
 fn judges_a_folder_with_kustomizations_as_flux_builds_it() {
     let copy = applied_by_others();
     assert_eq!(copy.roots(&[]), ["flux accept apps/web/one", "flux accept clusters/one"]);
-    // If one of them builds the folder itself, its variables are those of the others.
+    // If a Kustomization in the folder builds the folder itself, its variables also apply to the other Kustomizations.
     copy.write(
         "apps/flux.yaml",
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: flux, namespace: flux-system}\n\
@@ -251,7 +253,7 @@ fn counts_what_is_built_from_other_repositories() {
     let copy = team_repositories();
     let text = copy.check(&["--verbose"]);
     assert!(text.contains("Kustomization red/red builds from github.com/example/red\n"), "{text}");
-    // With a folder of its own, a source is judged like the rest.
+    // With `--source`, the trees of another source are judged too.
     copy.write("red/deploy/kustomization.yaml", "resources: [missing.yaml]\n");
     assert_eq!(copy.findings(&["--source", "red/red=red"]), ["deny KZ004 red/deploy/kustomization.yaml 1"]);
 }
@@ -277,7 +279,7 @@ fn leaves_out_files_that_no_artifact_has() {
     let findings = copy.findings(&[]);
     assert_eq!(findings[0], "deny KZ013 clusters/staging/notes.yaml 1");
     assert!(findings.iter().skip(1).all(|finding| finding.starts_with("audit KZ040")), "{findings:?}");
-    // With patterns of its own, a source has no default ones.
+    // If a source has its own patterns, the default patterns do not apply.
     copy.write("clusters/staging/.sourceignore", "notes.yaml\n");
     assert_eq!(copy.findings(&[])[0], "deny KZ013 clusters/staging/.sops.yaml 1");
     copy.write("clusters/staging/.sourceignore", "notes.yaml\n.sops.yaml\n");
@@ -333,7 +335,7 @@ fn does_not_deny_what_nothing_builds() {
     assert!(text.ends_with(": 0 denied, 0 warnings; 2 findings in unused files (--verbose lists them)\n"), "{text}");
     assert_eq!(text.lines().count(), 1, "{text}");
     assert!(copy.check(&["--verbose"]).contains("archive/old/app/kustomization.yaml:1"));
-    // a root that is applied contains the Kustomization
+    // A root that is applied contains the Kustomization.
     copy.write("clusters/production/old.yaml", KUSTOMIZATION);
     assert_eq!(copy.findings(&[])[0], "deny KZ004 clusters/production/old.yaml 4");
 }
@@ -347,7 +349,7 @@ fn judges_every_root_if_objects_build_only_a_few() {
     assert_eq!(copy.findings(&[]).iter().filter(|finding| finding.starts_with("deny KZ004 catalog/")).count(), 5);
 }
 
-/// Returns a repository without objects that say who builds it.
+/// Returns a repository without objects that tell which tool builds it.
 fn plain() -> Copy {
     let copy = Copy(tempfile::tempdir().unwrap());
     copy.write(".git/HEAD", "ref: refs/heads/main\n");
@@ -379,7 +381,7 @@ fn takes_files_that_are_written_before_the_build_for_unknown() {
     assert_eq!(copy.roots(&["--profile", "kubectl"]), on_these_files);
 }
 
-/// In sourcegraph/deploy-sourcegraph-k8s, `kustomization.template.yaml` is copied and edited before it is built.
+/// In sourcegraph/deploy-sourcegraph-k8s, users copy and edit `kustomization.template.yaml` before they build it.
 #[test]
 fn judges_a_kustomization_file_of_another_name_only_if_it_is_given() {
     let copy = plain();
@@ -478,7 +480,7 @@ fn reports_missing_objects_only_if_the_files_are_complete() {
     );
     assert_eq!(copy.findings(&[]), [""; 0]);
     assert_eq!(copy.findings(&["--complete"]), ["warn OW005 a.yaml 4"]);
-    // Landscaper creates the default Context in every namespace.
+    // Landscaper creates the Context `default` in every namespace.
     copy.replace("a.yaml", "other", "default");
     assert_eq!(copy.findings(&["--complete"]), [""; 0]);
 }
@@ -521,7 +523,7 @@ fn explains_what_comes_from_elsewhere_and_what_waits() {
     assert!(text.contains("  github.com/example/red  1 Kustomization\n"), "{text}");
 }
 
-/// Argo CD builds what Applications and ApplicationSets name, and allows no file outside of the root.
+/// Argo CD builds the folders that Applications and ApplicationSets name. It rejects files outside of the root.
 #[test]
 fn judges_roots_of_argo_cd_as_it_builds_them() {
     let copy = Copy::of("tests/repositories/argo-cd", "https://github.com/example/apps.git");
@@ -564,7 +566,7 @@ fn applies_the_kustomize_options_of_argo_cd() {
     assert_eq!(with("      images: [nothing]\n"), ["deny KZ031 argocd/dns.yaml 13"]);
     let patches = "      patches:\n        - target: {kind: ConfigMap}\n          patch: '[{\"op\": \"remove\", \"path\": \"/x\"}]'\n";
     assert_eq!(with(patches), ["deny KZ014 argocd/dns.yaml 14"]);
-    // an override in the folder
+    // A file in the folder that overrides the options of the Application.
     copy.write("platform/dns/.argocd-source-dns.yaml", "kustomize: {components: [../gone]}\n");
     assert_eq!(copy.findings(&[])[0].split(' ').take(3).collect::<Vec<_>>(), ["deny", "KZ004", "argocd/dns.yaml"]);
 }
@@ -581,7 +583,7 @@ fn judges_applications_as_their_root_renders_them() {
     let roots = copy.roots(&[]);
     assert!(roots.contains(&"argocd reject platform/other".to_owned()), "{roots:?}");
     assert!(roots.contains(&"kubectl accept platform/dns".to_owned()), "{roots:?}");
-    // an Application that renders others
+    // An Application that renders other Applications.
     copy.write(
         "root.yaml",
         "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: root, namespace: argocd}\nspec:\n  sources:\n  - \
@@ -655,7 +657,7 @@ fn init_knows_gitlab_and_keeps_files() {
     );
 }
 
-/// What is missing in a folder that the configuration calls complete does not exist.
+/// If the configuration declares a folder complete, objects that are missing in the folder are treated as nonexistent.
 #[test]
 fn the_configuration_says_which_folders_are_complete() {
     let copy = team_repositories();

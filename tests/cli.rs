@@ -1,4 +1,4 @@
-//! Tests of the commands, as a user runs them.
+//! Tests of the commands, run as a user runs them.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -36,7 +36,7 @@ fn with_input(args: &[&str], input: &str) -> Run {
         .stderr(Stdio::piped())
         .spawn()
         .expect("the binary is there");
-    // A command that does not read its input may have ended.
+    // An error means that the command has ended without reading its input.
     let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
     let output = child.wait_with_output().expect("it ends");
     let text = |bytes| String::from_utf8(bytes).expect("it writes text");
@@ -99,7 +99,7 @@ fn check_returns_documented_exit_codes() {
     let empty = portcullis(&["check", "src"]);
     assert_eq!(empty.code, 2);
     assert!(empty.stderr.contains("src: no .yaml, .yml or .json file found"), "{}", empty.stderr);
-    // What can be read is judged all the same.
+    // Documents that can be parsed are judged even if another document cannot.
     let run = with_input(&["check", "-"], &format!("{BAD}---\na: [\n"));
     assert_eq!(run.code, 2);
     assert!(run.stdout.contains("OW001") && run.stdout.contains("1 unreadable"), "{}", run.stdout);
@@ -155,7 +155,7 @@ fn check_reads_json_and_lists_and_folders() {
     assert_eq!(found["findings"][0]["path"], "repositoryContext");
 }
 
-/// With the cluster's objects beside them, files are judged as the change that they are.
+/// If the objects of the cluster are given with `--manifests`, files are judged as changes of these objects.
 #[test]
 fn check_uses_existing_objects() {
     let folder = tempfile::tempdir().unwrap();
@@ -376,7 +376,8 @@ fn reconcile_reports_controllers_of_disabled_families() {
     assert!(nothing.stderr.contains("enables no controller"), "{}", nothing.stderr);
 }
 
-/// The chart passes the file without the audit where it holds hosts of artifacts.
+/// The chart passes the configuration file to `reconcile` even without `--audit`, if the configuration has
+/// `artifactHosts`.
 #[test]
 fn reconcile_reads_its_configuration_without_the_audit() {
     let folder = tempfile::tempdir().unwrap();
@@ -425,7 +426,7 @@ fn check_and_audit_judge_trees_in_config_maps() {
     let (wrong, right) = ("examples/getting-started/wrong.yaml", "examples/getting-started/right.yaml");
     let run = portcullis(&["check", wrong]);
     assert!(run.code == 1 && run.stdout.contains("error[KZ001]"), "{} {}", run.stdout, run.stderr);
-    // The next update of a stored object that does not change its tree gets a warning.
+    // The level is `warn`, because an update of the stored object gets a warning if it does not change the tree.
     let run = portcullis(&["audit", "--manifests", wrong]);
     assert!(run.code == 0 && run.stdout.contains("warned     KZ001"), "{} {}", run.stdout, run.stderr);
     for command in [["check"].as_slice(), &["audit", "--strict", "--manifests"]] {
@@ -471,7 +472,7 @@ fn check_config_reports_arguments_that_a_server_does_not_have() {
     }
 }
 
-/// The hook of the chart that verifies an upgrade.
+/// A hook of the chart runs this command to verify an upgrade.
 #[test]
 fn verify_checks_the_configuration_before_it_asks_the_cluster() {
     let folder = tempfile::tempdir().unwrap();

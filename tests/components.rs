@@ -1,5 +1,6 @@
-//! Tests component trees with the executed cases of `tests/vectors/landscaper/transitive.json`, and properties: patches
-//! equal the overwrites, and the result does not depend on the order in which descriptors are read.
+//! Tests component trees with the executed cases of `tests/vectors/landscaper/transitive.json`, and with properties:
+//! patched descriptors have the same result as the overwrites, and the result does not depend on the order in which
+//! descriptors are read.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -17,7 +18,7 @@ use portcullis::landscaper::substitution::{Entry, read_entries};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Published component descriptors, by their references.
+/// Published component descriptors, with their component references as keys.
 #[derive(Debug, Clone, Default)]
 struct World(BTreeMap<String, Value>);
 
@@ -39,7 +40,8 @@ fn entries(list: &Value) -> Vec<Entry> {
 }
 
 impl World {
-    /// Creates a registry in the shape of the vectors; every other descriptor is written in the newer schema.
+    /// Creates descriptors from a registry in the format of the test vectors. Every other descriptor has the newer
+    /// schema.
     fn of(registry: &Value) -> Self {
         let components = registry.as_array().expect("registry is a list");
         let publish = |(at, component): (usize, &Value)| {
@@ -74,7 +76,7 @@ fn descriptor(component: &Value, v2: bool) -> Value {
         "spec": {"references": component["references"]}})
 }
 
-/// A look-up as the vectors have it.
+/// Returns a lookup of a component in the format of the test vectors.
 fn lookup(closure: &Closure, at: usize) -> Value {
     let step = &closure.steps[at];
     let result = &step.substitution.result;
@@ -91,7 +93,7 @@ fn resolves_every_case_like_landscaper() {
         let world = World::of(&case["registry"]);
         let closure = world.closure(&reference(&case["reference"]), &entries(&case["overwrites"]));
         let (name, expect) = (&case["name"], &case["expect"]);
-        // Landscaper stops at the first gap, and looks up nothing after it.
+        // Landscaper stops at the first component that it cannot find.
         let first_gap = closure.steps.iter().position(|step| matches!(step.to, Target::Gap(_)));
         let looked_up = first_gap.map_or(closure.steps.len(), |at| at + 1);
         let lookups: Vec<_> = (0..looked_up).map(|at| lookup(&closure, at)).collect();
@@ -106,7 +108,8 @@ fn resolves_every_case_like_landscaper() {
     }
 }
 
-/// Every descriptor of every case, patched, leads without overwrites to where the overwrites lead.
+/// The patches of a component tree must have the same result as the overwrites: without overwrites, the references in
+/// the patched descriptors lead to the same components.
 #[test]
 fn patches_of_every_case_equal_the_overwrites() {
     for case in vectors("landscaper/transitive.json")["cases"].as_array().expect("cases is a list") {
@@ -171,7 +174,7 @@ fn overwrites() -> impl Strategy<Value = Value> {
     proptest::collection::vec(entry, 0..5).prop_map(Value::from)
 }
 
-/// Most of the component versions that there could be, each with some references.
+/// Generates a registry with most of the possible component versions, each with up to three references.
 fn world(repositories: usize) -> impl Strategy<Value = World> {
     let target = (proptest::sample::select(&NAMES[..]), proptest::sample::select(&VERSIONS[..]));
     let references = proptest::collection::vec(target, 0..4);
@@ -201,7 +204,7 @@ fn root() -> ComponentReference {
     reference(&json!({"componentName": "a", "version": "v1", "repositoryContext": context(0)}))
 }
 
-/// What becomes known, a little at a time, in an order that `shuffle` decides.
+/// Resolves a component tree while descriptors become available one at a time. `shuffle` determines their order.
 fn discovered(world: &World, entries: &[Entry], shuffle: &[usize]) -> Closure {
     let mut known: HashSet<String> = HashSet::new();
     for round in 0.. {
@@ -237,8 +240,8 @@ proptest! {
         prop_assert_eq!(discovered(&world, &entries, &shuffle), world.closure(&root(), &entries));
     }
 
-    /// Within one repository the order of references does not matter either: a component version is the same wherever
-    /// it is met first.
+    /// Within one repository, the order of references does not matter: a component version has the same content, no
+    /// matter which reference is resolved first.
     #[test]
     fn is_independent_of_the_order_of_references(world in world(1), overwrites in overwrites()) {
         let overwrites: Vec<_> = entries(&overwrites).into_iter().map(|mut entry| {
@@ -263,7 +266,7 @@ proptest! {
     }
 }
 
-/// An endless chain in a registry is followed to a limit, and the rest of the tree is resolved.
+/// A registry may contain an endless chain of references. It is followed up to a limit.
 #[test]
 fn reports_an_endless_chain_as_a_gap() {
     let endless = |reference: &ComponentReference| {

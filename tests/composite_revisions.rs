@@ -30,7 +30,7 @@ metadata: {name: new}
 data: {network: {subnet: subnet-new}}
 ";
 
-/// The spec of a Composition that reads `path` of an EnvironmentConfig.
+/// Returns the spec of a Composition that selects an EnvironmentConfig and reads `path` of it.
 fn spec(config: &str, path: &str) -> Value {
     let patch = json!({"type": "FromEnvironmentFieldPath", "fromFieldPath": path, "toFieldPath": "data.subnet"});
     json!({
@@ -40,7 +40,8 @@ fn spec(config: &str, path: &str) -> Value {
     })
 }
 
-/// A Composition whose first revision needs another EnvironmentConfig, and reads a path that it lacks.
+/// Returns the objects in the cluster, with a Composition that has two revisions. The first revision selects another
+/// EnvironmentConfig, and reads a path that this EnvironmentConfig lacks.
 fn stored() -> Vec<Value> {
     let api_version = "apiextensions.crossplane.io/v1";
     let now = spec("new", "network.subnet");
@@ -57,7 +58,8 @@ fn stored() -> Vec<Value> {
     all
 }
 
-/// A composite that is pinned to the first revision, and one that follows the Composition, each with further fields.
+/// Returns a composite that is pinned to the first revision, and a composite that follows the Composition. Both have
+/// the additional fields `more`.
 fn composites(more: &Value) -> [Value; 2] {
     let pin = json!({"compositionUpdatePolicy": "Manual", "compositionRevisionRef": {"name": "example-1"}});
     [("pinned", pin), ("following", json!({}))].map(|(name, own)| {
@@ -68,7 +70,7 @@ fn composites(more: &Value) -> [Value; 2] {
     })
 }
 
-/// The findings of a rule about the pinned composite, and about the other one.
+/// Returns the findings of a rule about the pinned composite, and about the composite that follows the Composition.
 fn found(rule: &str, more: &Value) -> [Vec<String>; 2] {
     composites(more).map(|composite| {
         let case = Case::new(Operation::Create, composite).stored(stored());
@@ -77,7 +79,7 @@ fn found(rule: &str, more: &Value) -> [Vec<String>; 2] {
     })
 }
 
-/// Issue 18, Crossplane 2.
+/// Regression test for issue 18 (Crossplane 2): rules use the patches of the revision.
 #[test]
 fn patches_are_those_of_the_revision() {
     let [pinned, following] = found("EN008", &json!({}));
@@ -86,7 +88,7 @@ fn patches_are_those_of_the_revision() {
     assert_eq!(following, [""; 0]);
 }
 
-/// Issue 18, Crossplane 2.
+/// Regression test for issue 18 (Crossplane 2): rules use the selectors of the revision.
 #[test]
 fn references_must_be_selected_by_the_revision() {
     let [pinned, following] = found("EN011", &json!({"environmentConfigRefs": [{"name": "old"}]}));
@@ -101,7 +103,7 @@ fn references_must_be_selected_by_the_revision() {
     assert_eq!(following, [""; 0]);
 }
 
-/// Runs a command on all objects in a folder. Returns what it prints.
+/// Runs a command with a folder that contains all objects. Returns the output of the command.
 fn run(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let all: Vec<_> = stored().into_iter().chain(composites(&json!({}))).collect();
@@ -112,7 +114,7 @@ fn run(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Issue 18, Crossplane 2.
+/// Regression test for issue 18 (Crossplane 2): `explain environment` uses the revision.
 #[test]
 fn explains_the_environment_of_the_revision() {
     let pinned = run(&["explain", "environment", "pinned"]);
@@ -122,7 +124,7 @@ fn explains_the_environment_of_the_revision() {
     assert!(following.contains("subnet-new") && !following.contains("subnet-old"), "{following}");
 }
 
-/// Issue 18, Crossplane 2.
+/// Regression test for issue 18 (Crossplane 2): `audit` uses the revision.
 #[test]
 fn audits_a_composite_by_its_revision() {
     let audited = run(&["audit", "--rules", "EN008"]);

@@ -1,4 +1,5 @@
-//! Tests of composites: the effect of the environment at admission, in both profiles.
+//! Tests of composites at admission: the references and values that are written, and the findings, for native
+//! environments and for function pipelines.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -107,7 +108,8 @@ fn stored(composition: &str) -> Vec<Value> {
     [DEFINITION, CONFIGS, composition].iter().flat_map(|text| objects(text)).collect()
 }
 
-/// Crossplane runs with `--enable-environment-configs`, and the definition asks for what functions write.
+/// Returns a policy for a Crossplane with `--enable-environment-configs`, in which values of functions are written to
+/// composites of the definition.
 fn writing() -> Policy {
     let text = "environmentConfigs: {native: enabled, writesTo: [xexamples.example.org]}\n";
     config::parse(text, "test", &Registry::standard()).unwrap()
@@ -117,7 +119,7 @@ fn case(object: Value, composition: &str) -> Case {
     Case::new(Operation::Create, object).stored(stored(composition)).policy(writing())
 }
 
-/// The composite as it is stored.
+/// Returns the composite after mutation.
 fn mutated(case: &Case) -> Value {
     let mut object = case.object.clone();
     if let Some(patch) = case.decide(Phase::Mutate).patch {
@@ -152,7 +154,8 @@ fn writes_references_and_values_where_allowed() {
     );
 }
 
-/// Issue 18, Crossplane 5: of what functions write into the composite Crossplane takes only the status.
+/// Regression test for issue 18 (Crossplane 5): of the values that functions write to the composite, Crossplane applies
+/// only those in `status`. So Portcullis writes the other values only if that is configured.
 #[test]
 fn writes_values_of_functions_only_if_configured() {
     let object = composite(json!({"stage": "prod", "region": "mine"}));
@@ -168,7 +171,8 @@ fn writes_values_of_functions_only_if_configured() {
     assert_eq!(admit(stored, Policy::default())["spec"]["region"], "eu-2");
 }
 
-/// Issue 18, Crossplane 5: `--enable-environment-configs` cannot be seen, but what Crossplane writes with it can.
+/// Regression test for issue 18 (Crossplane 5): the flag `--enable-environment-configs` is not visible in the cluster,
+/// but it can be detected by the references that Crossplane writes to composites.
 #[test]
 fn writes_native_environments_if_the_flag_is_detected() {
     let object = composite(json!({"stage": "prod"}));
@@ -188,7 +192,8 @@ fn writes_native_environments_if_the_flag_is_detected() {
     assert_eq!(admit(stored(NATIVE), "environmentConfigs: {native: enabled}\n")["spec"]["region"], "eu-2");
 }
 
-/// Issue 18, Crossplane 1: a field that the schema lacks is pruned, so writing it would be done again with every request.
+/// Regression test for issue 18 (Crossplane 1): the API server prunes a field that the schema lacks. If Portcullis
+/// wrote such a field, it would write it again in every request.
 #[test]
 fn fields_that_the_schema_prunes_are_never_written() {
     let pruned = NATIVE.replace("toFieldPath: spec.region", "toFieldPath: spec.settings.region");
@@ -213,7 +218,8 @@ fn fields_that_the_schema_prunes_are_never_written() {
     assert!(reported.iter().any(|line| line.starts_with(expected)), "{reported:?}");
 }
 
-/// Issue 18, Crossplane 1: what the API server sets is another value in every request.
+/// Regression test for issue 18 (Crossplane 1): values from metadata that the API server sets may change with every
+/// request, so they are not written.
 #[test]
 fn does_not_write_metadata_that_the_api_server_sets() {
     let reading = NATIVE
@@ -227,7 +233,8 @@ fn does_not_write_metadata_that_the_api_server_sets() {
     assert_eq!(case(kept.clone(), &reading).update(kept).decide(Phase::Mutate).patch, None);
 }
 
-/// Issue 18, Crossplane 6: the author of the composite never wrote that value.
+/// Regression test for issue 18 (Crossplane 6): a value that the schema rejects would make the request fail, although
+/// the author of the composite did not write the value.
 #[test]
 fn never_writes_values_that_the_schema_rejects() {
     let refused = [
@@ -255,7 +262,8 @@ fn never_writes_values_that_the_schema_rejects() {
     }
 }
 
-/// Issue 18, Crossplane 3: in mode Pipeline Crossplane never stores the references, so IfNotPresent selects each time.
+/// Regression test for issue 18 (Crossplane 3): in mode Pipeline, Crossplane never stores the references of a native
+/// environment, so it selects EnvironmentConfigs each time, even with the policy `IfNotPresent`.
 #[test]
 fn native_environments_in_mode_pipeline_have_no_references() {
     let pipeline = NATIVE.split("    patches:").next().unwrap().to_owned()
@@ -264,7 +272,8 @@ fn native_environments_in_mode_pipeline_have_no_references() {
     assert_eq!(mutated(&case(object.clone(), &pipeline)), object);
 }
 
-/// Issue 18, Crossplane 4: an optional reference is kept, and the EnvironmentConfig is used as soon as it exists.
+/// Regression test for issue 18 (Crossplane 4): an optional reference to a missing EnvironmentConfig is kept, and the
+/// EnvironmentConfig is used as soon as it exists.
 #[test]
 fn keeps_optional_references_to_missing_objects() {
     let optional = NATIVE
@@ -299,7 +308,8 @@ fn revision(name: &str, number: u64, channel: &str, composition: &str) -> Value 
            "metadata": {"name": name, "resourceVersion": "5", "labels": {"crossplane.io/composition-name": "example", "channel": channel}}})
 }
 
-/// Returns the current Composition needs `prod` alone, its revisions need `base` too.
+/// Returns a Composition that selects only `prod`, and all stored objects with its revisions. The two older revisions
+/// also need `base`.
 fn revised() -> (String, Vec<Value>) {
     let current = NATIVE
         .replace("metadata: {name: example,", "metadata: {name: example, labels: {channel: next},")
@@ -313,7 +323,8 @@ fn revised() -> (String, Vec<Value>) {
     (current, stored)
 }
 
-/// Issue 18, Crossplane 2.
+/// Regression test for issue 18 (Crossplane 2): the environment is computed from the CompositionRevision that the
+/// composite uses.
 #[test]
 fn the_environment_is_that_of_the_revision() {
     let (_, stored) = revised();
@@ -350,7 +361,8 @@ fn the_environment_is_that_of_the_revision() {
     assert_eq!(refs(&admit(missing)), None);
 }
 
-/// Issue 18, Crossplane 2: what a revision needs is needed, and what no composite's revision needs is not.
+/// Regression test for issue 18 (Crossplane 2): an EnvironmentConfig is in use only if a revision that a composite uses
+/// requires it.
 #[test]
 fn users_of_an_environment_config_are_those_of_revisions() {
     let (_, mut stored) = revised();
@@ -464,7 +476,7 @@ fn selects_the_same_composition_as_crossplane() {
     assert_eq!(region(selector), (none, eu));
 }
 
-/// What is shown to people.
+/// Returns the findings of levels `warn` and `deny`.
 fn found(case: &Case) -> Vec<String> {
     recorded(case).into_iter().filter(|line| !line.contains(" audit ")).collect()
 }
@@ -574,7 +586,7 @@ fn does_not_predict_one_of_more_than_100_compositions() {
             other["metadata"]["name"] = json!(format!("other-{at:03}"));
             stored.push(other);
         }
-        // the last one by name has the label too
+        // The last composite by name has the label too.
         stored.last_mut().unwrap()["metadata"]["labels"] = json!({"site": "a"});
         found(&Case::new(Operation::Create, selecting.clone()).stored(stored).policy(writing()))
     };
@@ -618,7 +630,7 @@ fn config(name: &str, labels: Value, data: Value) -> Value {
            "metadata": {"name": name, "labels": labels}, "data": data})
 }
 
-/// What an update of the EnvironmentConfig `prod` finds.
+/// Returns the findings about an update of the EnvironmentConfig `prod`.
 fn updated(stored: &[Value], change: impl Fn(&mut Value)) -> Vec<String> {
     updated_under(Policy::default(), stored, change)
 }
@@ -781,9 +793,9 @@ fn keeps_immutable_fields() {
     assert_eq!(free["spec"]["region"], "eu-2", "without such a rule it is");
 }
 
-/// Issue 18, the suite of real controllers: a native environment is detected between the creation of a composite and the
-/// update in which Crossplane adds its finalizer. Writing into `spec` then raised the generation, which it is not without
-/// Portcullis.
+/// Regression test for issue 18 (tests with real controllers): a native environment may be detected between the
+/// creation of a composite and the update in which Crossplane adds its finalizer. If that update also changed the spec,
+/// it would increase the generation, which it does not without Portcullis.
 #[test]
 fn updates_of_metadata_leave_the_spec_of_native_composites_alone() {
     let created = composite(json!({"stage": "prod"}));
@@ -852,7 +864,7 @@ fn generated(patches: &[Value], resource: &[String], is_native: bool) -> Value {
     json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": "example"}, "spec": spec})
 }
 
-/// An object without what the mutator may write.
+/// Returns an object without the fields that the mutator may change.
 fn untouchable(object: &Value) -> Value {
     let mut rest = object.clone();
     let members = rest.as_object_mut().unwrap();
@@ -867,8 +879,9 @@ fn untouchable(object: &Value) -> Value {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Whatever a Composition patches: done twice is done once; nothing is written that is not the mutator's to write; what
-    /// is immutable stays; and what the annotation says is what the engine makes of the composed resource.
+    /// For any patches of a Composition: mutation is idempotent, the mutator changes only fields that it may change,
+    /// immutable fields stay as they are, and the patch in the annotation equals the change that the engine computes
+    /// for the composed resource.
     #[test]
     fn mutating_composites(
         data in data(), spec in data(), patches in patches(), resource in proptest::collection::vec("[a-c]([.][a-c])?", 0..3),
@@ -899,7 +912,8 @@ proptest! {
     }
 }
 
-/// A field below an explicit null, which the API server drops, is written at once and not only with the next request.
+/// The API server drops an explicit null. If a patch writes a field below the null, the field must be written in the
+/// first request, not only in the next one.
 #[test]
 fn fields_below_a_dropped_null_are_written_at_once() {
     let patch = json!({"type": "ToCompositeFieldPath", "fromFieldPath": "c", "toFieldPath": "spec.a.a"});
@@ -912,7 +926,7 @@ fn fields_below_a_dropped_null_are_written_at_once() {
     assert_eq!(admit(&kept).decide(Phase::Mutate).patch, None);
 }
 
-/// Returns a composite as the API server stores it: pruned, with defaults, and with the metadata that it sets.
+/// Returns a composite as the API server stores it: pruned, with defaults, and with server-set metadata.
 fn as_stored(object: &Value, definition: &Value) -> Value {
     let mut kept = Structural::of(definition, "v1").unwrap().stored(object);
     kept["metadata"]["uid"] = json!("6f1c");
@@ -921,7 +935,8 @@ fn as_stored(object: &Value, definition: &Value) -> Value {
     kept
 }
 
-/// What the engine makes of the only composed resource, as a JSON Patch of its base; `None` where it changes nothing.
+/// Returns the change that the engine computes for the only composed resource, as a JSON Patch of its base. Returns
+/// `None` if there is no change.
 fn engines_patch(composition: &Value, object: &Value, stored: &[Value]) -> Option<Value> {
     use portcullis::crossplane::environment::{ActionOutcome, compute};
     let declaration = portcullis::crossplane::composition::declaration(composition)?;
@@ -970,8 +985,8 @@ fn reports_type_mismatches_but_not_optional_values() {
     );
 }
 
-/// `ErrorOnKubeListError` of upstream's `TestSelect`: while EnvironmentConfigs are not listed nothing is computed, and nothing
-/// is said that may be wrong.
+/// Like `ErrorOnKubeListError` of upstream's `TestSelect`: while EnvironmentConfigs are not listed, nothing is
+/// computed, and no findings are reported that may be wrong.
 #[test]
 fn waits_for_the_list_of_environment_configs() {
     let object = composite(json!({"stage": "prod"}));
@@ -994,7 +1009,8 @@ fn waits_for_the_list_of_environment_configs() {
     assert_eq!(decide(false, Phase::Validate).findings, []);
 }
 
-/// Found by `mutating_composites`: what was written into the composite comes back into the environment.
+/// Regression test, found by `mutating_composites`: a value that is written to the composite is read into the
+/// environment again by another patch.
 #[test]
 fn computes_composed_resources_from_the_stored_composite() {
     let returning = NATIVE.replace(
@@ -1020,7 +1036,7 @@ fn does_not_report_composites_that_already_fail() {
     }
 }
 
-/// Issue 18, Crossplane 10: the author of a claim gets the warnings about its composite.
+/// Regression test for issue 18 (Crossplane 10): the author of a claim gets the warnings about its composite.
 #[test]
 fn claims_get_the_warnings_of_their_composites() {
     let offering = DEFINITION.replace("names: {kind", "claimNames: {kind: Example, plural: examples}\n  names: {kind");
@@ -1048,7 +1064,7 @@ fn claims_get_the_warnings_of_their_composites() {
     assert!(kept.iter().any(|line| line.contains("gone")), "the references of its composite are kept: {kept:?}");
 }
 
-/// Issue 18, Crossplane 7: what goes on without an EnvironmentConfig is not in the way of its deletion.
+/// Regression test for issue 18 (Crossplane 7): an EnvironmentConfig can be deleted if composites work without it.
 #[test]
 fn optional_and_renewed_selections_do_not_block_deletion() {
     let using = |composition: &str, spec: Value| {
@@ -1079,7 +1095,8 @@ fn optional_and_renewed_selections_do_not_block_deletion() {
     assert_eq!(using(&many, refs), required, "references that are kept must exist");
 }
 
-/// Issue 18, Crossplane 7: Crossplane 2 hands EnvironmentConfigs to a step without asking the function.
+/// Regression test for issue 18 (Crossplane 7): Crossplane 2 passes the EnvironmentConfigs in
+/// `requirements.requiredResources` to a pipeline step, no matter whether the function requests them.
 #[test]
 fn an_environment_config_that_a_step_requires_is_in_use() {
     let requires = |resource: Value| {

@@ -1,4 +1,4 @@
-//! Tests of Compositions beyond the examples of the EN rules' pages.
+//! Tests of Compositions beyond the examples on the pages of the EN rules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -36,7 +36,7 @@ fn found(object: Value) -> Vec<Finding> {
     Case::new(Operation::Create, object).decide(Phase::Validate).findings
 }
 
-/// Rule, level and the end of the field of every finding, with its message.
+/// Returns rule, level, the end of the field path, and message of every finding about a Composition alone.
 fn brief(object: Value) -> Vec<String> {
     let line = |finding: &Finding| {
         let field = finding.field.to_string();
@@ -44,7 +44,7 @@ fn brief(object: Value) -> Vec<String> {
             field.strip_prefix("spec.environment.").or(field.strip_prefix("spec.pipeline[0].input.")).unwrap_or(&field);
         format!("{} {} {short}: {}", finding.rule, finding.level, finding.message)
     };
-    // What is in the cluster is another matter.
+    // EN006 compares the Composition with the objects in the cluster, which other tests check.
     found(object).iter().filter(|finding| finding.rule != "EN006").map(line).collect()
 }
 
@@ -228,7 +228,7 @@ fn warns_about_errors_that_an_update_does_not_change() {
     assert!(!Case::new(Operation::Create, touched).update(wrong).decide(Phase::Validate).is_allowed());
 }
 
-/// The example of the first design, as it stands there.
+/// The example Composition of the first design document, unchanged.
 const FIRST_DESIGN: &str = "
 apiVersion: apiextensions.crossplane.io/v1
 kind: Composition
@@ -268,7 +268,7 @@ fn environment_config(name: &str, labels: Value) -> Value {
            "metadata": {"name": name, "labels": labels}, "data": {}})
 }
 
-/// Field and message of every finding about what is in the cluster.
+/// Returns field and message of every finding that compares a Composition with the objects in the cluster.
 fn about(object: Value, stored: &[Value]) -> Vec<String> {
     let verdict = Case::new(Operation::Create, object).stored(stored.to_vec()).decide(Phase::Validate);
     let line = |finding: &Finding| format!("{}: {}", finding.field, finding.message);
@@ -352,7 +352,7 @@ fn uses_go_regular_expressions() {
     }
 }
 
-/// The schema that the Compositions below declare for their environment.
+/// The schema that the Compositions in the next tests declare for their environment.
 const SCHEMA: &str = "
 type: object
 required: [region]
@@ -367,7 +367,7 @@ fn declaring(mut composition: Value, annotation: &str, text: &str) -> Value {
     composition
 }
 
-/// Field, message and help of every finding of EN008.
+/// Returns level, field and message of every finding of EN008.
 fn against(object: Value, stored: &[Value]) -> Vec<String> {
     let verdict = Case::new(Operation::Create, object).stored(stored.to_vec()).decide(Phase::Validate);
     let found = verdict.findings.iter().filter(|finding| finding.rule == "EN008");
@@ -422,7 +422,7 @@ fn accepts_fields_that_the_composition_writes() {
     let own = json!({"defaultData": {"zone": "a"}, "patches": [
         {"fromFieldPath": "spec.name", "toFieldPath": "own.name"}, reading("own.name", json!([])), reading("zone", json!([]))]});
     assert_eq!(against(declaring(native(own), "environment-schema", SCHEMA), &[]), Vec::<String>::new());
-    // Another function may put anything there.
+    // Another function in the pipeline may write any value to the environment.
     let mut piped = resources(json!({"environment": {"patches": [reading("other", json!([]))]}, "resources": []}));
     assert_eq!(against(declaring(piped.clone(), "environment-schema", SCHEMA), &[]).len(), 1);
     piped["spec"]["pipeline"].as_array_mut().unwrap().insert(0, json!({"step": "other"}));
@@ -476,8 +476,8 @@ fn reports_an_unreadable_schema() {
     }
 }
 
-/// `TestEnvironmentPatchValidate`, `TestEnvironmentSourceSelectorValidate` and `TestCompositionValidateEnvironment` of
-/// Crossplane.
+/// The cases of `TestEnvironmentPatchValidate`, `TestEnvironmentSourceSelectorValidate` and
+/// `TestCompositionValidateEnvironment` of Crossplane, by their names.
 #[test]
 fn validation_by_the_names_of_upstream() {
     let single = |bound: &str| {
@@ -539,7 +539,7 @@ fn executed(case: &Value) -> Value {
     json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": "example"}, "spec": spec})
 }
 
-/// Returns the definition of the executed cases' composite.
+/// Returns the definition of the composite of the executed cases.
 fn executed_definition() -> Value {
     let text = json!({"type": "string"});
     let spec = json!({"type": "object", "properties": {
@@ -554,8 +554,9 @@ fn executed_definition() -> Value {
              "properties": {"spec": spec}}}}]}})
 }
 
-/// Issue 18, Crossplane 7 and 8: a Composition is denied only if Crossplane refuses it, fails, panics or writes garbage; and
-/// whatever does is found, in the Composition or, where it depends on a value, in the composite.
+/// Regression test for issue 18 (Crossplane 7 and 8): a Composition is denied only if Crossplane rejects it, fails,
+/// panics or writes garbage. Each Composition with such an outcome has a finding. If the outcome depends on a value in
+/// the composite, the finding may be about the composite.
 #[test]
 fn denies_compositions_only_if_crossplane_fails() {
     let vectors = cases::vectors("crossplane/compositions.json");
@@ -595,7 +596,7 @@ fn denies_compositions_only_if_crossplane_fails() {
     );
 }
 
-/// What upstream computes is computed, and what fails or panics fails.
+/// The engine computes what Crossplane computes. If Crossplane fails or panics, the engine fails.
 #[test]
 fn executed_compositions_have_the_recorded_outcome() {
     use portcullis::crossplane::environment::{ActionOutcome, compute};
@@ -650,7 +651,7 @@ fn executed_compositions_have_the_recorded_outcome() {
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Issue 18, Crossplane 8: what fails for every composite is found in the Composition.
+/// Regression test for issue 18 (Crossplane 8): a value that fails for every composite is reported for the Composition.
 #[test]
 fn reports_values_that_transforms_reject() {
     let vectors = cases::vectors("crossplane/compositions.json");

@@ -1,5 +1,5 @@
-//! Maps upstream's tests of environments by name: each has a case here, or a reason why not.
-//! `tests/cases/crossplane_names.md` is the list.
+//! Checks that each of Crossplane's test cases of environments has a case with the same name in our tests, or a reason
+//! why it has none. The reasons are in `tests/cases/crossplane_names.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -10,7 +10,7 @@ use std::fs;
 use cases::repository;
 use serde_json::Value;
 
-/// Upstream's suites with named cases.
+/// Crossplane's test suites, with the names of their cases.
 const SUITES: &[(&str, &str)] = &[
     (
         "TestParse",
@@ -112,7 +112,8 @@ const SUITES: &[(&str, &str)] = &[
     ),
 ];
 
-/// Suites with unnamed cases, by their replacement here.
+/// Crossplane's test suites whose cases have no names. `tests/cases/crossplane_names.md` says which of our tests cover
+/// them.
 const UNNAMED: &[&str] = &[
     "TestSegments",
     "TestIsNotFound",
@@ -146,14 +147,14 @@ fn words(text: &str) -> HashSet<&str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
 }
 
-/// Returns the names that executed cases have, each with its suite.
+/// Returns suite and name of each executed case.
 fn executed() -> HashSet<(String, String)> {
     let cases: Vec<Value> = serde_json::from_str(&text("tests/vectors/crossplane/named_fieldpath.json")).unwrap();
     let name = |case: &Value, key: &str| case[key].as_str().unwrap().to_owned();
     cases.iter().map(|case| (name(case, "suite"), name(case, "name"))).collect()
 }
 
-/// What the list says of those that nothing here corresponds to: the name, and why.
+/// Returns the names of upstream's cases that have no case in our tests, each with the reason.
 fn reasons(list: &str) -> Vec<(&str, &str)> {
     let (_, rest) = list.split_once("## Nothing here corresponds to").expect("the list has that part");
     let rows = rest.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));

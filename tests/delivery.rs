@@ -1,5 +1,5 @@
-//! Tests of trees at admission, through the gate: Flux, Fleet, Sveltos, Argo CD and ConfigMaps, stored Kustomizations,
-//! and all kinds of artifact servers.
+//! Tests of kustomize trees at admission, through the gate: sources of Flux, Fleet, Sveltos and Argo CD, ConfigMaps,
+//! stored Kustomizations, and all kinds of artifact servers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod artifacts;
@@ -36,7 +36,7 @@ const PLACED: [(&str, &str); 3] = [
     ("components/ldap/kustomization.yaml", COMPONENT),
 ];
 
-/// A gate that fetches, with the sources and Kustomizations of a cluster.
+/// A gate that fetches artifacts from a test server. Its catalog has the sources and Kustomizations of a cluster.
 struct Cluster {
     server: ArtifactServer,
     gate: Gate,
@@ -51,7 +51,8 @@ impl Cluster {
         Self::reading(limits, deliveries, None)
     }
 
-    /// Starts a cluster whose API server answers live reads; without it, the catalog does.
+    /// Creates a cluster whose live reads are answered by `reader`. Without a reader, they are answered from the
+    /// catalog.
     fn reading(limits: Limits, deliveries: &[(&str, Level)], reader: Option<Arc<dyn LiveReader>>) -> Self {
         let server = ArtifactServer::start();
         let registry = Registry::standard();
@@ -89,7 +90,7 @@ impl Cluster {
         self.gate.decide(Phase::Validate, &request).await
     }
 
-    /// Returns an update of the source's status, and what there was before.
+    /// Decides on an update of the status of the source `fleet` with this artifact. `old` is the stored object.
     async fn status(&self, artifact: &Artifact, old: Option<Value>) -> Verdict {
         let case = Case::new(Operation::Create, source(artifact)).update(old.unwrap_or(json!({})));
         let mut request = case.request();
@@ -125,7 +126,7 @@ fn ids(verdict: &Verdict) -> Vec<&'static str> {
     verdict.findings.iter().map(|finding| finding.rule).collect()
 }
 
-/// One warning, whose words are these.
+/// Checks that a verdict admits the request with exactly one warning, which contains these words.
 #[track_caller]
 fn warned(verdict: &Verdict, words: &[&str]) {
     assert!(verdict.is_allowed(), "{}", verdict.message());
@@ -215,7 +216,7 @@ async fn judges_every_kustomization_of_a_source() {
     }
 }
 
-/// The rules and levels of the findings of an update to `object` of a Kustomization with an inventory.
+/// Decides on an update of a Kustomization with this inventory to `object`. Returns levels and rules of the findings.
 async fn updated(cluster: &Cluster, object: Value, inventory: &[&str]) -> Vec<String> {
     let mut old = flux("./former", &[]);
     let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
@@ -263,7 +264,7 @@ async fn warns_about_objects_that_an_update_deletes() {
     assert!(!updated(&cluster, unchanged, &["_a__Namespace"]).await.iter().any(|finding| finding.contains("KZ06")));
 }
 
-/// A Kustomization of the source `fleet` that builds a folder of the same name.
+/// Returns a Kustomization with this name that builds the folder of the same name from the source `fleet`.
 fn named(name: &str, spec: Value) -> Value {
     let mut object = flux(name, &[]);
     object["metadata"]["name"] = name.into();
@@ -353,9 +354,9 @@ async fn the_flux_vectors() {
         object["spec"]["sourceRef"] = json!({"kind": "GitRepository", "name": "fleet", "namespace": "flux-system"});
         let verdict = cluster.apply(object).await;
         let accept = case["expect"]["accept"].as_bool().unwrap();
-        // The behaviour of git is unknown here, so it is not denied.
+        // A remote base cannot be checked without git, so it is not denied.
         let is_unknown = ids(&verdict).contains(&"KZ040");
-        // and another revision may have what this one lacks
+        // A missing file may exist in another revision, so it is not denied.
         let is_late = rules(&verdict, Level::Warn).contains(&"KZ004");
         assert!(verdict.is_allowed() == accept || is_unknown || is_late, "{name}: {}", verdict.message());
         for finding in verdict.denials().filter(|finding| finding.location.is_some()) {
@@ -392,7 +393,7 @@ async fn warns_about_a_missing_source_or_artifact() {
 
 type Behaviour = Box<dyn Fn(Arc<[u8]>) -> Answer>;
 
-/// Limits of which a small archive is more than enough.
+/// Returns limits that are low enough to be exceeded by a small archive.
 fn small() -> Limits {
     Limits { fetch: deadline(), packed: 1 << 20, unpacked: 1 << 21, ..Limits::default() }
 }
@@ -412,7 +413,7 @@ async fn artifact_server_errors_never_deny() {
         ("its digest is", Box::new(|_| Answer::Bytes(packed(PLACED).into()))),
     ];
     for (words, answer) in answers {
-        // A server that is slow is soon known to be one.
+        // Tests with a slow server use a short timeout, so that they end soon.
         let fetch = if words == SLOW { Duration::from_millis(700) } else { deadline() };
         let cluster = Cluster::with(Limits { fetch, ..small() }, &[("flux-trees", Level::Deny)]);
         cluster.source(&cluster.server.behaving(&good, "main@sha1:1", answer));
@@ -484,7 +485,7 @@ async fn rejects_bombs_links_and_names_outside_the_tree() {
     cluster.source(&cluster.server.artifact(&archive.finish(), "main@sha1:2"));
     warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "which may point outside of it"]);
 
-    // Flux leaves links out, wherever they lead
+    // Flux does not extract links, no matter where they lead.
     let mut archive = Packer::new();
     archive.file("apps/kustomization.yaml", b"resources: [out, passwd.yaml]\n");
     archive.link("apps/out", "../../../../etc");
@@ -634,18 +635,18 @@ fn stored_kustomizations_are_judged_in_both_directions() {
     let there = [component.clone(), base.clone()];
     assert_eq!(after(&there, Operation::Create, wrong.clone()), ["KZ001", "KZ002"]);
     assert_eq!(after(&there, Operation::Create, right.clone()), [""; 0]);
-    // The other direction: the error exists first.
+    // The other order: the Kustomization with the error exists first.
     assert_eq!(after(std::slice::from_ref(&wrong), Operation::Create, component.clone()), ["KZ001"]);
     assert_eq!(after(&[wrong], Operation::Create, base.clone()), ["KZ002"]);
     assert_eq!(after(std::slice::from_ref(&right), Operation::Create, component.clone()), [""; 0]);
-    // A used object must not be deleted.
+    // An object that another object uses must not be deleted.
     let all = [component.clone(), base.clone(), right];
     assert_eq!(after(&all, Operation::Delete, component.clone()), ["KZ004"]);
     assert_eq!(after(&there, Operation::Delete, component.clone()), [""; 0]);
     let mut moved = Case::new(Operation::Create, stored("Component", "ldap", "components/other", json!({})));
     moved = moved.update(component.clone()).stored(all.to_vec());
     assert_eq!(rules(&moved.decide(Phase::Validate), Level::Deny), ["KZ004"]);
-    // another kind in the same folder
+    // An object of another kind in the same folder.
     let changed = stored("Kustomization", "ldap", "components/ldap", json!({"resources": []}));
     assert_eq!(after(&all, Operation::Create, changed), ["KZ006", "KZ002"]);
     assert_eq!(after(&[], Operation::Create, app(json!({"resources": [".."]}))), ["KZ009"]);
@@ -675,7 +676,7 @@ fn reports_a_stored_kustomization_without_a_path() {
     assert_eq!(after(&[], Operation::Create, object), ["KZ050"]);
 }
 
-/// A patch that copies an object into itself forty times expands to 10^12 objects.
+/// A patch that copies an object into itself forty times would expand to 10^12 objects.
 #[test]
 fn bounds_patches_that_copy_recursively() {
     let copies: String =
@@ -692,7 +693,7 @@ fn accepts_digests_in_flux_format() {
     assert_eq!(digest_of(b""), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
-/// Returns a Kustomization that a Flux Kustomization applies, by its labels.
+/// Returns an object with the labels of an object that this Flux Kustomization applies.
 fn applied_by(owner: &str, mut object: Value) -> Value {
     object["metadata"]["labels"] = json!({
         "kustomize.toolkit.fluxcd.io/name": owner, "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
@@ -704,7 +705,8 @@ fn denying() -> Cluster {
     Cluster::with(Limits::default(), &[("flux-trees", Level::Deny)])
 }
 
-/// Issue 18, Flux 1: the source changes its branch in the same apply, so that a denial would keep both as they are.
+/// Regression test for issue 18 (Flux 1): the same apply may change the branch of the source. If the Kustomization were
+/// denied, the whole apply would fail, and both objects would stay as they are.
 #[tokio::test]
 async fn never_denies_a_path_missing_in_the_revision() {
     let cluster = denying();
@@ -723,7 +725,8 @@ async fn never_denies_a_path_missing_in_the_revision() {
     assert!(!nothing_similar.warnings()[0].contains("relative to"), "{:?}", nothing_similar.warnings());
 }
 
-/// Issue 18, Flux 1.
+/// Regression test for issue 18 (Flux 1): errors in the tree are not denied if a new revision of the source is
+/// expected.
 #[tokio::test]
 async fn never_denies_errors_that_another_revision_may_fix() {
     let cluster = denying();
@@ -755,7 +758,8 @@ async fn never_denies_errors_that_another_revision_may_fix() {
     assert!(cluster.apply(applied_by("apps", flux("./apps", &[]))).await.is_allowed(), "the apply may take the source");
 }
 
-/// Issue 18, Flux 1: a revision that brings a component's new folder brings the new list of components too.
+/// Regression test for issue 18 (Flux 1): a revision that adds the folder of a component may also change the list of
+/// components.
 #[tokio::test]
 async fn does_not_deny_revisions_that_may_change_the_kustomization() {
     let cluster = Cluster::with(Limits::default(), &[("flux-sources", Level::Deny)]);
@@ -767,7 +771,7 @@ async fn does_not_deny_revisions_that_may_change_the_kustomization() {
     warned(&cluster.status(&artifact, None).await, &["KZ004", "\"renamed\" does not exist"]);
 }
 
-/// Issue 18, Flux 2: Flux decodes the root's file laxly.
+/// Regression test for issue 18 (Flux 2): Flux does not decode the kustomization file of a root strictly.
 #[tokio::test]
 async fn converts_scalars_of_the_root_file_to_strings() {
     let cluster = denying();
@@ -777,7 +781,7 @@ async fn converts_scalars_of_the_root_file_to_strings() {
     warned(&cluster.apply(flux("./apps", &[])).await, &["KZ008", "there is no field \"unknown\"", "Flux ignores it"]);
 }
 
-/// Issue 18, Flux 3.
+/// Regression test for issue 18 (Flux 3): errors in the spec are found without the source.
 #[tokio::test]
 async fn denies_an_invalid_spec_without_its_source() {
     let cluster = Cluster::new();
@@ -794,7 +798,7 @@ async fn denies_an_invalid_spec_without_its_source() {
     assert_eq!(judged(json!([{"patch": SETTINGS}, {"patch": "${patch}"}])).await, "");
 }
 
-/// Issue 18, Flux 3.
+/// Regression test for issue 18 (Flux 3): variables are substituted as in Flux.
 #[tokio::test]
 async fn substitutes_variables_like_flux() {
     let cluster = denying();
@@ -809,7 +813,7 @@ async fn substitutes_variables_like_flux() {
     assert!(verdict.message().contains("apps/settings.yaml:1:1 of main@sha1:1"), "{}", verdict.message());
 }
 
-/// Issue 18, Flux 3: Portcullis reads neither the Secrets nor the ConfigMaps of `substituteFrom`.
+/// Regression test for issue 18 (Flux 3): Portcullis does not read the Secrets and ConfigMaps of `substituteFrom`.
 #[tokio::test]
 async fn records_that_variables_of_secrets_are_unknown() {
     let cluster = denying();
@@ -825,7 +829,7 @@ async fn records_that_variables_of_secrets_are_unknown() {
     assert!(recorded.iter().any(|finding| finding.rule == "KZ040" && is_it(&finding.message)), "{recorded:?}");
 }
 
-/// Issue 18, Flux 4.
+/// Regression test for issue 18 (Flux 4): an update that does not change the build gets warnings instead of a denial.
 #[tokio::test]
 async fn never_denies_updates_that_do_not_change_the_build() {
     let cluster = denying();
@@ -841,7 +845,8 @@ async fn never_denies_updates_that_do_not_change_the_build() {
     assert!(!decided(|object| object["spec"]["targetNamespace"] = "x".into()).await.is_allowed());
 }
 
-/// What source-controller writes of a new revision: the conditions, then the artifact; and what is stored of it.
+/// Sends the two status updates with which source-controller publishes a revision: the conditions, then the artifact.
+/// Returns the stored source.
 async fn published(cluster: &Cluster, before: &Value, artifact: &Artifact) -> Value {
     let stored = format!("stored artifact for revision '{}'", artifact.revision);
     let mut announced = before.clone();
@@ -853,7 +858,7 @@ async fn published(cluster: &Cluster, before: &Value, artifact: &Artifact) -> Va
     written(cluster, &announced, complete).await
 }
 
-/// What is stored of an update of a source's status.
+/// Sends an update of a source's status. Returns the stored source.
 async fn written(cluster: &Cluster, before: &Value, now: Value) -> Value {
     let decide = async |phase, object: Value| {
         let mut request = Case::new(Operation::Create, object).update(before.clone()).request();
@@ -878,7 +883,7 @@ fn ready(source: &Value) -> [&str; 2] {
     [ready["status"].as_str().unwrap(), ready["message"].as_str().unwrap()]
 }
 
-/// Issue 18, Flux 5.
+/// Regression test for issue 18 (Flux 5): a source whose new revision is denied is not ready.
 #[tokio::test]
 async fn a_denied_revision_is_never_ready() {
     let cluster = Cluster::with(Limits::default(), &[("flux-sources", Level::Deny)]);
@@ -903,14 +908,15 @@ async fn a_denied_revision_is_never_ready() {
     assert_eq!((alone["status"].get("artifact"), ready(&alone)[0]), (None, "False"));
 }
 
-/// Returns the policy of the guard that stops revisions at their sources.
+/// Configures the guard so that it withholds revisions at their sources. `more` is additional configuration.
 fn holding(cluster: &Cluster, more: &str) {
     let text = format!("guard: {{hold: source}}\ndeletions: {{maxCount: 2, protectedKinds: [Secret]}}\n{more}");
     let policy = portcullis::config::parse(&text, "portcullis.yaml", cluster.gate.registry()).unwrap();
     cluster.gate.set_policy(Policy { artifact_hosts: vec![cluster.server.host()], ..policy });
 }
 
-/// Returns a Kustomization that applied these objects of the namespace `a`, and approves the deletions of a revision.
+/// Returns a Kustomization with an inventory of objects in the namespace `a`, which approves the deletions of one
+/// revision.
 fn applied(name: &str, inventory: &[&str], approves: &str) -> Value {
     let mut object = named(name, json!({}));
     let entries: Vec<_> = inventory.iter().map(|id| json!({"id": format!("a_{id}"), "v": "v1"})).collect();
@@ -926,7 +932,7 @@ fn shrunk(cluster: &Cluster, revision: &str) -> Artifact {
     cluster.server.artifact(&packed(files), revision)
 }
 
-/// Returns a source with its first artifact, whatever its Kustomizations are.
+/// Returns a source that serves its first artifact, even if the guard would withhold that artifact.
 async fn begun(cluster: &Cluster, artifact: &Artifact) -> Value {
     let mut empty = source(artifact);
     empty["status"] = json!({});
@@ -1010,7 +1016,8 @@ async fn holds_nothing_unless_configured_and_known() {
     assert_eq!(cluster.status(&new, Some(source(&old))).await, Verdict::default(), "it is off by default");
 }
 
-/// Answers live reads with the object in it. Without one, the object is gone; a text is an error, and `true` no answer.
+/// A live reader that answers each read with its value: an object, or null if the object does not exist. A string is an
+/// error, and a boolean means that the read never ends.
 struct Answering(Value);
 
 impl LiveReader for Answering {
@@ -1088,7 +1095,7 @@ async fn judges_a_bounded_number_of_kustomizations_at_a_source() {
     );
 }
 
-/// The conditions of a source must not change unless revisions can be withheld.
+/// If no revision can be withheld, the conditions of a source must not change.
 #[tokio::test]
 async fn leaves_the_status_of_sources_alone_unless_revisions_can_be_withheld() {
     let cluster = Cluster::new();
@@ -1109,7 +1116,7 @@ async fn leaves_the_status_of_sources_alone_unless_revisions_can_be_withheld() {
     assert_eq!(patch("deliveries: {guard-sources: warn}").await, None);
 }
 
-/// A denial of one delivery must not be undone by another one that finds nothing.
+/// If one source of trees withholds a revision, another one without findings must not release it.
 #[tokio::test]
 async fn two_gates_at_a_source_are_reported_together() {
     let cluster = Cluster::new();
@@ -1175,7 +1182,7 @@ async fn compares_kustomizations_of_other_sources() {
     assert_eq!(cluster.apply(named("apps", json!({}))).await, Verdict::default(), "it cannot be fetched");
 }
 
-/// The Secret of `spec.kubeConfig` is in the namespace of the Kustomization.
+/// The Secret of `spec.kubeConfig` is in the namespace of the Kustomization, so the same name means two clusters.
 #[tokio::test]
 async fn equal_kubeconfigs_of_two_namespaces_are_two_clusters() {
     let cluster = Cluster::new();
@@ -1193,7 +1200,8 @@ async fn equal_kubeconfigs_of_two_namespaces_are_two_clusters() {
     assert_eq!(ids(&cluster.apply(remote("apps", "flux-system")).await), ["KZ062"]);
 }
 
-/// Issue 18, Flux 8: kustomize warns of a deprecated field, and builds; Flux applies the object again and again.
+/// Regression test for issue 18 (Flux 8): a deprecated field has no effect on the build, and Flux applies the object
+/// repeatedly, so the finding is only recorded.
 #[tokio::test]
 async fn records_deprecated_fields_in_trees() {
     let cluster = Cluster::new();
@@ -1203,7 +1211,7 @@ async fn records_deprecated_fields_in_trees() {
     assert_eq!((rules(&verdict, Level::Audit), verdict.warnings()), (vec!["KZ024"], Vec::new()));
 }
 
-/// Issue 18, Flux 8: controllers only log warnings, where nobody reads them.
+/// Regression test for issue 18 (Flux 8): controllers only log warnings, and users do not see them.
 #[tokio::test]
 async fn warns_service_accounts_only_if_configured() {
     let cluster = Cluster::new();

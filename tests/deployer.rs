@@ -1,5 +1,5 @@
-//! Tests of the deployer contract: executed cases, and every write of a status, judged by the table and by the
-//! contract's prose.
+//! Tests of the contract for deployers: executed cases of Landscaper, and every possible status update, judged by the
+//! table of transitions and by the prose of the contract.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -46,7 +46,7 @@ fn phases_equal_landscapers() {
 fn durations_equal_landscapers() {
     for case in cases_of("durations") {
         let (json, expected) = (&case["json"], &case["expect"]);
-        // A null is an empty text to the decoder.
+        // Go's decoder treats a JSON null as an empty string.
         let text = if json.is_null() { Some("") } else { json.as_str() };
         let nanoseconds = text.and_then(duration::nanoseconds);
         assert_eq!(nanoseconds, expected["nanoseconds"].as_i64(), "{json}");
@@ -68,14 +68,15 @@ fn pickup_equals_landscapers() {
         };
         let timeout = Duration::seconds(case["pickupTimeoutSeconds"].as_i64().unwrap());
         let picked_up = status.is_picked_up();
-        // Landscaper gives up only on what no deployer has taken.
+        // Landscaper's pickup timeout applies only to DeployItems that no deployer has picked up.
         let exceeded = !picked_up && status.is_pickup_overdue(now, timeout);
         let ours = json!({"hasBeenPickedUp": picked_up, "isPickupTimeoutExceeded": exceeded});
         assert_eq!(ours, case["expect"], "{}", case["name"]);
     }
 }
 
-/// The rule denies nothing that the helm deployer accepts, and never denies an argument that a newer one may accept.
+/// The rule reports exactly the arguments that the helm deployer rejects. It only warns, because a newer deployer may
+/// accept them.
 #[test]
 fn helm_arguments_are_those_of_the_deployer() {
     let file = vectors("landscaper/deployers.json");
@@ -110,7 +111,7 @@ fn reads_annotations_like_landscaper() {
     }
 }
 
-/// Whatever Landscaper does not take for yes is spoken of by DP013.
+/// DP013 reports every value of the annotation that Landscaper does not treat as true.
 #[test]
 fn only_the_exact_value_keeps_deployed_objects() {
     for value in ["true", "True", "TRUE", "yes", "", " true", "false"] {
@@ -144,7 +145,8 @@ fn status_of<'v>(phase: &'v str, job: &'v str, finished: &'v str, reconciled: Op
     }
 }
 
-/// Both generations are equivalent: the older field takes precedence if present.
+/// The status fields of both generations of Landscaper are read. The field `deployItemPhase` of the older one takes
+/// precedence if it has a value.
 #[test]
 fn both_generations_are_read_alike() {
     for (phase, text, _) in PHASES {
@@ -159,7 +161,7 @@ fn both_generations_are_read_alike() {
     }
 }
 
-/// Returns every status over the fields that the contract is about. Ids are four: none and three different ones.
+/// Returns all combinations of the status fields that the contract covers. A job ID is empty or one of three values.
 fn statuses(being_deleted: bool) -> Vec<Status<'static>> {
     let times = [None, Some(1_800_000_000), Some(1_800_000_060)];
     let times = times.map(|time| time.map(|time| OffsetDateTime::from_unix_timestamp(time).unwrap()));
@@ -186,8 +188,8 @@ fn every_change(mut look: impl FnMut(&Change<'_>)) {
     }
 }
 
-/// A write that meets every requirement ends in a state that DeployItems may be in; a write in the table violates only
-/// requirements about data that the state does not contain.
+/// A status update into an invalid state violates the rule that prevents this state. The valid updates are exactly the
+/// transitions in the table.
 #[test]
 fn the_table_and_the_requirements_agree() {
     let mut seen = BTreeSet::new();
@@ -210,9 +212,10 @@ fn the_table_and_the_requirements_agree() {
     );
 }
 
-/// Returns the sentences of the contract's prose, read without looking at Landscaper's code: what each of them forbids.
+/// Returns a key of the sentence of the contract that forbids a status update, or `None` if no sentence forbids it.
 ///
-/// `deployItemPhase` is the phase that it speaks of.
+/// The function follows the prose of the contract, independently of Landscaper's code. `deployItemPhase` is the phase
+/// that the contract refers to.
 fn prose(Change { old, new }: &Change<'_>) -> Option<&'static str> {
     let works = |status: &Status<'_>| !["", "Succeeded", "Failed"].contains(&status.phase_text);
     let is_open = |status: &Status<'_>| status.job != status.finished;
@@ -264,12 +267,13 @@ fn prose(Change { old, new }: &Change<'_>) -> Option<&'static str> {
     None
 }
 
-/// "On the current time": a clock that stands still within a second is one, none is not.
+/// Reports whether the new `lastReconcileTime` is "the current time". The resolution of the time is one second, so it
+/// may equal the old one.
 fn is_after(old: &Status<'_>, new: &Status<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
 }
 
-/// How a write is judged: by the rules at their own levels.
+/// Returns the result of our rules for a status update: `refuses`, `warns` or `admits`, with the rule.
 fn ours(change: &Change<'_>) -> String {
     let rules: Vec<_> = violated(change).iter().map(|requirement| requirement.rule).collect();
     let warns = ["DP006", "DP014"];
@@ -280,7 +284,8 @@ fn ours(change: &Change<'_>) -> String {
     }
 }
 
-/// The page explains exactly the differences between the table and the prose.
+/// The page `docs/deployer-contract.md` explains exactly the differences between our rules and the prose of the
+/// contract.
 #[test]
 fn the_page_explains_all_differences_from_the_prose() {
     let mut differences = BTreeSet::new();

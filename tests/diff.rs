@@ -30,7 +30,8 @@ fn write(folder: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Two folders, `old` and `new`. Files of the second list are only in `new`, or differ there.
+/// Returns a folder with the subfolders `old` and `new`. Files in the argument `new` are added or replaced only in
+/// `new`, and files in `gone` are missing there.
 fn folders(old: &[(&str, &str)], new: &[(&str, &str)], gone: &[&str]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for side in ["old", "new"] {
@@ -200,7 +201,7 @@ fn git(folder: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap().trim().to_owned()
 }
 
-/// A repository with two commits; the second one changes an image.
+/// Returns a Git repository with two commits. The second commit changes an image.
 fn shop_repository() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     git(folder.path(), &["init", "--quiet"]);
@@ -311,7 +312,8 @@ fn github_appends_to_the_job_summary() {
     assert!(text.starts_with("before\n**Plan: ") && text.contains("+      - image: web:2\n"), "{text}");
 }
 
-/// A copy of the example repository for Flux on both sides, with other texts in files of the new side.
+/// Returns a folder with two copies of `examples/gitops`, `old` and `new`. `changes` are texts to replace in files of
+/// `new`.
 fn gitops(changes: &[(&str, &str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for side in ["old", "new"] {
@@ -338,7 +340,7 @@ fn copied(from: &Path, to: &Path) {
     }
 }
 
-/// kubectl could not even build these roots: a patch is outside of the folder.
+/// The roots are built with the options of Flux. kubectl could not build them, because a patch is outside of the root.
 #[test]
 fn builds_roots_as_flux_does_and_puts_variables_in() {
     let folder = gitops(&[("clusters/production/settings.yaml", "domain: example.org", "domain: example.com")]);
@@ -366,7 +368,7 @@ Plan: 0 to create, 2 to change, 0 to replace, 0 to delete, 0 moved, 3 unchanged
     assert!(!kubectl.stdout.contains("apps/production"), "no file of that root changes: {}", kubectl.stdout);
 }
 
-/// The same Kustomization builds another folder: its objects change, and are not deleted.
+/// If a Kustomization builds another folder, its objects are changed, not deleted.
 #[test]
 fn follows_a_kustomization_to_another_folder() {
     let folder = gitops(&[("clusters/staging/apps.yaml", "path: ./apps/staging", "path: ./apps/production")]);
@@ -400,7 +402,7 @@ fn says_what_a_cluster_keeps_without_pruning() {
     assert!(text.contains("1 to delete, 1 orphaned, 0 moved"), "{text}");
 }
 
-/// The Kustomization goes, and Flux deletes what it applied, unless its deletionPolicy says otherwise.
+/// If a Kustomization is removed, Flux deletes its objects, unless its `deletionPolicy` is `Orphan`.
 #[test]
 fn a_kustomization_that_goes_takes_its_objects_with_it() {
     for (policy, expected) in [("", (1, 0)), ("\n  deletionPolicy: Orphan", (0, 1))] {
@@ -419,7 +421,7 @@ fn a_kustomization_that_goes_takes_its_objects_with_it() {
     }
 }
 
-/// The same object in two clusters is two objects.
+/// Objects with the same name in two clusters are different objects.
 #[test]
 fn an_object_does_not_move_between_clusters() {
     let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: web}\n";

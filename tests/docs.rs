@@ -1,4 +1,4 @@
-//! Tests of the documentation: commands have the shown output, links lead somewhere, and the book contains every page.
+//! Tests of the documentation: commands have the shown output, links have a target, and the book contains every page.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::collections::BTreeSet;
@@ -13,14 +13,14 @@ use portcullis::gate::Registry;
 #[allow(dead_code, reason = "as an example it has a main function")]
 mod bounds;
 
-/// Pages that the book omits: pages of single rules, which the page of all rules lists.
+/// The folder with the pages of single rules. The book omits these pages, because the page of all rules links to them.
 const PAGES_OF_RULES: &str = "rules/";
 
 fn repository() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns every page that people read.
+/// Returns the paths of all pages for users.
 fn pages() -> Vec<PathBuf> {
     let mut pages = Vec::new();
     for folder in ["", "docs", "certs", "charts", "examples", "fuzz"] {
@@ -45,7 +45,7 @@ fn shown(path: &Path) -> String {
     path.strip_prefix(repository()).unwrap_or(path).display().to_string()
 }
 
-/// Returns the lines of a page outside of fences.
+/// Returns the lines of a page outside of code blocks.
 fn prose(text: &str) -> impl Iterator<Item = &str> {
     let mut is_fenced = false;
     text.lines().filter(move |line| {
@@ -55,14 +55,14 @@ fn prose(text: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// Returns the targets of links in a line, without code.
+/// Returns the targets of the relative links in a line, except in code spans.
 fn links(line: &str) -> Vec<String> {
     let words: String = line.split('`').step_by(2).collect();
     let targets = words.split("](").skip(1).filter_map(|rest| rest.split_once(')'));
     targets.map(|(target, _)| target.to_owned()).filter(|target| !target.contains("://")).collect()
 }
 
-/// Returns the anchors that a page's headings have on GitHub and in a book.
+/// Returns the anchors of the headings of a page, as GitHub and the book generate them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let headings = prose(text).filter_map(|line| line.strip_prefix('#'));
     headings.map(|heading| anchor(heading.trim_start_matches('#').trim())).collect()
@@ -92,7 +92,7 @@ fn links_of_pages_lead_somewhere() {
     assert!(missing.is_empty(), "links to nothing:\n{}", missing.join("\n"));
 }
 
-/// Returns the paths of the repository that code spans of a page name, such as `tests/docs.rs`.
+/// Returns the paths in the repository that code spans of a page contain, such as `tests/docs.rs`.
 fn named_paths(text: &str) -> Vec<&str> {
     const FOLDERS: [&str; 6] = ["src/", "tests/", "benches/", "examples/", "charts/", "webhook-config/"];
     let is_path = |span: &&str| {
@@ -128,7 +128,7 @@ fn the_book_has_every_page() {
     assert_eq!(rules, fs::read_dir(docs.join(PAGES_OF_RULES)).unwrap().count());
 }
 
-/// A command of a page with its shown output.
+/// A command in a page, with the output that the page shows.
 struct Shown {
     page: String,
     command: String,
@@ -174,14 +174,15 @@ fn the_page_of_bounds_is_up_to_date() {
     assert!(page == bounds::page(repository()), "docs/bounds.md is not what `make generate` writes");
 }
 
-/// Issue 18: Landscaper starts an Installation only on request.
+/// Regression test for issue 18: Landscaper starts an Installation only if its annotation requests it.
 #[test]
 fn the_example_of_a_dry_run_starts() {
     let text = fs::read_to_string(repository().join("examples/dry-run/installation.yaml")).unwrap();
     assert!(text.contains("landscaper.gardener.cloud/operation: reconcile"), "{text}");
 }
 
-/// Issue 18: webhooks that fail closed deny writes from the moment that they are registered until a server answers.
+/// Regression test for issue 18: a webhook with failure policy `Fail` denies writes from its registration until a
+/// server answers, so it must be registered last.
 #[test]
 fn without_helm_the_webhook_configurations_come_last() {
     let page = fs::read_to_string(repository().join("docs/install.md")).unwrap();
@@ -192,7 +193,8 @@ fn without_helm_the_webhook_configurations_come_last() {
     assert_eq!(folders, ["1-prerequisites", "2-permissions", "3-server", "4-webhooks"], "{script}");
 }
 
-/// The tests on a node run the commands below these headings, and fail after minutes if one is renamed.
+/// The tests on a node run the commands below these headings. Without this test, a renamed heading would make them fail
+/// only after minutes.
 #[test]
 fn headings_that_the_tests_on_a_node_name_exist() {
     let read = |folder: &str| {
@@ -207,7 +209,7 @@ fn headings_that_the_tests_on_a_node_name_exist() {
     assert!(named.count() > 10 && missing.is_empty(), "{missing:?}");
 }
 
-/// Blocks of YAML in a page that are configuration files, not objects.
+/// Returns the YAML blocks of a page that are configuration files, not objects.
 fn configurations(page: &str) -> Vec<String> {
     let text = fs::read_to_string(repository().join(page)).unwrap();
     let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block);
@@ -243,7 +245,7 @@ fn configuration_page_lists_every_key() {
     assert_eq!(shown, keys, "the example lacks keys");
 }
 
-/// Issue 18, Crossplane 10: the mutator of environments was missing.
+/// Regression test for issue 18 (Crossplane 10): the page did not list the mutator of environments.
 #[test]
 fn configuration_page_lists_every_mutator() {
     let page = fs::read_to_string(repository().join("docs/configuration.md")).unwrap();

@@ -1,4 +1,4 @@
-//! Tests that dry run applies to everything below a root, independently of the state of the catalog.
+//! Tests that a dry run applies to all objects below its root, even if the catalog is outdated.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -17,7 +17,7 @@ use portcullis::landscaper::kinds::{EXECUTIONS, INSTALLATIONS};
 use portcullis::rule::Mode;
 use serde_json::{Value, json};
 
-/// Returns an object of Landscaper's; `owner` is the kind and the name of what it belongs to.
+/// Returns a Landscaper object. `owner` is the kind and the name of the object that owns it.
 fn object(kind: &str, name: &str, owner: Option<(&str, &str)>) -> Value {
     let mut object = json!({
         "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind,
@@ -43,7 +43,7 @@ fn in_dry_run(object: Value) -> Value {
     with_marks(object, "true", Some("fragments"))
 }
 
-/// Returns root, sub-installation and Execution, which are above a DeployItem.
+/// Returns the owners of the DeployItem of [`item`]: root, sub-installation and Execution.
 fn above() -> [Value; 3] {
     [
         object("Installation", "root", None),
@@ -159,7 +159,7 @@ fn reports_annotations_that_the_root_overrides() {
     assert_eq!(patched(&in_dry_run(sub.clone()), &verdict), sub);
 }
 
-/// The objects in the API server, which are newer than the catalog.
+/// The objects in the API server, which may be newer than those in the catalog.
 #[derive(Default)]
 struct Truth(Mutex<HashMap<(String, String), Value>>);
 
@@ -181,7 +181,7 @@ impl LiveReader for Truth {
     }
 }
 
-/// An API server that cannot be asked.
+/// An API server that does not answer live reads.
 struct Silent;
 
 impl LiveReader for Silent {
@@ -201,7 +201,7 @@ fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap()
 }
 
-/// A pseudo-random generator with a fixed seed.
+/// A pseudo-random number generator with a fixed seed.
 struct Dice(u64);
 
 impl Dice {
@@ -211,8 +211,8 @@ impl Dice {
     }
 }
 
-/// The root is annotated and a child is written at once, while the objects above it reach the catalog with a delay, in
-/// any order, late or during the decision: the child is always annotated.
+/// The root is annotated immediately before a child is created. The changes of the objects above the child arrive in
+/// the catalog with a delay, in any order, before or during the decision. The child must always be annotated.
 #[test]
 fn annotates_a_child_of_a_root_annotated_just_before() {
     let runtime = runtime();
@@ -245,7 +245,7 @@ fn annotates_a_child_of_a_root_annotated_just_before() {
     }
 }
 
-/// The reverse: after the end of a dry run, a stale catalog does not leave an annotation.
+/// After the end of a dry run, an outdated catalog must not cause an annotation.
 #[test]
 fn does_not_annotate_a_child_after_the_end_of_the_dry_run() {
     let [root, sub, execution] = above();
@@ -281,7 +281,7 @@ fn without_the_api_server_admits_only_known_dry_runs() {
 
 const TYPE: &str = "landscaper.gardener.cloud/deployer-type";
 
-/// Returns a DeployItem as Landscaper writes it, sent to the deployer of its type.
+/// Returns a DeployItem as Landscaper creates it, with the annotation that routes it to the deployer of its type.
 fn routed(mut item: Value) -> Value {
     item["spec"]["type"] = json!("landscaper.gardener.cloud/helm");
     item["metadata"]["annotations"][TYPE] = json!("landscaper.gardener.cloud/helm");
@@ -304,12 +304,13 @@ fn routes_dry_runs_away_from_deployers_if_configured() {
     assert_eq!(not_asked["metadata"]["annotations"][TYPE], "landscaper.gardener.cloud/helm");
     let real = [root, sub, execution];
     assert_eq!(mutated(&create(routed(item()), real.clone()).policy(applying())), routed(item()));
-    // After the dry run its type's deployer is responsible again, even if another one is requested by then.
+    // After the dry run, the deployer of the type is responsible again, even if the mode of the mutator has changed.
     for policy in [applying(), Policy::default()] {
         let after = mutated(&create(asked.clone(), real.clone()).policy(policy));
         assert_eq!(after["metadata"]["annotations"], json!({TYPE: "landscaper.gardener.cloud/helm"}));
     }
-    // An item of a type that the dry-run deployer does not process would wait forever.
+    // The dry-run deployer does not process this type. If the DeployItem were routed to it, it would never be
+    // processed.
     let mut other = routed(item());
     other["spec"]["type"] = json!("landscaper.gardener.cloud/mock");
     other["metadata"]["annotations"][TYPE] = json!("landscaper.gardener.cloud/mock");
@@ -319,7 +320,7 @@ fn routes_dry_runs_away_from_deployers_if_configured() {
     let named = "dryRun: {types: [landscaper.gardener.cloud/mock]}\n";
     let named = config::parse(named, "portcullis.yaml", &Registry::standard()).unwrap();
     assert_eq!(mutated(&create(other, dry).policy(named))["metadata"]["annotations"][TYPE], ROUTE);
-    // What belongs to nothing has its own word.
+    // An object without an owner has its own dry-run annotation.
     let alone = in_dry_run(object("DeployItem", "alone", None));
     let alone = mutated(&create(routed(alone), []).policy(applying()));
     assert_eq!(alone["metadata"]["annotations"][TYPE], ROUTE);

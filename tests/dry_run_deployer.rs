@@ -1,4 +1,5 @@
-//! Tests of the dry-run deployer without a cluster: its writes must keep the requirements of the contract.
+//! Tests of the dry-run deployer without a cluster: its updates must meet the requirements of the contract for
+//! deployers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use portcullis::landscaper::annotations::ROUTE;
@@ -10,7 +11,7 @@ use portcullis::landscaper::dry_run::run::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// An API server with one DeployItem, its Secret and its DryRunConfiguration.
+/// A simulated API server with a DeployItem, its Secret and its DryRunConfiguration, and the dry-run deployer.
 #[derive(Debug, Clone)]
 struct World {
     item: Option<Value>,
@@ -71,7 +72,7 @@ impl World {
         &self.item()["status"][key]
     }
 
-    /// Applies a write of Landscaper.
+    /// Applies an update by Landscaper.
     fn landscaper(&mut self, change: &Value) {
         self.write(change, "landscaper", &["status", "metadata"]);
     }
@@ -87,7 +88,8 @@ impl World {
         self.collect();
     }
 
-    /// Applies a write like the API server: only the parts of the subresource change, and versions are compared.
+    /// Applies an update like the API server: changes only the given parts of the object, and compares resource
+    /// versions.
     fn write(&mut self, patch: &Value, manager: &str, parts: &[&str]) {
         let old = self.item().clone();
         let mut new = old.clone();
@@ -105,7 +107,7 @@ impl World {
         self.item = Some(new);
     }
 
-    /// Deletes an object that is being deleted and has no finalizers.
+    /// Removes the DeployItem if it is being deleted and has no finalizers.
     fn collect(&mut self) {
         let metadata = &self.item()["metadata"];
         let held = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
@@ -125,7 +127,7 @@ impl World {
             .next(item, &Inputs { configuration, secret: self.secret.as_ref(), reporters: &self.reporters, now: &now })
     }
 
-    /// Makes the next write, which must be one that the contract knows; whether there was one.
+    /// Executes the next update of the deployer and checks it against the contract. Returns false if there was none.
     fn step(&mut self) -> bool {
         let old = self.item.clone();
         match self.next() {
@@ -160,7 +162,7 @@ impl World {
         true
     }
 
-    /// Writes until there is nothing to do; returns the phases on the way.
+    /// Executes updates until there are no more. Returns the phases in between.
     fn run(&mut self) -> Vec<String> {
         let mut phases: Vec<String> = Vec::new();
         for _ in 0..12 {
@@ -198,7 +200,7 @@ fn a_job_goes_through_the_phases_in_order_and_ends_in_one_write() {
     assert_eq!(world.next(), Step::Nothing);
 }
 
-/// Returns whether a deployer processes the next job of an item, by the executed case that has the same status.
+/// Reports whether the next job of a DeployItem is deployed, by the executed case with the same status.
 fn is_deployed_by_the_next_job(item: &Value) -> bool {
     let text = include_str!("vectors/landscaper/deployers.json");
     let file: Value = serde_json::from_str(text).unwrap();
@@ -228,7 +230,7 @@ fn a_real_run_after_a_dry_run_is_not_skipped() {
     assert!(is_deployed_by_the_next_job(world.item()), "{:#}", world.item()["status"]);
 }
 
-/// Versions before this one wrote the generation: their items would be skipped too.
+/// Earlier versions wrote `observedGeneration`, so real deployers would skip their DeployItems too.
 #[test]
 fn removes_claims_of_a_deployment() {
     for is_open in [false, true] {
@@ -373,7 +375,8 @@ fn both_generations_are_served() {
     seen.dedup();
     let wanted = [("Init", "Progressing"), ("Progressing", "Progressing"), ("Succeeded", "Succeeded")];
     assert_eq!(seen, wanted.map(|(phase, old)| (json!(phase), json!(old))));
-    // An item that has the old phase keeps it, or its Landscaper would never see the end.
+    // If a DeployItem has the field of older Landscapers, the deployer keeps it up to date. Otherwise, its Landscaper
+    // would not notice the end of the job.
     let mut world = World::seed();
     world.landscaper(&json!({"status": {"deployItemPhase": "Failed", "phase": "Failed"}}));
     world.trigger("job-1");
@@ -442,7 +445,8 @@ fn stops_when_another_deployer_is_active() {
     assert_eq!(world.run().last().map(String::as_str), Some("Succeeded"), "Kubernetes' own finalizers are nobody's");
 }
 
-/// A deployer that loses the race for the status reports its conflict as an Event, and shows nowhere else.
+/// If a deployer fails to update the status because of a conflict, it reports that in an Event. The Event is the only
+/// sign of this deployer.
 #[test]
 fn detects_deployers_by_their_events() {
     let reported = |reporter: &str| {
@@ -458,7 +462,8 @@ fn detects_deployers_by_their_events() {
     assert!(!matches!(reported("policy-controller"), Step::Yield(_)));
 }
 
-/// Issue 18: items of other types that were routed here failed after the pickup timeout, and their deletion never ended.
+/// Regression test for issue 18: DeployItems of other types that were routed to the dry-run deployer failed only after
+/// the pickup timeout, and their deletion never ended.
 #[test]
 fn a_routed_item_of_another_type_fails_at_once_and_can_be_deleted() {
     let mut world = World::seed();
@@ -485,7 +490,7 @@ fn does_not_overwrite_foreign_secrets() {
         (world.status("lastError")["reason"].as_str(), world.secret.clone()),
         (Some("ExportSecretOfOthers"), Some(theirs))
     );
-    // Nor does a status lead it anywhere else.
+    // The deployer also ignores references in the status to Secrets in other namespaces.
     let mut world = World::seed();
     world.landscaper(&json!({"status": {"exportRef": {"name": "admin", "namespace": "kube-system"}}}));
     assert_eq!(secret_reference(world.item()), ("ns".to_owned(), "item-export".to_owned()));
@@ -493,25 +498,26 @@ fn does_not_overwrite_foreign_secrets() {
     assert_eq!(secret_reference(world.item()), ("ns".to_owned(), "earlier".to_owned()));
 }
 
-/// An event between two writes.
+/// An event between two updates of the dry-run deployer.
 #[derive(Debug, Clone, Copy)]
 enum Happening {
-    /// A write of the dry-run deployer.
+    /// The dry-run deployer executes its next update.
     Step,
-    /// Killed; another instance follows.
+    /// The dry-run deployer is killed, and another instance continues.
     Kill,
-    /// Landscaper requests another job, if the last one is finished.
+    /// Landscaper starts the next job, if the last job is finished.
     Trigger,
-    /// Landscaper interrupts, or gives up waiting.
+    /// Landscaper interrupts the job, or its timeout expires.
     Interrupt,
-    /// Somebody deletes it.
+    /// A user deletes the DeployItem.
     Delete,
     /// The clock jumps back.
     ClockBack,
 }
 
 proptest! {
-    /// Whatever happens in between, no requirement of the contract is violated, and left alone it comes to rest.
+    /// For any sequence of events, no requirement of the contract is violated, and the updates end if there are no more
+    /// events.
     #[test]
     fn meets_every_requirement_under_random_events(
         happenings in prop::collection::vec(prop::sample::select(vec![

@@ -1,5 +1,5 @@
-//! Tests of the DR rules beyond the examples of their pages: Executions, older lists, existing errors, uncertain
-//! results.
+//! Tests of the DR rules beyond the examples on their pages: templates of Executions, errors that an update does not
+//! change, DryRunConfigurations that do not fit, and switches between dry runs and real runs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -58,7 +58,7 @@ fn templates(exports: Value) -> Value {
     json!([{"name": "first", "type": "t", "config": {}}, {"name": "second", "type": "t", "config": config(exports)}])
 }
 
-/// Templates as Landscaper writes them.
+/// Returns templates in the compressed format of Landscaper.
 fn compressed(templates: &Value) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(templates.to_string().as_bytes()).unwrap();
@@ -73,7 +73,7 @@ fn create(object: Value) -> Case {
     Case::new(Operation::Create, object).stored(vec![configuration()])
 }
 
-/// Rule, level and field of every finding.
+/// Returns rule, level and field of every finding.
 fn brief(case: &Case) -> Vec<String> {
     found(case).iter().map(|f| format!("{} {} {}", f.rule, f.level, f.field)).collect()
 }
@@ -178,7 +178,7 @@ fn a_switch_to_a_real_run_waits_for_the_job() {
     assert_eq!(rules(&running), [""; 0]);
 }
 
-/// Issue 18: a root was switched to dry run while deployers were at work below it.
+/// Regression test for issue 18: a root was switched to dry run while deployers were processing objects below it.
 #[test]
 fn a_switch_waits_for_the_run_in_both_directions() {
     let mark = |is_dry_run: bool| json!({"landscaper.gardener.cloud/dry-run": is_dry_run.to_string()});
@@ -224,7 +224,8 @@ fn a_switch_waits_for_the_run_in_both_directions() {
     assert_eq!([judged(true, false, done()), judged(false, false, done())], [[""; 0], [""; 0]]);
 }
 
-/// An item loses its annotation with its root; the last deployer still shows whether anything is deployed.
+/// A DeployItem loses its annotation together with its root. The name of the last deployer in its status still shows
+/// whether it has been deployed.
 #[test]
 fn allows_another_dry_run_of_undeployed_items() {
     let root = |dry_run: &str| {
@@ -244,7 +245,7 @@ fn allows_another_dry_run_of_undeployed_items() {
     assert_eq!((judged("helm.deployer.landscaper.gardener.cloud"), judged("portcullis.dev/dry-run")), (1, 0));
 }
 
-/// Returns the findings of DR012 under a configuration file, as level and message.
+/// Returns level and message of the findings of DR012 with this configuration file.
 fn judged_under(configuration: &str, object: Value) -> Vec<(Level, String)> {
     let policy = portcullis::config::parse(configuration, "portcullis.yaml", &Registry::standard()).unwrap();
     let findings = Case::new(Operation::Create, object).policy(policy).decide(Phase::Validate).findings;
@@ -257,7 +258,7 @@ fn deployers(entry: &str) -> String {
     )
 }
 
-/// Issue 18: with `annotate` and real deployers, dry runs deployed.
+/// Regression test for issue 18: with mode `annotate`, real deployers deployed objects in dry runs.
 #[test]
 fn a_dry_run_that_a_known_deployer_would_deploy_is_denied() {
     let root = || {
@@ -285,7 +286,8 @@ fn a_dry_run_that_a_known_deployer_would_deploy_is_denied() {
     assert_eq!(judged_under(&selector, helm())[0].0, Level::Warn, "the Target is not known");
 }
 
-/// Issue 18: items of types that no deployer processes in a dry run were routed away without a warning.
+/// Regression test for issue 18: DeployItems of types that no deployer processes in a dry run were routed to the
+/// dry-run deployer without a warning.
 #[test]
 fn a_type_that_nobody_processes_in_a_dry_run_is_denied_where_items_are_routed() {
     let mock = |place: &str| format!("{place}landscaper.gardener.cloud/mock");
@@ -307,7 +309,7 @@ fn a_type_that_nobody_processes_in_a_dry_run_is_denied_where_items_are_routed() 
     assert_eq!(judged_under(&format!("dryRun: {{}}\n{honouring}\n"), item()), []);
 }
 
-/// The API server, with one object that the catalog does not have yet; or silent.
+/// A live reader with one object that the catalog does not have yet. `None` means that each read fails.
 struct Ahead(Option<Value>);
 
 impl LiveReader for Ahead {

@@ -1,4 +1,4 @@
-//! Tests composition environments with the executed cases of `tests/vectors/crossplane/`, in both profiles.
+//! Tests of composition environments with the executed cases of `tests/vectors/crossplane/`, in both profiles.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -19,7 +19,7 @@ fn list(file: &Value) -> &Vec<Value> {
     file.as_array().filter(|cases| !cases.is_empty()).expect("the file has cases")
 }
 
-/// Values as JSON has them: `1` and `1.0` are the same number.
+/// Converts all numbers to floating point, so that `1` and `1.0` are equal, as in JSON.
 fn plain(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64()),
@@ -29,7 +29,7 @@ fn plain(value: &Value) -> Value {
     }
 }
 
-/// Returns the input of a case, with the Go type that it says.
+/// Returns the input of a case, with the Go type that the case names.
 fn input(case: &Value) -> Any {
     let value = &case["input"];
     match case["inputGoType"].as_str() {

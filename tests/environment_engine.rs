@@ -1,7 +1,7 @@
 //! Tests of the engine of composition environments beyond the executed cases: upstream's tests by name, the scenarios
-//! of its end-to-end tests with recorded values, and properties.
+//! of upstream's end-to-end tests with recorded values, and properties.
 //!
-//! `tests/cases/crossplane_names.md` maps upstream's names to these.
+//! `tests/cases/crossplane_names.md` maps the names of upstream's tests to these tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -38,10 +38,10 @@ fn selection(text: &str) -> Selection {
     Selection { default_data, sources, policy: policy.unwrap_or_default() }
 }
 
-/// What sources select: names, or the error.
+/// The names of the selected EnvironmentConfigs, or the error.
 type Selecting = Result<Vec<String>, String>;
 
-/// What sources select of some EnvironmentConfigs.
+/// Returns the names of the EnvironmentConfigs in `all` that `sources` select for a composite.
 fn selected(profile: Profile, sources: &str, composite: &str, all: &str) -> Selecting {
     let all = configs(all);
     let sources = select(profile, &selection(sources), &yaml(composite), all.as_slice());
@@ -72,7 +72,7 @@ fn label(matcher: &str) -> String {
     format!("{{environmentConfigs: [{{type: Selector, selector: {{matchLabels: [{matcher}]}}}}]}}")
 }
 
-/// `TestSelect` of Crossplane, and the same cases as the function decides them.
+/// The cases of Crossplane's `TestSelect`, with the expected results of Crossplane and of function-environment-configs.
 #[test]
 fn select_by_the_names_of_upstream() {
     let ok = |names: &[&str]| Ok(names.iter().map(ToString::to_string).collect::<Vec<_>>());
@@ -180,7 +180,7 @@ fn select_by_the_names_of_upstream() {
             native("only 1 EnvironmentConfig can be selected in Single mode, found: 0"),
             ok(&[]),
         ),
-        // Not among upstream's: numbers as labels, and a path to no scalar.
+        // Cases that upstream does not have: numbers as labels, and a path to a value that is not a scalar.
         ("a number as a label", label("{key: '3', type: Value, value: 'true'}"), ok(&["c"]), ok(&["c"])),
         (
             "a label that is no string",
@@ -197,7 +197,8 @@ fn select_by_the_names_of_upstream() {
         ),
     ];
     for (name, sources, native, function) in rows {
-        // Upstream lists in no order; sorting by a mixture then names the other of the two types.
+        // Upstream lists objects in no defined order. If the sort keys have different types, the order determines which
+        // type the error names.
         let swapped = |result: Selecting| {
             result.map_err(|error| {
                 error
@@ -210,7 +211,7 @@ fn select_by_the_names_of_upstream() {
     }
 }
 
-/// `TestFetch` of Crossplane: the environment that native references come to.
+/// The cases of Crossplane's `TestFetch`: the environment that is merged from the references of a native composite.
 #[test]
 fn fetch_by_the_names_of_upstream() {
     let all = configs(STAGES);
@@ -236,7 +237,7 @@ fn fetch_by_the_names_of_upstream() {
     assert_eq!(optional.failure, None, "NoErrorOnKubeGetErrorIfResolutionNotRequired");
 }
 
-/// `TestEnvironmentShouldResolve` of Crossplane.
+/// The cases of Crossplane's `TestEnvironmentShouldResolve`.
 #[test]
 fn resolves_references_if_empty_or_always() {
     let all = configs(STAGES);
@@ -263,7 +264,7 @@ fn patched(profile: Profile, environment: &Value, composite: &str, patch: &str) 
     (outcomes.remove(0).ending, patching.environment().clone(), patching.desired().clone())
 }
 
-/// Those of `TestPatchApply` and of the function's `TestRunFunction` that go between a composite and its environment.
+/// The cases of `TestPatchApply` and of the function's `TestRunFunction` that patch the composite or its environment.
 #[test]
 fn patches_by_the_names_of_upstream() {
     let composite = "{apiVersion: e.org/v1, kind: X, metadata: {name: x}, spec: {a: A, o: {k: new}, items: [{v: 1}, {v: 2}]}, status: {connectionDetails: {lastPublishedTime: null}}}";
@@ -389,7 +390,7 @@ fn patches_by_the_names_of_upstream() {
     assert!(matches!(apply(NATIVE, alias).0, Ending::Ignored(_)));
 }
 
-/// Patches of composed resources that read or write the environment, in the order of both.
+/// Patches of composed resources that read or write the environment. Resources and their patches are applied in order.
 #[test]
 fn composed_resources_see_what_others_have_written() {
     let composition = "
@@ -446,7 +447,7 @@ spec:
     );
 }
 
-/// The six scenarios of Crossplane's `environmentconfig_test.go`, with manifests of ours; the values are upstream's.
+/// The six scenarios of Crossplane's `environmentconfig_test.go`, with our own manifests and with upstream's values.
 #[test]
 fn the_scenarios_of_upstream_give_the_recorded_values() {
     let config = |name: &str, stage: &str, priority: i64, f: &str| {
@@ -512,7 +513,7 @@ fn the_scenarios_of_upstream_give_the_recorded_values() {
     assert_eq!(run(&most_one, &three, &json!([])).1, "2", "multipleModeMaxMatch1");
 }
 
-/// Differences of the function from Crossplane itself, along a pipeline.
+/// The function computes a pipeline step by step, unlike native environments.
 #[test]
 fn a_pipeline_is_computed_step_by_step() {
     let composition = "
@@ -558,7 +559,7 @@ spec:
     assert_eq!(environment.get("back"), None, "the composite is read as it was observed");
 }
 
-/// Composed resources get their values from the environment through the function, whose patches may have changed it.
+/// The function passes the environment to composed resources after its own patches have changed it.
 #[test]
 fn composed_resources_of_the_function_get_the_patched_environment() {
     let composed = |composite: Value| {
@@ -594,7 +595,8 @@ spec:
     assert_eq!(composed(composite(json!({"shadow": "s"}))), "s", "PatchComposedResourceFromEnvironmentShadowedSet");
 }
 
-/// Issue 18, Crossplane 9: the function does nothing for these, and its validation rejects them before it comes to that.
+/// Regression test for issue 18 (Crossplane 9): the function ignores patches of these types, and its validation rejects
+/// them before.
 #[test]
 fn combinations_of_the_environment_are_ignored_among_environment_patches() {
     for kind in ["CombineFromEnvironment", "CombineToEnvironment"] {
@@ -613,7 +615,7 @@ fn combinations_of_the_environment_are_ignored_among_environment_patches() {
     }
 }
 
-/// Upstream's controller crashes at the first of these.
+/// Upstream's controller crashes with a negative group.
 #[test]
 fn a_negative_group_is_an_error() {
     let resolve = |group: i64| {
@@ -719,7 +721,7 @@ fn data() -> impl Strategy<Value = Map<String, Value>> {
     proptest::collection::btree_map("[a-c]", value, 0..4).prop_map(|members| members.into_iter().collect())
 }
 
-/// Returns whether somewhere a map and something else are set for the same key.
+/// Reports whether a key is a map in one layer and not a map in the other layer, at any depth.
 fn conflicts(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     a.iter().any(|(key, a)| match (a, b.get(key)) {
         (Value::Object(a), Some(Value::Object(b))) => conflicts(a, b),
@@ -730,8 +732,8 @@ fn conflicts(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
 }
 
 proptest! {
-    /// Upstream's merging is associative as long as no key is a map in one layer and something else in another: `{a: 1}`
-    /// between two maps makes them forget the first.
+    /// Upstream's merging is associative, unless a key is a map in one layer and not a map in another. For example, if
+    /// `{a: 1}` is between two layers in which `a` is a map, the first map is lost.
     #[test]
     fn merging_is_associative_without_conflicts(a in data(), b in data(), c in data()) {
         prop_assume!(!conflicts(&a, &b) && !conflicts(&b, &c) && !conflicts(&a, &c));
@@ -758,7 +760,7 @@ proptest! {
         check(&merged.data, &merged.origins, layers.len());
     }
 
-    /// A composite that already has the result is not changed: patches are idempotent.
+    /// If a composite already has the result of a patch, computing the patch again changes nothing.
     #[test]
     fn computing_again_changes_nothing(environment in data(), from in "[a-c]([.][a-c])?", to in "[a-c]([.][a-c])?", is_native: bool) {
         let profile = if is_native { NATIVE } else { FUNCTION };
@@ -797,7 +799,8 @@ proptest! {
     }
 }
 
-/// Patches that copy everything back and forth would double it each time.
+/// The patches copy the whole spec to the environment, and the copy back to the spec. Without a limit, the size would
+/// double each time.
 #[test]
 fn patches_cannot_fill_the_memory() {
     let patches: Vec<Patch> = (0..200)

@@ -98,7 +98,8 @@ fn diff_shows_every_affected_installation() {
     );
     assert!(text.contains("  ✗ Landscaper will fail: unable to resolve component reference fallback"), "{text}");
     assert!(text.ends_with("1 of 1 Installations get other components\n"), "{text}");
-    // Without the trees only the Installations' own references are known, and this entry is not for them.
+    // Without component trees, only the references of the Installations themselves are known. The changed entry does
+    // not apply to them.
     let output = explain(&["--manifests", "examples/landscaper", "--diff", &path]);
     assert_eq!(output.status.code(), Some(0));
     let same = changed("nothing", "");

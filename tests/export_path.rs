@@ -1,5 +1,5 @@
-//! Tests export paths with the executed cases of `tests/vectors/landscaper/{jsonpath,construct}.json`, and with random
-//! input.
+//! Tests of export paths with the executed cases of `tests/vectors/landscaper/{jsonpath,construct}.json`, and with
+//! random input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -21,7 +21,7 @@ fn text(value: &Value) -> &str {
     value.as_str().expect("it is a text")
 }
 
-/// Returns whether two values are equal; whether a number is written as an integer does not count.
+/// Reports whether two values are equal. Integers and floating-point numbers with the same value are equal.
 fn same(a: &Value, b: &Value) -> bool {
     floats(a.clone()) == floats(b.clone())
 }
@@ -46,7 +46,7 @@ fn class(name: &str) -> Class {
     }
 }
 
-/// Upstream prints whole maps in Go's syntax here; ours is brief JSON.
+/// Part of an error message. Upstream's message contains a whole map in Go's syntax, ours contains short JSON.
 const CANNOT_BE_FILTERED: &str = "is not array or slice and cannot be filtered";
 
 #[test]
@@ -204,7 +204,7 @@ proptest! {
         }
     }
 
-    /// A value that is built for a key is found by that key.
+    /// The path finds the value that was constructed for the same key.
     #[test]
     fn finds_the_value_that_a_key_builds(key in "[a-c](\\.[a-c]){0,4}", value in object()) {
         prop_assert_eq!(find(&key, &construct(&key, &value).unwrap()).unwrap(), value);

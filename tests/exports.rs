@@ -1,4 +1,4 @@
-//! Tests exports and compressed Executions with the executed cases of
+//! Tests of exports and compressed Executions with the executed cases of
 //! `tests/vectors/landscaper/{exports,compressed}.json`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -50,7 +50,7 @@ fn agrees(failure: &Failure, text: &str) -> bool {
     }
 }
 
-/// Returns the parts of decoded items that are compared.
+/// Returns name, type and configuration of each decoded DeployItem template.
 fn items(decoded: &Value) -> Vec<Value> {
     let part = |item: &Value| json!([item["name"], item["type"], item["config"]]);
     decoded["deployItems"].as_array().into_iter().flatten().map(part).collect()

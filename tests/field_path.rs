@@ -1,5 +1,5 @@
-//! Tests field paths with the executed cases of `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`, and
-//! with random input.
+//! Tests of field paths with the executed cases of `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`,
+//! and with random input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -72,7 +72,7 @@ fn every_case_of_writing_has_the_recorded_outcome() {
     }
 }
 
-/// Returns the document that a case describes instead of writing it out: `a = array of 3, last = 1, others null`.
+/// Returns a large document from its short description in a case, such as `a = array of 3, last = 1, others null`.
 fn described(words: &str) -> Value {
     let (name, rest) = words.split_once(" = array of ").expect("it names a list");
     let (length, rest) = rest.split_once(", last = ").expect("it says how long it is");
@@ -89,7 +89,7 @@ fn every_case_of_wildcards_has_the_recorded_outcome() {
         if let Some(paths) = expect(case, paths) {
             let mut recorded: Vec<&str> = case["paths"].as_array().unwrap().iter().map(text).collect();
             let mut found: Vec<String> = paths.iter().map(Path::to_string).collect();
-            // Upstream walks a map, which is at random.
+            // Upstream iterates over a Go map, so the order of its paths is random.
             recorded.sort_unstable();
             found.sort_unstable();
             assert_eq!(found, recorded, "{case}");
@@ -124,7 +124,8 @@ fn every_case_of_merging_has_the_recorded_outcome() {
     }
 }
 
-/// Cases named after upstream's own tests, with our inputs, executed by crossplane-runtime v1.17.0.
+/// The cases have the names of upstream's tests, but our own inputs. The outcomes are those of crossplane-runtime
+/// v1.17.0.
 #[test]
 fn every_case_with_a_name_has_the_recorded_outcome() {
     let path = repository().join("tests/vectors/crossplane/named_fieldpath.json");

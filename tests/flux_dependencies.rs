@@ -1,4 +1,4 @@
-//! Tests of KZ043 beyond the examples of its page: what is a warning, and every answer of a live read.
+//! Tests of KZ043 beyond the examples on its page: which findings are warnings, and all results of live reads.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -23,7 +23,7 @@ fn depending(name: &str, on: &str) -> Value {
     kustomization(name, json!({"dependsOn": [{"name": on}]}))
 }
 
-/// Returns the headlines of KZ043 with their levels.
+/// Returns level and headline of each finding of KZ043.
 fn found(verdict: &portcullis::admission::Verdict) -> Vec<String> {
     let findings = verdict.findings.iter().filter(|finding| finding.rule == "KZ043");
     findings.map(|finding| format!("{} {}", finding.level, finding.headline())).collect()
@@ -89,7 +89,7 @@ fn follows_long_cycles_and_ends_in_cycles_without_the_object() {
     assert!(created(depending("apps", "k0"), chain("k7")).is_empty());
 }
 
-/// The API server: it answers every live read of a Kustomization with this.
+/// A live reader that answers every read of a Kustomization with this result.
 struct Live(Result<Option<Value>, ()>);
 
 impl LiveReader for Live {
@@ -102,7 +102,8 @@ impl LiveReader for Live {
     }
 }
 
-/// Decides `apps`, which depends on `infra`, if the catalog has `stored` and the API server answers `live`.
+/// Returns the findings about a new Kustomization `apps` that depends on `infra`. The catalog has `stored`, and live
+/// reads return `live`.
 fn decided(stored: Vec<Value>, live: Result<Option<Value>, ()>) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut catalog = Registry::standard().catalog_of(stored);

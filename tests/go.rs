@@ -1,4 +1,5 @@
-//! Go's standard library in Rust, compared with results of Go 1.26 for random inputs: `tests/vectors/go/`.
+//! Tests of our implementations of Go's standard library with random inputs and the results of Go 1.26, in
+//! `tests/vectors/go/`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -12,7 +13,7 @@ use portcullis::kustomize::pattern::Pattern;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Reads a file of recorded cases.
+/// Returns the recorded cases of a file.
 fn recorded(file: &str) -> Vec<Value> {
     let path = repository().join("tests/vectors/go").join(file);
     let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

@@ -1,10 +1,10 @@
 //! Tests that no mutator changes the stored object if it is sent again unchanged.
 //!
-//! A mutator that adds a field which the API server prunes would change the object at every update: its generation
-//! would increase, and its controllers would reconcile forever. So the result of a mutator is pruned and defaulted by
-//! the schema of its kind, as in the API server, and sent again. That covers every
-//! mutator, and all vectors, examples and recordings. tests/delivery.rs covers the status that a delivery writes into Flux's
-//! sources.
+//! If a mutator added a field that the API server prunes, it would change the object with every update: the generation
+//! would increase, and controllers would reconcile forever. So the tests prune and default the result of a mutator with
+//! the schema of its kind, as the API server does, and send it again. The tests cover every mutator with all vectors,
+//! examples and recordings. The status of Flux sources, which Portcullis changes to withhold revisions, is tested in
+//! tests/delivery.rs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -31,8 +31,8 @@ use serde_json::{Value, json};
 
 const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run";
 
-/// The configurations under which mutators run: their defaults, all that can be written into
-/// composites, everything annotated, everything applied.
+/// The configurations with which mutators run: the defaults, all writes to composites allowed, mode `annotate` for all,
+/// and mode `apply` for all.
 const CONFIGURATIONS: [&str; 4] = [
     "",
     "environmentConfigs: {native: enabled, writesTo: ['*']}\n",
@@ -41,12 +41,12 @@ const CONFIGURATIONS: [&str; 4] = [
      environmentConfigs: {native: disabled, writesTo: ['*']}\n",
 ];
 
-/// A cluster with objects, and the stored form of those that were sent.
+/// A gate with the stored objects of a cluster, which counts the changes of mutators.
 struct World {
     gate: Gate,
-    /// Objects, among them the definitions of composites.
+    /// The stored objects, including the definitions of composites.
     stored: Vec<Value>,
-    /// How often each mutator changed an object, and how often it changed the `spec` of a composite.
+    /// Number of objects that each mutator changed, and number of composites whose `spec` was changed.
     changes: RefCell<BTreeMap<&'static str, usize>>,
 }
 
@@ -69,7 +69,8 @@ impl World {
         landscaper.or_else(|| schemas::composite(object, &self.stored))
     }
 
-    /// Returns the stored form of an object; `None` if it is denied.
+    /// Sends an object to the mutating webhook. Returns the stored form, and whether a mutator changed the object.
+    /// Returns `None` if the object is denied.
     fn send(&self, object: &Value, old: Option<&Value>) -> Option<(Value, bool)> {
         let schema = self.schema(object);
         let kept = |object: &Value| schema.as_ref().map_or_else(|| object.clone(), |schema| stored(object, schema));
@@ -101,7 +102,7 @@ impl World {
         *self.changes.borrow_mut().entry(key).or_default() += 1;
     }
 
-    /// Sends an object, and then its stored form.
+    /// Sends an object, then its stored form, and checks that no mutator changes the stored form.
     fn settles(&self, name: &str, object: &Value, old: Option<&Value>) -> Option<Value> {
         let (first, _) = self.send(object, old)?;
         let (second, is_changed) = self.send(&first, Some(&first)).expect("what was admitted is admitted again");
@@ -113,8 +114,8 @@ impl World {
     }
 }
 
-/// Returns variants of an object: with dry-run annotations, as a controller left it, and with stale annotations of
-/// ours.
+/// Returns variants of an object: with dry-run annotations, as a controller has left it, and with outdated annotations
+/// of Portcullis.
 fn variants(object: &Value, admitted: &Value) -> Vec<(&'static str, Value)> {
     let with = |change: fn(&mut Value)| {
         let mut object = object.clone();
@@ -151,7 +152,7 @@ fn annotate(object: &mut Value, value: &str) {
     object["metadata"]["annotations"][DRY_RUN] = value.into();
 }
 
-/// How many objects were sent, and how many changes each mutator made.
+/// Number of objects that were sent, and number of changes by mutator.
 #[derive(Default)]
 struct Tally {
     objects: usize,
@@ -159,7 +160,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Checks an object under all configurations, in all variants, created, updated and after another configuration.
+    /// Checks an object with all configurations and in all variants: as created, as updated, and after another
+    /// configuration.
     fn check(&mut self, name: &str, object: &Value, around: &[Value]) {
         self.check_all(name, std::slice::from_ref(object), around);
     }
@@ -215,7 +217,7 @@ fn every_mutator_is_covered() {
     assert_eq!(mutators, ["environments", "overwrites", "dry-run"], "the tests below count the changes of these");
 }
 
-/// Sends every object in a folder of examples, with all others stored.
+/// Checks every object in a folder of examples. All objects of the folder are stored.
 fn of_folder(folder: &str, tally: &mut Tally) {
     let mut paths: Vec<_> =
         fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -274,7 +276,7 @@ fn mutation_of_recordings_is_idempotent() {
     }
 }
 
-/// Collects the objects in a value that `is_wanted` by their group and kind.
+/// Adds the objects in a value whose group and kind `is_wanted` accepts to `found`.
 fn collect(value: &Value, is_wanted: &dyn Fn(&str, &str) -> bool, found: &mut Vec<Value>) {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     if is_wanted(text("apiVersion").split('/').next().unwrap_or_default(), text("kind")) {
@@ -299,7 +301,7 @@ fn mutation_of_landscaper_objects_is_idempotent() {
     assert!(tally.objects > 400 && tally.made("dry-run") > 20, "{} {:?}", tally.objects, tally.changes);
 }
 
-/// The configurations of the helm deployer in the vectors, each in a DeployItem in dry run.
+/// Each configuration of the helm deployer in the vectors is tested in a DeployItem in dry run.
 #[test]
 fn mutation_of_deployer_configurations_is_idempotent() {
     let mut tally = Tally::default();
@@ -315,7 +317,7 @@ fn mutation_of_deployer_configurations_is_idempotent() {
     assert!(tally.objects > 100 && tally.made("dry-run") > 100, "{} {:?}", tally.objects, tally.changes);
 }
 
-/// The executed Compositions, natively and with functions, with a schema that has all that the composite has.
+/// The executed Compositions, native and with functions. The schema has all fields of the composite.
 #[test]
 fn mutation_of_executed_compositions_is_idempotent() {
     let (mut tally, vectors) = (Tally::default(), vectors("crossplane/compositions.json"));
@@ -369,7 +371,7 @@ fn mutation_of_overwrite_vectors_is_idempotent() {
     assert!(tally.made("overwrites") > 100, "{:?}", tally.changes);
 }
 
-/// Returns a definition whose composites have these fields in their `spec`.
+/// Returns a definition whose composites have these fields in `spec`.
 fn definition(fields: &Value) -> Value {
     json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
         "metadata": {"name": "xexamples.example.org", "labels": {"portcullis.dev/composites": "true"}},
@@ -379,7 +381,8 @@ fn definition(fields: &Value) -> Value {
                                                  "status": {"type": "object", "properties": {}}}}}}]}})
 }
 
-/// Returns a Composition with patches between a composite and its environment, for Crossplane itself or for functions.
+/// Returns a Composition with these patches between a composite and its environment, for Crossplane itself or for
+/// functions.
 fn composition(patches: &Value, is_native: bool) -> Value {
     let resources = json!([{"name": "a", "base": {"apiVersion": "v1", "kind": "ConfigMap"}, "patches": [
         {"type": "FromEnvironmentFieldPath", "fromFieldPath": "a", "toFieldPath": "data.a",
@@ -411,7 +414,7 @@ fn composite(spec: &Value) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "XExample", "metadata": {"name": "mine"}, "spec": spec})
 }
 
-/// Returns the schema of everything in a value, but for some of its members.
+/// Returns the schema of a value, without the members for which `leave_out` is true.
 fn schema_of(value: &Value, leave_out: &dyn Fn(&str) -> bool) -> Value {
     match value {
         Value::Object(members) => {
@@ -440,7 +443,7 @@ fn mutation_of_environment_vectors_is_idempotent() {
         let patched = case.pointer("/native1176/xr/spec").unwrap_or(&Value::Null);
         let (sent, open) = (&case["xr"]["spec"], json!({"x-kubernetes-preserve-unknown-fields": true}));
         let fields = |value: &Value| schema_of(value, &|_| false)["properties"].clone();
-        // The schema has all that patches write, only what users write, or anything.
+        // The schema has all fields that patches write, only the fields that users write, or accepts all fields.
         for (name, schema) in [("all", fields(patched)), ("sent", fields(sent)), ("open", open)] {
             let definition = match name {
                 "open" => {
@@ -464,7 +467,8 @@ fn mutation_of_environment_vectors_is_idempotent() {
     assert!(tally.made("environments") > 10 && tally.made("composites") > 10, "{:?}", tally.changes);
 }
 
-/// Returns a root, an Execution below it and a DeployItem below that, with what each says of dry runs.
+/// Returns a root Installation, its Execution and a DeployItem of the Execution. `marks` are the values of their
+/// dry-run annotations.
 fn chain(marks: [Option<&str>; 3], type_name: &str) -> Vec<Value> {
     let object = |kind: &str, name: &str, owner: Option<(&str, &str)>, spec: Value, mark: Option<&str>| {
         let api_version = "landscaper.gardener.cloud/v1alpha1";
@@ -500,7 +504,7 @@ fn mutation_of_dry_runs_is_idempotent() {
     assert!(tally.made("dry-run") > 500, "{:?}", tally.changes);
 }
 
-/// Returns a field of a few names, so that they meet.
+/// Generates a field path with few different names, so that several patches affect the same field.
 fn path() -> impl Strategy<Value = String> {
     let name = || prop::sample::select(vec!["a", "b", "c"]);
     prop_oneof![
@@ -539,7 +543,7 @@ fn object() -> impl Strategy<Value = Value> {
         .prop_map(|members| json!(members))
 }
 
-/// Returns a schema of fields: some have a default, some are open, some are missing.
+/// Generates a schema of fields. Some fields have a default, some accept any value, and some are missing.
 fn fields() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({"type": "string"})),
@@ -589,7 +593,7 @@ proptest! {
     }
 }
 
-/// Adds a field that the schema does not have.
+/// A mutator that adds a field that the schema lacks. The test must fail with it.
 static ADDS: Mutator = Mutator {
     name: "adds",
     family: "OW",

@@ -1,4 +1,5 @@
-//! Tests of inline descriptors in an Installation: everything is known at admission, and patched together.
+//! Tests of inline component descriptors in an Installation: their whole component tree is known at admission and
+//! patched.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -117,7 +118,8 @@ fn references_follow_the_overwritten_repository_of_the_root() {
     assert_eq!(versions[1]["value"], "v9", "{patch}");
 }
 
-/// Descriptors in labels are unpacked if the outermost component also has such a label, as in Landscaper.
+/// As in Landscaper, a descriptor in a label is unpacked only if the outermost component also has a label with a
+/// descriptor.
 #[test]
 fn nested_descriptors_are_patched_where_landscaper_unpacks_them() {
     let nested = json!({"meta": {"schemaVersion": "v2"}, "component": {"name": "example.org/store", "version": "v1",

@@ -1,4 +1,4 @@
-//! Tests kustomize trees with the executed verdicts of `tests/vectors/kustomize`.
+//! Tests of kustomize trees with the executed verdicts of `tests/vectors/kustomize`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, reason = "unknown results are printed")]
 
@@ -17,7 +17,7 @@ use portcullis::kustomize::{Files, Report, Verdict, analyse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// The path of the trees in the cases, which write `$ROOT`.
+/// The path of the trees. The cases contain `$ROOT` instead of it.
 const ROOT: &str = "/srv/tree";
 
 fn text(value: &Value) -> &str {
@@ -35,7 +35,8 @@ fn tree(case: &Value) -> Tree {
     Tree::new(files, ROOT)
 }
 
-/// Describes how a verdict differs from that of kustomize.
+/// Describes how our verdict differs from that of kustomize. Returns `None` if the verdicts agree, or if ours is
+/// unknown.
 fn differs(case: &Value, report: &Report) -> Option<String> {
     let accepts = case["expect"]["accept"].as_bool().expect("a case has a verdict");
     let agrees = report.verdict == if accepts { Verdict::Accept } else { Verdict::Reject };
@@ -46,7 +47,7 @@ fn differs(case: &Value, report: &Report) -> Option<String> {
     })
 }
 
-/// Cases of which the verdict may be Unknown: what decides them must be fetched.
+/// Names of cases whose verdict may be unknown, because a resource must be fetched to decide them.
 const MAY_BE_UNKNOWN: [&str; 4] = [
     "F12d http with org/repo",
     "I26 git file url component",
@@ -54,7 +55,7 @@ const MAY_BE_UNKNOWN: [&str; 4] = [
     "I28 github.com dir locally vendored",
 ];
 
-/// The files of cases.
+/// The files with the cases, below `tests/vectors`.
 const FILES: [&str; 6] = [
     "kustomize/trees.json",
     "kustomize/components.json",
@@ -76,7 +77,7 @@ fn verdicts_equal_kustomizes() {
     let mut decided = Vec::new();
     for case in FILES.iter().flat_map(|file| cases_of(file)) {
         let name = text(&case["name"]);
-        // Absolute paths were lost in the recording of these cases.
+        // The recording of these cases replaced absolute paths, so their trees are incomplete.
         if case["files"].to_string().contains("$TMP") {
             garbled.push(name.to_owned());
             continue;
@@ -116,7 +117,7 @@ fn cases_of(file: &str) -> Vec<Value> {
     }
 }
 
-/// Parts of kustomize's errors, with the corresponding rules.
+/// Parts of kustomize's error messages, with the rule that reports the same error.
 const SAYINGS: [(&str, &str); 15] = [
     ("expected kind != 'Component'", "KZ001"),
     ("expected kind 'Component'", "KZ002"),
@@ -135,7 +136,7 @@ const SAYINGS: [(&str, &str); 15] = [
     ("failed to find unique target", "KZ030"),
 ];
 
-/// The first finding corresponds to kustomize's error, and shows the invalid entry.
+/// The first finding has the rule that corresponds to kustomize's error, and its position is that of the invalid entry.
 #[test]
 fn the_first_finding_is_kustomizes_error() {
     let mut reported = 0;
@@ -204,7 +205,8 @@ fn rejects_the_example_without_its_text_files() {
     assert_eq!(missing[0].message, "\"dbpass.txt\" does not exist");
 }
 
-/// Loads a folder with the files changed by `change`; an empty file is omitted.
+/// Loads a folder into memory. `change` gets the path and the content of each file, and returns its new content. A file
+/// whose new content is empty is omitted.
 fn in_memory(folder: &Path, change: &dyn Fn(&str, String) -> String) -> Tree {
     let mut files = Memory::new();
     let mut folders = vec![folder.to_owned()];
@@ -257,7 +259,7 @@ fn verdicts_for_flux_equal_fluxs() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
-/// Specs and root files from a random generator, executed by Flux.
+/// The cases have random specs and root files, and the recorded verdicts of Flux.
 #[test]
 fn verdicts_for_whole_specs_equal_fluxs() {
     let given = std::env::var("PORTCULLIS_FLUX_SPECS").ok();
@@ -283,13 +285,14 @@ fn verdicts_for_whole_specs_equal_fluxs() {
     assert!(agreed > 2 * unknown.len(), "{agreed} agree, {} are unknown", unknown.len());
 }
 
-/// Returns the report on the whole spec of an executed case.
+/// Returns the report about a tree and the whole spec of an executed case.
 fn judged_for_flux(case: &Value) -> Report {
     let options = Options { flux: flux_spec(&case["spec"]), ..Options::of(Profile::Flux) };
     analyse(&tree(case), &TreePath::from(text(&case["spec"]["path"])), &options)
 }
 
-/// Issue 18, Flux 3: these were accepted. The comparison above accepts unknown verdicts too.
+/// Regression test for issue 18 (Flux 3): Flux rejects these specs, but they were accepted. The previous test did not
+/// find that, because it also accepts unknown verdicts.
 #[test]
 fn rejects_specs_that_flux_rejects() {
     const REJECTED: [(&str, &str); 10] = [
@@ -317,7 +320,7 @@ fn rejects_specs_that_flux_rejects() {
     assert!(reason.contains("the content of ConfigMap/vars is unknown"), "{reason}");
 }
 
-/// Issue 18, Flux 2: these were rejected.
+/// Regression test for issue 18 (Flux 2): Flux accepts these root files, but they were rejected.
 #[test]
 fn accepts_root_files_that_flux_converts() {
     for (name, root) in [
@@ -338,7 +341,7 @@ fn accepts_root_files_that_flux_converts() {
     }
 }
 
-/// Generates texts similar to those of users and attackers.
+/// Generates texts similar to kustomization files of users and attackers.
 fn texts() -> impl Strategy<Value = String> {
     let words = prop::sample::select(vec![
         "resources:\n",
@@ -413,7 +416,7 @@ fn hostile_trees_stay_within_bounds() {
     }
 }
 
-/// Twenty folders that each build the next one twice would be a million visits.
+/// Each of twenty folders lists the next folder twice. Without a limit, there would be a million visits.
 #[test]
 fn folders_that_multiply_are_bounded() {
     let folder = |n: usize| format!("resources: [../f{0}, ../f{0}]\n", n + 1);

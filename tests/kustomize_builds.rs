@@ -1,6 +1,7 @@
-//! Compares whole builds with the bytes, or the errors, of kustomize 5.8.1.
+//! Compares the output and errors of whole builds with those of kustomize 5.8.1.
 //!
-//! `builds.json` is ours; the other files are from other people, and are read from the shared vectors.
+//! The cases in `builds.json` are our own. Cases of other authors are read from the folder of shared vectors, if it
+//! exists.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, reason = "the counts of the cases are printed")]
 
@@ -18,7 +19,7 @@ use portcullis::kustomize::options::{Options, Restrictor};
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use serde_json::Value;
 
-/// Differences are printed up to here; the rest is counted.
+/// Maximum number of differences that are printed. If there are more, only their number is printed.
 const MAX_PRINTED: usize = 8;
 
 fn tree(case: &Value) -> Tree {
@@ -36,7 +37,7 @@ fn tree(case: &Value) -> Tree {
     Tree::new(files, "/")
 }
 
-/// Builds a case.
+/// Builds a case, and returns the printed objects.
 fn built(case: &Value) -> Result<String, Stop> {
     let tree = tree(case);
     let options = &case["options"];
@@ -56,7 +57,8 @@ fn built(case: &Value) -> Result<String, Stop> {
     built.text()
 }
 
-/// Returns the word for a part that the engine does not execute; `None` for parts that it has to execute.
+/// Returns a name for the reason why the engine does not execute a part of a build. Returns `None` if the engine must
+/// execute the part.
 fn not_executed(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Network => Some("network"),
@@ -66,8 +68,8 @@ fn not_executed(cause: Cause) -> Option<&'static str> {
     }
 }
 
-/// Describes how a case differs from kustomize's result. A case that needs a network or a program is not a difference, but
-/// is listed.
+/// Describes how the result of a case differs from that of kustomize. If a case needs a network or another program, it
+/// is added to `open` instead.
 fn difference(case: &Value, open: &mut Vec<String>) -> Option<String> {
     let expect = &case["expect"];
     let error = expect["error"].as_str().or(expect["panic"].as_str());
@@ -91,7 +93,7 @@ fn words(stop: &Stop) -> String {
     format!("{} {}", stop.site(), stop.message())
 }
 
-/// Returns the first lines that differ.
+/// Returns a description of the first line that differs.
 fn lines(expected: &str, found: &str) -> String {
     let mut out = String::new();
     let (mut a, mut b) = (expected.lines(), found.lines());
@@ -109,14 +111,14 @@ fn lines(expected: &str, found: &str) -> String {
     out
 }
 
-/// Returns the folder of other people's cases, if present.
+/// Returns the folder with the cases of other authors, if it exists.
 fn others() -> Option<PathBuf> {
     let given = std::env::var_os("PORTCULLIS_VECTORS").map(PathBuf::from);
     let folder = given.unwrap_or_else(|| repository().join("../shared/vectors"));
     folder.is_dir().then_some(folder)
 }
 
-/// Runs all cases of a file.
+/// Runs all cases of a file, and returns the differences.
 fn run(file: &Path) -> Vec<String> {
     let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     let only = std::env::var("PORTCULLIS_CASE").ok();

@@ -1,5 +1,5 @@
 //! Compares printed objects with the output of kustomize's own libraries (`tests/vectors/kustomize/emit.json`), and
-//! with our reader of YAML 1.1.
+//! checks that our YAML parser reads them as the same objects.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -42,7 +42,7 @@ fn reports_the_position_of_unprintable_values() {
     assert!(error.to_string().starts_with("data.k\u{85}: a key with a next-line character"), "{error}");
 }
 
-/// Texts of which our parser, one of YAML 1.2, and go-yaml v2 make the same.
+/// Generates texts that our YAML 1.2 parser and go-yaml v2 interpret identically.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ -~]{0,12}",
@@ -68,7 +68,7 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// A key other than `<<`, which kustomize prints without quotes, so that it is read as a merge.
+/// Generates keys other than `<<`. kustomize prints this key without quotes, so it would be parsed as a YAML merge key.
 fn key() -> impl Strategy<Value = String> {
     text().prop_filter("a merge key", |key| key != "<<")
 }
@@ -79,7 +79,7 @@ fn value() -> impl Strategy<Value = serde_json::Value> {
         any::<bool>().prop_map(|flag| json!(flag)),
         any::<i64>().prop_map(|int| json!(int)),
         any::<u64>().prop_map(|int| json!(int)),
-        // a fraction keeps a float one
+        // With a fraction, the number is still a float after it is printed.
         (-1_000_000_i32..1_000_000).prop_map(|whole| json!(f64::from(whole) + 0.25)),
         text().prop_map(|text| json!(text)),
     ];

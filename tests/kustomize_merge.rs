@@ -1,4 +1,5 @@
-//! Compares strategic merge patches with the results of kustomize's own library: `tests/vectors/kustomize/merge.json`.
+//! Compares strategic merge patches with the results of kustomize's own library, in
+//! `tests/vectors/kustomize/merge.json`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -66,7 +67,7 @@ fn a_comment_holds_the_schema_of_a_list() {
 }
 
 proptest! {
-    /// Custom kinds have no schema: only mappings are merged.
+    /// Custom kinds have no schema, so only mappings are merged, and lists are replaced.
     #[test]
     fn an_empty_patch_changes_no_object_without_nulls(keys in prop::collection::hash_map("[a-z]{1,3}", "[a-z0-9]{1,5}", 0..6)) {
         let entries: Vec<_> = keys.iter().map(|(key, value)| format!("\"{key}\": [{{\"name\": \"{value}\"}}, {{}}]")).collect();

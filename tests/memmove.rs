@@ -1,4 +1,4 @@
-//! Tests `native/memmove.c`, which only the static binary contains, with a C compiler.
+//! Tests `native/memmove.c`, which is part of the static binary only, with a C compiler.
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 
@@ -15,7 +15,7 @@ fn moves_bytes_like_a_loop_over_bytes() {
         assert!(output.status.success(), "{output:?}");
         String::from_utf8(output.stdout).unwrap()
     };
-    // The options of build.rs.
+    // The same options as in build.rs.
     let options = ["-O3", "-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns"];
     let names = ["-Dmemmove=fast_memmove", "-Dmemcpy=fast_memcpy", "-Wall", "-Wextra", "-Werror"];
     run(Command::new("cc").args(options).args(names).arg("-c").arg(native.join("memmove.c")).arg("-o").arg(&object));

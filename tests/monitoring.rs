@@ -1,4 +1,4 @@
-//! Tests that metrics, their documentation, the dashboard and the alerts agree.
+//! Tests that metrics, their documentation, the dashboard and the alerts are consistent.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod support;
@@ -22,7 +22,7 @@ use regex::Regex;
 use support::harness::get;
 use support::pki::{Authority, SecretMount};
 
-/// The API server's own metrics of webhooks; see "Kubernetes Metrics Reference".
+/// Metrics of the API server about webhooks, from the "Kubernetes Metrics Reference".
 const API_SERVER: [&str; 4] = [
     "apiserver_admission_webhook_admission_duration_seconds_bucket",
     "apiserver_admission_webhook_fail_open_count",
@@ -38,7 +38,7 @@ fn root() -> PathBuf {
     env!("CARGO_MANIFEST_DIR").into()
 }
 
-/// Reads nothing.
+/// A live reader that finds no objects.
 struct Nobody;
 
 impl LiveReader for Nobody {
@@ -47,7 +47,7 @@ impl LiveReader for Nobody {
     }
 }
 
-/// Returns all metrics of server and controller manager.
+/// Returns the output of `/metrics` with all metrics of the server and the controller manager.
 fn everything() -> String {
     let mut registry = process::registry();
     let rules = gate::Registry::standard();
@@ -77,7 +77,7 @@ fn everything() -> String {
     text
 }
 
-/// Returns name, type and description of each metric as rows of a table, sorted.
+/// Returns the rows of a Markdown table with name, type and description of each metric.
 fn rows(shown: &str) -> BTreeSet<String> {
     let of = |key: &str| -> Vec<(String, String)> {
         let lines = shown.lines().filter_map(|line| line.strip_prefix(key)?.split_once(' '));
@@ -91,7 +91,7 @@ fn rows(shown: &str) -> BTreeSet<String> {
     types.iter().map(row).collect()
 }
 
-/// Returns the suffix that the text format adds to a name.
+/// Returns the suffix that the text format appends to the name of a metric.
 fn suffix(kind: &str) -> &'static str {
     match kind {
         "counter" => "_total",
@@ -100,7 +100,7 @@ fn suffix(kind: &str) -> &'static str {
     }
 }
 
-/// Returns the names that a query may use.
+/// Returns the names of metrics that a query may use.
 fn names(rows: &BTreeSet<String>) -> BTreeSet<String> {
     let mut names = BTreeSet::from(API_SERVER.map(str::to_owned));
     for row in rows {
@@ -135,7 +135,7 @@ async fn the_page_lists_every_metric_and_no_other() {
     );
 }
 
-/// Returns the metrics of a server with a configuration file.
+/// Returns the output of `/metrics` of a running server that has a configuration file.
 async fn shown_by_a_server() -> String {
     let (mount, manifests) = (SecretMount::new(&Authority::new().leaf()), tempfile::tempdir().unwrap());
     fs::write(manifests.path().join("portcullis.yaml"), "# nothing\n").unwrap();

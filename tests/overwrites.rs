@@ -1,4 +1,4 @@
-//! Tests overwrites with the executed cases of `tests/vectors/landscaper/overwrites.json`.
+//! Tests of overwrites with the executed cases of `tests/vectors/landscaper/overwrites.json`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -14,7 +14,8 @@ use portcullis::landscaper::repository_context::RepositoryContext;
 use portcullis::landscaper::substitution::{self, Entry, Outcome, Substitution};
 use serde_json::{Value, json};
 
-/// Returns the members of a case as JSON text: as they are spelled in it, or as an API server would send them.
+/// Returns a member of a case as JSON text. If the case has the exact text, it is used; otherwise, the value is
+/// serialized, as an API server does.
 fn text(case: &Value, member: &str) -> Option<String> {
     match case.get("rawInput") {
         Some(raw) => raw.get(member).map(|text| text.as_str().expect("rawInput holds texts").to_owned()),
@@ -51,7 +52,7 @@ fn input(case: &Value) -> Input {
     Input { entries, reference: reference.or_repository_context(context.as_ref()), problems }
 }
 
-/// Returns the substitution in the shape of a vector's `expect`.
+/// Returns the substitution in the format of `expect` in the vectors.
 fn outcome(input: &Input) -> Value {
     let substitution = Substitution::of(&input.entries, input.reference.clone());
     let condition = message::condition(&substitution);
@@ -89,7 +90,8 @@ fn reported(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> 
     }
 }
 
-/// `null` for a missing repository context is the same as none; numbers are compared as floats.
+/// Normalizes an expected value: a repository context that is `null` is removed, and all numbers are converted to
+/// floating point.
 fn normal(mut value: Value) -> Value {
     if let Some(after) = value.get_mut("referenceAfter").and_then(Value::as_object_mut) {
         after.retain(|_, part| !part.is_null());
@@ -121,7 +123,7 @@ fn every_case_has_the_recorded_outcome() {
     }
 }
 
-/// The way of production: objects as values instead of texts. It agrees wherever the bytes do not matter.
+/// In production, overwrites are read from parsed objects instead of texts. The results must agree.
 #[test]
 fn parses_values_and_their_texts_alike() {
     let file = vectors("landscaper/overwrites.json");
@@ -147,7 +149,7 @@ fn parses_values_and_their_texts_alike() {
     }
 }
 
-/// Issue 18: such an Installation was admitted without a word, and failed.
+/// Regression test for issue 18: such an Installation was admitted without a warning, and failed later.
 #[test]
 fn an_installation_whose_context_names_missing_overwrites_is_warned_about() {
     let of = |kind: &str, more: Value| {
@@ -171,8 +173,8 @@ fn an_installation_whose_context_names_missing_overwrites_is_warned_about() {
     assert_eq!(found(Vec::new()), ["warn spec.context: Context \"default\" does not exist in namespace ns"]);
 }
 
-/// Numbers that Landscaper cannot decode are also errors here: such a request is denied, even if another webhook has
-/// read a part of the object before.
+/// A number that Landscaper cannot decode is an error, so the request is denied. This is also the case if a rule has
+/// read only a part of the object before.
 #[test]
 fn a_number_out_of_range_is_reported() {
     for case in vectors("landscaper/deployers.json")["numbers"].as_array().expect("it is a list") {
@@ -187,7 +189,8 @@ fn a_number_out_of_range_is_reported() {
     }
 }
 
-/// Issue 18, Landscaper 7: with `overwrites: apply` Landscaper gets a reference that is replaced already, and finds nothing.
+/// Regression test for issue 18 (Landscaper 7): with `overwrites: apply`, Landscaper gets the substituted reference, so
+/// no overwrite matches. The page quotes the resulting condition.
 #[test]
 fn the_page_quotes_the_condition_of_an_applied_substitution() {
     let file = vectors("landscaper/overwrites.json");

@@ -1,4 +1,4 @@
-//! Tests of the packaging: the chart's values and their documentation, the image, the workflows, as far as possible
+//! Tests of the packaging: the chart's values and their documentation, the image, and the workflows, as far as possible
 //! without a container engine.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -34,7 +34,7 @@ fn keys(value: &Value) -> Vec<String> {
     value.as_object().expect("it is an object").keys().cloned().collect()
 }
 
-/// Collects the leaves of the values, by path.
+/// Adds the leaves of nested values to `found`, with their paths.
 fn leaves(value: &Value, at: &str, found: &mut BTreeMap<String, String>) {
     match value.as_object().filter(|members| !members.is_empty()) {
         None => drop(found.insert(at.to_owned(), value.to_string())),
@@ -74,7 +74,7 @@ fn the_charts_families_are_those_of_the_rules() {
     assert_eq!(keys(&schema["properties"]["families"]["properties"]), families);
 }
 
-/// An unknown rule id passes neither Helm nor a pod, which would fail to start with it.
+/// Helm rejects an unknown rule ID, so that no pod is started that would fail because of it.
 #[test]
 fn schema_lists_the_rules_mutators_and_deliveries() {
     let committed = text("charts/portcullis/values.schema.json");
@@ -95,7 +95,7 @@ fn schema_has_every_documented_key_of_the_configuration() {
     assert!(missing.is_empty(), "Helm refuses {missing:?}");
 }
 
-/// Issue 18, Crossplane 5: Helm refused the opt-ins of a section that the server reads.
+/// Regression test for issue 18 (Crossplane 5): Helm rejected values of this section that the server accepts.
 #[test]
 fn schema_has_every_key_and_value_of_environment_configs() {
     let known = &read("charts/portcullis/values.schema.json")["properties"]["config"]["properties"];
@@ -113,10 +113,10 @@ fn schema_has_every_key_and_value_of_environment_configs() {
     assert_eq!(section["native"]["enum"], json!(expected));
 }
 
-/// An object either has just the keys that are listed, or is a map of anything to values of one shape.
+/// In the schema, an object either lists all its keys, or is a map whose values have the same schema.
 #[test]
 fn the_schema_rejects_unknown_values() {
-    // Values that subcharts share, and those that the server validates itself.
+    // Values that all subcharts share, and values that the server validates itself.
     const OPEN: [&str; 3] = [
         "/properties/global",
         "/properties/config/properties/exemptions/items",
@@ -174,7 +174,7 @@ fn the_image_has_no_root_and_no_shell() {
     assert!(helpers.contains("runAsUser: 65532\n"), "the chart runs it as the same user");
 }
 
-/// The chart may enable traces in any release, and the tested features are the released ones.
+/// The chart can enable traces in any release, so releases are built with this feature. Tests use the same features.
 #[test]
 fn released_artifacts_have_traces() {
     let makefile = text("Makefile");
@@ -189,7 +189,7 @@ fn released_artifacts_have_traces() {
     assert!(text("Containerfile").contains("-unknown-linux-musl\" --features otlp)"));
 }
 
-/// The chart pulls its appVersion as the image's tag, without the `v` of the git tag.
+/// The chart uses its `appVersion` as the tag of the image, without the `v` of the git tag.
 #[test]
 fn release_pushes_the_tag_that_the_chart_pulls() {
     let mut make = Command::new("make");
@@ -208,7 +208,7 @@ fn release_pushes_the_tag_that_the_chart_pulls() {
     assert_eq!(workflow["env"]["IMAGE"], "ghcr.io/${{ github.repository }}");
 }
 
-/// Returns the commands of a workflow's steps.
+/// Returns the commands of all steps of a workflow.
 fn commands(workflow: &Value) -> Vec<String> {
     let mut commands = Vec::new();
     walk(workflow, "", &mut |place, value| {
@@ -259,7 +259,7 @@ fn scripts_are_shell() {
     }
 }
 
-/// Runs a command to its end, and returns its code and what it wrote.
+/// Runs a command. Returns its exit code, and its standard output followed by its standard error.
 fn ran(command: &mut Command) -> (Option<i32>, String) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
@@ -273,12 +273,12 @@ fn succeeds(command: &mut Command) -> String {
     text
 }
 
-/// Makes a release archive of the program under test, as if it were linked statically, and the packages of it.
+/// Creates a release archive of the program under test, as if it were linked statically, and the packages with it.
 fn packages(dist: &Path) {
     let version = env!("CARGO_PKG_VERSION");
     let program = dist.join("program");
     fs::create_dir(&program).unwrap();
-    // Without its debugging information, a tenth is to be compressed.
+    // Without debugging information, there is only a tenth of the data to compress.
     let mut strip = Command::new("strip");
     succeeds(strip.arg("-o").arg(program.join("portcullis")).arg(env!("CARGO_BIN_EXE_portcullis")));
     let archive = dist.join(format!("portcullis-{version}-{}-unknown-linux-musl.tar.gz", std::env::consts::ARCH));
@@ -312,7 +312,7 @@ fn packages_install_the_command() {
     let wheel = of_this_machine(dist.path(), "portcullis_admission", wheel);
     succeeds(Command::new(environment.join("bin/pip")).args(["install", "--quiet", "--no-index"]).arg(wheel));
     assert_eq!(succeeds(Command::new(environment.join("bin/portcullis")).arg("--version")), version);
-    // As pre-commit installs a hook of the language python, in an environment of its own.
+    // pre-commit installs hooks of the language python in the same way, in a separate virtual environment.
     let hook = dist.path().join("hook");
     succeeds(Command::new("python3").args(["-m", "venv"]).arg(&hook));
     let mut pip = Command::new(hook.join("bin/pip"));
@@ -360,7 +360,7 @@ fn the_action_downloads_a_verified_binary() {
     fs::create_dir(&release).unwrap();
     packages(&release);
     let archive = of_this_machine(&release, &format!("portcullis-{version}"), std::env::consts::ARCH);
-    // gh is not asked over the network.
+    // A fake `gh`, so that the test needs no network.
     let programs = releases.path().join("programs");
     fs::create_dir(&programs).unwrap();
     fs::write(programs.join("gh"), "#!/bin/sh\necho gh \"$@\"\nexit ${GH_CODE:-0}\n").unwrap();
@@ -398,7 +398,7 @@ fn the_action_downloads_a_verified_binary() {
     assert_eq!(install("missing", "9.9.9", "0").0, Some(3), "the action builds from source");
 }
 
-/// A file that looks like a static binary, or a dynamic one: a 64-bit ELF header and one program header.
+/// Returns an ELF header with one program header. Depending on `segment`, it looks like a static or a dynamic binary.
 fn elf(machine: u16, segment: u32) -> Vec<u8> {
     let mut header = vec![0; 64];
     header[..6].copy_from_slice(b"\x7fELF\x02\x01");

@@ -1,5 +1,5 @@
-//! Tests of `portcullis plan` with an API server that answers as one with Flux does. The end-to-end tests and the tests with the real
-//! controllers have more.
+//! Tests of `portcullis plan` with a simulated API server with Flux. There are more tests of this command among the
+//! end-to-end tests and the tests with real controllers.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod artifacts;
@@ -64,7 +64,8 @@ fn a_url_that_names_no_service_is_fetched_directly() {
     assert_eq!(server.requests(&artifact), 1);
 }
 
-/// Found by a pair of revisions beside the real kustomize-controller, which lists objects that it skips in the inventory.
+/// Regression test, found by a comparison with the real kustomize-controller: it also lists objects in the inventory
+/// that it skips.
 #[test]
 fn an_object_that_only_the_inventory_has_is_created() {
     let api = proxying();

@@ -1,5 +1,5 @@
-//! Tests that rules read only the declared parts of kinds: every rule gives the same result with a catalog of declared
-//! parts as with one of whole objects.
+//! Tests that rules read only the declared parts of kinds: every rule has the same result with a catalog of declared
+//! parts as with a catalog of whole objects.
 //!
 //! The objects are those of the rule pages, the vectors, the examples and the recordings. Objects of one source are
 //! stored together, and each of them is created, updated and deleted. `Case::decide` makes the same comparison in other
@@ -25,10 +25,10 @@ use portcullis::rule::{Match, Rule, RuleInfo};
 use portcullis::yaml;
 use serde_json::{Value, json};
 
-/// Maximum number of objects of a file of cases that are stored together.
+/// Maximum number of objects of one source that are stored together.
 const TOGETHER: usize = 40;
 
-/// Collects the Kubernetes objects in a value, and in the YAML texts in it.
+/// Adds the Kubernetes objects in a value, including those in YAML texts, to `found`.
 fn collect(value: &Value, found: &mut Vec<Value>) {
     match value {
         Value::Object(members) => {
@@ -60,7 +60,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns objects grouped by their source.
+/// Returns the objects of all sources, grouped by source.
 fn groups() -> BTreeMap<String, Vec<Value>> {
     let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for rule in Registry::standard().rules() {
@@ -82,7 +82,7 @@ fn groups() -> BTreeMap<String, Vec<Value>> {
         let name = path.display().to_string();
         let values: Vec<Value> = match path.extension().and_then(|extension| extension.to_str()) {
             Some("json") => serde_json::from_str(&text).into_iter().collect(),
-            // Stored objects and decisions of a recording are lines of one group.
+            // The lines of a recording are stored objects and decisions. All of them belong to one group.
             Some("jsonl") => vec![text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()).collect()],
             Some("yaml" | "yml") => vec![text.into()],
             _ => continue,
@@ -103,7 +103,7 @@ fn groups() -> BTreeMap<String, Vec<Value>> {
     groups
 }
 
-/// Returns every rule on, and every section of the configuration as the pages show it.
+/// Returns a policy in which every rule is enabled, with all sections of the configuration from the rule pages.
 fn policy(registry: &Registry) -> Policy {
     let mut policy = Policy { composites: HashSet::from(["*".to_owned()]), ..Policy::default() };
     for rule in registry.rules() {
@@ -117,7 +117,7 @@ fn policy(registry: &Registry) -> Policy {
     policy
 }
 
-/// Returns the gates over the declared parts and over whole objects.
+/// Returns two gates with the same objects. The first catalog stores the declared parts, the second one whole objects.
 fn gates(registry: impl Fn() -> Registry, stored: &[Value]) -> [Gate; 2] {
     [registry().catalog(), registry().catalog().with_whole_objects()].map(|catalog| {
         let gate = Gate::new(registry(), policy(&Registry::standard()), Arc::new(catalog));
@@ -126,7 +126,7 @@ fn gates(registry: impl Fn() -> Registry, stored: &[Value]) -> [Gate; 2] {
     })
 }
 
-/// Returns the requests that objects are put to the gate in.
+/// Returns the requests with which objects are tested.
 fn cases(objects: &[Value]) -> Vec<Case> {
     let mut cases = Vec::new();
     for object in objects {
@@ -172,7 +172,7 @@ fn rules_read_only_what_kinds_declare() {
     assert!(decided > 5_000, "only {decided} decisions were compared");
 }
 
-/// Returns the keys of an object in an index, of which a catalog stores these parts.
+/// Returns the keys of an object in an index. The catalog stores only the parts of the object that `storage` declares.
 fn keys(kind: &Kind, index: &Index, storage: Storage, object: &Value) -> Vec<String> {
     let Kind { group, version, kind, plural, scope, .. } = *kind;
     let kind = Box::leak(Box::new(Kind { group, version, kind, plural, scope, indexes: &[], storage }));
@@ -199,7 +199,7 @@ fn indexes_read_only_what_they_declare() {
     assert!(found.len() > 10 && without.is_empty(), "no object has a key in {without:?}");
 }
 
-/// A rule that reads what its kind does not declare.
+/// A rule that reads a field that its kind does not declare.
 static CURIOUS: Rule = Rule {
     info: RuleInfo {
         id: "XX001",

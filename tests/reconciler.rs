@@ -33,7 +33,7 @@ fn the_committed_permissions_are_up_to_date() {
     }
 }
 
-/// An API server without any object.
+/// Returns a client for an API server without any objects.
 fn empty_api_server() -> Client {
     let service = tower::service_fn(|_: Request<Body>| async {
         let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound",
@@ -44,7 +44,7 @@ fn empty_api_server() -> Client {
     Client::new(service, "default")
 }
 
-/// Collects the changes of a catalog.
+/// An observer that collects the changes of a catalog.
 #[derive(Default)]
 struct Changes(Mutex<Vec<Change>>);
 
@@ -54,7 +54,7 @@ impl Observe for Changes {
     }
 }
 
-/// Collects log records.
+/// A writer that collects log records.
 #[derive(Clone, Default)]
 struct Log(Arc<Mutex<Vec<u8>>>);
 
@@ -69,7 +69,8 @@ impl std::io::Write for Log {
     }
 }
 
-/// Issue 18, Crossplane 10: `reconcile --composites` without the configurations that it keeps said nothing.
+/// Regression test for issue 18 (Crossplane 10): `reconcile --composites` logged no warning if the webhook
+/// configurations that it maintains do not exist.
 #[tokio::test]
 async fn warns_if_the_webhook_configurations_of_composites_do_not_exist() {
     let (log, changes, client) = (Log::default(), Arc::new(Changes::default()), empty_api_server());

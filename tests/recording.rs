@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use support::client::{self, Connection};
 use support::pki::{Authority, SecretMount};
 
-/// Where fixtures are written, if it is set to anything.
+/// Environment variable. If it is set, the recordings of the examples are written to `tests/recordings/examples`.
 const WRITE: &str = "PORTCULLIS_WRITE_RECORDINGS";
 
 fn portcullis(args: &[&str]) -> Output {
@@ -48,7 +48,7 @@ fn replays_recorded_requests_without_differences() {
     );
 }
 
-/// A cluster in small: objects go through both webhooks into the catalog.
+/// A simulated cluster: objects pass both webhooks, and are stored in the catalog. Decisions are recorded.
 struct Cluster {
     gate: Gate,
     recorder: Arc<Recorder>,
@@ -85,7 +85,7 @@ impl Cluster {
         self.recorder.decision(phase, &request, self.gate.decide(phase, &request)).await
     }
 
-    /// Sends an object through both webhooks and stores it where it is allowed.
+    /// Sends an object to both webhooks. Stores and returns it if it is admitted.
     async fn write(&self, case: Case) -> Option<Value> {
         let mutated = self.decide(Phase::Mutate, &case).await;
         let mut object = case.object.clone();
@@ -114,7 +114,7 @@ impl Cluster {
         catalog.kinds().chain(catalog.declared()).find(|kind| kind.is_kind_of(object))
     }
 
-    /// Creates objects in their order, sends each again, and deletes them in the opposite order.
+    /// Creates objects in order, updates each of them without a change, and deletes them in reverse order.
     async fn play(&self, objects: Vec<Value>) {
         let mut stored = Vec::new();
         for object in objects {
@@ -131,7 +131,7 @@ impl Cluster {
         }
     }
 
-    /// Returns the text of the recording, which ends here.
+    /// Ends the recording, and returns its text.
     fn recorded(&self) -> String {
         self.recorder.finish();
         fs::read_to_string(self.recorder.path()).unwrap()
@@ -198,7 +198,7 @@ fn context() -> Value {
            "metadata": {"name": "base", "namespace": "demo"}, "componentVersionOverwrites": "mirror"})
 }
 
-/// An API server that has every object.
+/// A live reader that finds every object.
 struct HasAll;
 
 impl LiveReader for HasAll {
@@ -224,7 +224,7 @@ async fn replays_live_reads() {
         assert!(replayed[0].differences.is_empty(), "{replayed:?}");
     })
     .await;
-    // Without the recorded live read, the catalog is used, which does not have the object.
+    // Without the recorded live read, the object is looked up in the catalog, which does not contain it.
     let without: String = text.lines().map(|line| without(line, "liveReads") + "\n").collect();
     replayed(&without, None, |replayed| {
         let new: Vec<_> = replayed[0].differences.iter().flat_map(|difference| &difference.now).collect();
@@ -252,7 +252,7 @@ async fn decisions_are_replayed_at_the_state_in_which_they_began() {
     let after = cluster.decide(Phase::Validate, &Case::new(Operation::Create, context())).await;
     assert!(after.findings.is_empty());
     let text = cluster.recorded();
-    // Written in another order, as decisions that take long are.
+    // Decisions that take long are written later, so their order may differ.
     let (mut others, mut decisions): (Vec<&str>, Vec<&str>) =
         text.lines().partition(|line| !line.starts_with("{\"decision\""));
     decisions.reverse();
@@ -283,8 +283,8 @@ fn native_composition() -> Value {
             {"type": "FromEnvironmentFieldPath", "fromFieldPath": "region", "toFieldPath": "data.region"}]}]}})
 }
 
-/// Issue 18, recorded traffic: Crossplane 1 has EnvironmentConfigs of v1alpha1 and Crossplane 2 of v1beta1. A recording
-/// named both alike, so that its replay had the objects and the coverage of one in place of the other.
+/// Regression test for issue 18 (recorded traffic): Crossplane 1 has EnvironmentConfigs of v1alpha1, Crossplane 2 of
+/// v1beta1. Both had the same name in a recording, so a replay used the objects and the coverage of the wrong version.
 #[tokio::test]
 async fn two_versions_of_a_kind_are_replayed_as_two_kinds() {
     let cluster = Cluster::new();
@@ -314,7 +314,8 @@ async fn two_versions_of_a_kind_are_replayed_as_two_kinds() {
     .await;
 }
 
-/// Issue 18, recorded traffic: the catalog changes while a decision waits for live reads, and rules see it after that.
+/// Regression test for issue 18 (recorded traffic): if the catalog changes while a decision waits for live reads, rules
+/// use the changed catalog after the live reads.
 #[tokio::test]
 async fn decisions_are_replayed_with_the_changes_that_came_meanwhile() {
     let cluster = Cluster::new();
@@ -349,7 +350,7 @@ async fn coverage_is_recorded_when_it_changes() {
     assert_eq!(all.len(), 4, "{all:#?}");
 }
 
-/// Several rules want the same object: it is read once.
+/// If several rules need a live read of the same object, the object is read once.
 #[tokio::test]
 async fn an_object_is_read_once_for_a_decision() {
     let cluster = Cluster::with(Policy::default(), u64::MAX, |catalog| {
@@ -372,7 +373,7 @@ async fn an_object_is_read_once_for_a_decision() {
     .await;
 }
 
-/// Finds every tree broken.
+/// A judge that can fetch no tree.
 struct Unreachable;
 
 impl Judge for Unreachable {
@@ -457,7 +458,7 @@ async fn omits_secrets_and_skips_their_decisions() {
     .await;
 }
 
-/// `portcullis serve --record` as a process.
+/// A running `portcullis serve --record`.
 struct Server {
     child: Child,
     address: SocketAddr,
@@ -493,7 +494,7 @@ impl Server {
         connection.post(webhook, review.as_bytes()).await.unwrap().json()
     }
 
-    /// Ends it, and names the recording.
+    /// Stops the server, and returns the path of the recording.
     fn stop(mut self) -> PathBuf {
         let pid = self.child.id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -548,8 +549,8 @@ async fn replays_with_the_recorded_and_another_configuration() {
     assert_eq!(portcullis(&["replay", "examples"]).status.code(), Some(2), "there is no recording");
 }
 
-/// Issue 18, a suite that runs the real controllers: what they send in each scenario is recorded, so that `make test`
-/// replays it where they cannot be built.
+/// Issue 18: tests with real controllers record the requests of each scenario. `make test` replays the recordings,
+/// because it cannot build the controllers everywhere.
 #[test]
 fn every_scenario_is_recorded() {
     for (system, file, scenarios) in [

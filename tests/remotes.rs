@@ -1,5 +1,5 @@
-//! Tests of `portcullis build --fetch` with a git server over HTTP and HTTPS in this process, for which git packs the
-//! objects.
+//! Tests of `portcullis build --fetch` with a git server over HTTP and HTTPS in this process. The server runs git to
+//! pack the objects.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -21,7 +21,7 @@ use tempfile::TempDir;
 const FILE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: raw\n";
 const OUTPUT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: p-settings\n";
 
-/// The user and the password of private repositories.
+/// User and password for private repositories.
 const ACCOUNT: &str = "ada:secret";
 
 fn git(folder: &Path, arguments: &[&str]) {
@@ -39,7 +39,7 @@ fn write(folder: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// A repository with the tag `v1`, and another name of the object on the branch `main`.
+/// Creates a repository with the tag `v1`. On the branch `main`, the object has another name.
 fn repository(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     git(folder, &["init", "--quiet", "--initial-branch", "main"]);
@@ -59,13 +59,14 @@ fn repository(folder: &Path) {
     git(folder, &["commit", "--quiet", "-am", "two"]);
 }
 
-/// A server of a repository at `/team/app.git`, of the same at `/private/app.git` for a user with a password, and of a file.
+/// A server with a repository at `/team/app.git`, the same repository at `/private/app.git` with a password, and a
+/// file.
 struct Server {
     address: String,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// The repository of a server, and where its `moved.git` is.
+/// The repository of a server, and the address of the server to which `moved.git` is redirected.
 struct Content {
     repository: PathBuf,
     elsewhere: String,
@@ -97,12 +98,12 @@ impl Server {
         Self { address, requests }
     }
 
-    /// Returns the requests that contain a text.
+    /// Returns the number of requests that contain a text.
     fn with(&self, text: &str) -> usize {
         self.requests.lock().unwrap().iter().filter(|request| request.contains(text)).count()
     }
 
-    /// Returns how many packs were sent.
+    /// Returns the number of packs that were sent.
     fn packs(&self) -> usize {
         let requests = self.requests.lock().unwrap();
         requests.iter().filter(|request| request.starts_with("POST") && request.contains("fetch")).count()
@@ -114,7 +115,7 @@ fn answer(stream: impl Read + Write, served: &Content, log: &Mutex<Vec<String>>)
     let mut lines = Vec::new();
     loop {
         let mut line = String::new();
-        // the client may not trust the certificate
+        // The client closes the connection if it does not trust the certificate.
         if reader.read_line(&mut line).is_err() {
             return;
         }
@@ -170,7 +171,7 @@ fn answer(stream: impl Read + Write, served: &Content, log: &Mutex<Vec<String>>)
     stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&content)).and_then(|()| stream.flush()).unwrap();
 }
 
-/// A folder with a repository, its server, and a root.
+/// A folder with a repository, a root and a cache, and the server of the repository.
 struct Lab {
     folder: TempDir,
     server: Server,
@@ -185,7 +186,7 @@ impl Lab {
         Self { folder, server }
     }
 
-    /// Builds a root with these entries in `resources`.
+    /// Runs `portcullis build` on a root with these entries in `resources`.
     fn build(&self, entries: &[&str], arguments: &[&str]) -> Output {
         let resources: String = entries.iter().map(|entry| format!("- {entry}\n")).collect();
         write(self.folder.path(), &[("root/kustomization.yaml", &format!("namePrefix: p-\nresources:\n{resources}"))]);
@@ -196,7 +197,7 @@ impl Lab {
         command.env("GIT_TERMINAL_PROMPT", "0").output().unwrap()
     }
 
-    /// Starts a server with HTTPS, whose certificate builds trust.
+    /// Starts an HTTPS server. The builds of this value trust its certificate.
     fn secure(&self, elsewhere: &str) -> Server {
         let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let bundle = OpenOptions::new().create(true).append(true).open(self.folder.path().join("authority.pem"));
@@ -209,7 +210,7 @@ impl Lab {
         Server::of(content, Some(Arc::new(config)))
     }
 
-    /// Stores the password of a server where git's helper finds it.
+    /// Configures git's credential helper with the password for a server.
     fn store(&self, server: &Server) {
         let account = server.address.replace("://", &format!("://{ACCOUNT}@"));
         let file = self.folder.path().join("accounts");
@@ -248,7 +249,7 @@ fn builds_a_base_in_a_repository_on_disk() {
     assert_eq!(texts(&lab.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
 }
 
-/// Recorded with kustomize 5.8.1 and a repository on disk.
+/// The expected output was recorded with kustomize 5.8.1 and a repository on disk.
 #[test]
 fn annotates_objects_with_their_repository() {
     let lab = Lab::new();

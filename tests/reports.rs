@@ -1,4 +1,4 @@
-//! Tests of paged lists and policy reports, with a fake API server.
+//! Tests of paged lists and policy reports, with a simulated API server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::collections::BTreeMap;
@@ -19,7 +19,8 @@ use serde_json::{Value, json};
 
 type Answer = (u16, Value);
 
-/// A client whose API server is a function of method, path with query, and body.
+/// Returns a client for a simulated API server. `answer` gets the method, the path with query, and the body of each
+/// request.
 fn client(answer: impl Fn(&Method, &str, Value) -> Answer + Send + Sync + 'static) -> Client {
     let answer = Arc::new(answer);
     let service = tower::service_fn(move |request: Request<Body>| {
@@ -97,7 +98,7 @@ async fn fails_if_the_list_expires_every_time() {
     assert!(matches!(error, kube::Error::Api(status) if status.code == 410));
 }
 
-/// Reports of openreports.io in memory, by path; every write sets a resourceVersion.
+/// A simulated API server that stores reports of openreports.io by path, and records the writes.
 #[derive(Clone, Default)]
 struct Store {
     objects: Arc<Mutex<BTreeMap<String, Value>>>,
@@ -190,7 +191,7 @@ async fn splits_reports_and_counts_omitted_results() {
     store.write(&audited(entries)).await.unwrap();
     let objects = store.objects.lock().unwrap().clone();
     assert_eq!(objects.len(), 16);
-    // etcd takes 1.5 MiB.
+    // etcd accepts up to 1.5 MiB.
     assert!(objects.values().all(|report| report.to_string().len() < 800 * 1024));
     let held: usize = objects.values().map(|report| report["results"].as_array().unwrap().len()).sum();
     let last = store.get("team-a", "portcullis-audit-16").unwrap();
@@ -212,7 +213,7 @@ async fn keeps_the_first_version_and_writes_unchanged_reports_once() {
     store.write(&audited(vec![entry("team-a", "one", "is wrong")])).await.unwrap();
     let path = format!("{API}/namespaces/team-a/reports/portcullis-audit");
     {
-        // As an older version wrote it, some time ago.
+        // An older version has written this report some time ago.
         let mut objects = store.objects.lock().unwrap();
         let report = objects.get_mut(&path).unwrap();
         report["metadata"]["annotations"][VERSION] = "0.0.9".into();
@@ -251,7 +252,8 @@ async fn keeps_results_of_unread_kinds_and_foreign_reports() {
     store.writes();
     store.write(&Audited { unread, ..Audited::default() }).await.unwrap();
     assert_eq!(store.writes(), [""; 0]);
-    // A report of our name that somebody else wrote is not overwritten, and does not prevent writing others.
+    // A report with our name that another program has written is not overwritten. It does not prevent writing other
+    // reports.
     let error = store.write(&audited(vec![entry("team-b", "one", "is wrong")])).await.unwrap_err();
     assert!(error.to_string().contains("team-b/portcullis-audit: "), "{error}");
     assert_eq!(store.get("team-b", "portcullis-audit"), Some(others));

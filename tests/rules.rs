@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-/// Rewrites the blocks with findings if the environment variable `UPDATE_PAGES` is set.
+/// Replaces the findings that a rule's page shows for its examples with the current findings.
 fn update(page: &Page) {
     let path = repository().join(format!("docs/rules/{}.md", page.info.id));
     let text = std::fs::read_to_string(&path).unwrap();
@@ -76,7 +76,7 @@ fn pages_have_title_summary_level_and_headings() {
     }
 }
 
-/// Returns the first reported example of every page that is a request.
+/// Returns the verdict of the first reported example of each page, if the example is a request.
 fn reported() -> Vec<(Page, Verdict)> {
     let pages = Page::all().into_iter().filter(|page| page.reported[0].object().is_some());
     pages.map(|page| (page.decide(&page.reported[0]), page)).map(|(verdict, page)| (page, verdict)).collect()
@@ -92,7 +92,7 @@ fn ids_and_names_are_unique_and_in_order() {
     assert_eq!(ids, sorted);
 }
 
-/// Landscaper reads these words as an outage and retries forever.
+/// If a message contains these words, Landscaper treats the denial as an outage and retries forever.
 #[test]
 fn messages_do_not_read_like_an_outage() {
     for (Page { info, .. }, verdict) in reported() {
@@ -103,8 +103,8 @@ fn messages_do_not_read_like_an_outage() {
     }
 }
 
-/// Returns whether kustomize-controller treats a text as the error of an immutable field; with `force` it then deletes
-/// the object.
+/// Reports whether kustomize-controller treats a text as an error about an immutable field. Then it deletes the object
+/// if `force` is set.
 fn would_delete(text: &str) -> bool {
     let begins =
         |after: &str, word: &str| after.strip_prefix(char::is_whitespace).is_some_and(|rest| rest.starts_with(word));
@@ -112,7 +112,7 @@ fn would_delete(text: &str) -> bool {
         || text.match_indices("immutable").any(|(at, word)| begins(&text[at + word.len()..], "field"))
 }
 
-/// Asserts that the parts of a denial that clients see do not cause a deletion.
+/// Checks that the parts of a denial that clients get do not cause kustomize-controller to delete objects.
 #[track_caller]
 fn deletes_nothing(verdict: &Verdict, case: &Case) {
     let answer = verdict.answer(Version::V1, Phase::Validate, &case.request());
@@ -126,7 +126,7 @@ fn deletes_nothing(verdict: &Verdict, case: &Case) {
     }
 }
 
-/// Returns every text in a value.
+/// Returns all strings in a value.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],
@@ -136,7 +136,7 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// Issue 18, Flux 7.
+/// Regression test for issue 18 (Flux 7): a denial must not cause Flux to delete objects.
 #[test]
 fn no_denial_makes_flux_delete() {
     for (page, mut verdict) in reported() {
@@ -158,7 +158,7 @@ fn no_denial_makes_flux_delete() {
 }
 
 proptest! {
-    /// Issue 18, Flux 7.
+    /// Regression test for issue 18 (Flux 7): a text that a message quotes must not cause Flux to delete objects.
     #[test]
     fn no_quoted_text_makes_flux_delete(
         words in prop::collection::vec(prop::sample::select(vec![
@@ -196,14 +196,14 @@ fn the_committed_registration_is_up_to_date() {
     }
 }
 
-/// Returns every choice of families but none at all.
+/// Returns all combinations of families, except none.
 fn choices() -> Vec<Vec<&'static str>> {
     let families = Registry::standard().families();
     let chosen = |bits: usize| families.iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0);
     (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
 }
 
-/// Returns the manifests for some families: of each file the objects.
+/// Returns the objects in the manifests for some families, by the name of the file.
 fn written(families: &[&'static str]) -> HashMap<&'static str, Vec<Value>> {
     let registration = Registration { families: Choice::These(families.to_vec()), ..Registration::default() };
     let manifests = registration.manifests(&Registry::standard());
@@ -232,8 +232,8 @@ fn resource(scope: &Match) -> String {
     }
 }
 
-/// Exactly one webhook of its phase receives each request that a rule matches, and no other request, for every
-/// combination of families. Without requests there is no configuration.
+/// For every combination of families and each phase, exactly one webhook receives each request that a rule matches, and
+/// no webhook receives other requests. If there are no such requests, there is no webhook configuration.
 #[test]
 fn the_registration_covers_every_scope_once() {
     for families in choices() {
@@ -261,7 +261,7 @@ fn assert_is_sent_once(configuration: &Value, scope: &Match, operation: Operatio
     let alike: Vec<_> = all.iter().filter(is_like).collect();
     let is_right = match &shares[..] {
         [] => sent.len() == 1,
-        // Requests that match conditions exclude need no call.
+        // Requests that the match conditions exclude need not be sent to any webhook.
         [(false, _)] => {
             sent.len() == 1 && alike.iter().all(|other| matches!(other.failure_policy, FailurePolicy::FailUnless(_)))
         }
@@ -271,7 +271,7 @@ fn assert_is_sent_once(configuration: &Value, scope: &Match, operation: Operatio
     assert!(is_right, "{on:?}: {operation} {}", resource(scope));
 }
 
-/// Returns all that a configuration has sent.
+/// Returns operations and resources of all requests that a webhook configuration matches.
 fn sent(configuration: &Value) -> BTreeSet<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -288,7 +288,7 @@ fn sent(configuration: &Value) -> BTreeSet<String> {
     sent
 }
 
-/// The server may read exactly what the rules of the families that are on look up, and the definitions of kinds.
+/// The server may read exactly the kinds that the rules of the enabled families look up, and the definitions of kinds.
 #[test]
 fn rights_and_watches_follow_the_families() {
     for families in choices() {
@@ -319,7 +319,7 @@ fn disabled_families_are_absent() {
     assert!(!only.deliveries().is_empty() && Registry::standard().only(&["OW"]).deliveries().is_empty());
 }
 
-/// Returns the webhooks that are sent such a request.
+/// Returns the webhooks that receive a request with this resource and operation.
 fn senders<'c>(configuration: &'c Value, group: &str, plural: &str, operation: &str) -> Vec<&'c Value> {
     let holds = |list: &Value, text: &str| list.as_array().is_some_and(|items| items.iter().any(|item| item == text));
     let webhooks = configuration["webhooks"].as_array().expect("webhooks is a list").iter();
@@ -329,8 +329,8 @@ fn senders<'c>(configuration: &'c Value, group: &str, plural: &str, operation: &
     webhooks.filter(|webhook| webhook["rules"].as_array().expect("rules is a list").iter().any(is_sent)).collect()
 }
 
-/// Which of the requests of a resource a webhook is sent, if it shares them with another: those that a condition holds
-/// for, or all others; and the condition. Deletions, which have no object, are not shared.
+/// Returns the condition by which a webhook shares the requests of a resource with another webhook, and whether this
+/// webhook receives the requests for which the condition is true. Deletions have no object, so they are not shared.
 fn share(webhook: &Value, plural: &str, operation: Operation) -> Option<(bool, String)> {
     const DELETE: &str = "request.operation == 'DELETE' || ";
     let guard = format!("request.resource.resource != '{plural}' || ");
@@ -405,7 +405,7 @@ fn an_exemption_expires() {
     assert_eq!(level_at(|| OffsetDateTime::UNIX_EPOCH + time::Duration::days(1)), (Level::Deny, false));
 }
 
-/// Every rule can be tried at level `audit`: it records, and neither denies nor warns.
+/// Every rule can be used at level `audit`. Then it records findings, but neither denies nor warns.
 #[test]
 fn every_rule_can_start_at_audit() {
     for page in Page::all().into_iter().filter(|page| page.reported[0].object().is_some()) {
@@ -437,8 +437,8 @@ fn updates_of_deleted_objects_are_not_denied() {
     assert_eq!(verdict.warnings().len(), 1);
 }
 
-/// Landscaper's context controller retries a denied Context every 40 ms: if no server answers, such Contexts are
-/// admitted.
+/// Landscaper's context controller retries a denied Context every 40 ms. So Contexts without overwrites are admitted if
+/// no server answers.
 #[test]
 fn contexts_without_overwrites_do_not_fail_closed() {
     let read = |file: &str| std::fs::read_to_string(repository().join(file)).unwrap();

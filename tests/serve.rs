@@ -146,7 +146,7 @@ async fn reloads_the_folder_of_manifests() {
     let installation = review("patched.json");
     assert!(is_patched(&server.post("/mutate", &installation).await));
     let overwrites = manifests.path().join("overwrites.yaml");
-    // Half a file: the previous content stays.
+    // The file is invalid, as if it were half written, so the previous content stays in use.
     let text = std::fs::read_to_string(&overwrites).unwrap();
     std::fs::write(&overwrites, "overwrites: [").unwrap();
     let begun = Instant::now();
@@ -179,7 +179,7 @@ async fn reloads_the_configuration_and_keeps_the_last_valid_one() {
     assert_eq!(server.post("/validate", &refused).await["response"]["allowed"], false);
 }
 
-/// As a ConfigMap is mounted: the file is a link through a link, and it is that link which changes.
+/// A file like in a mounted ConfigMap: the file is a link through the link `..data`, and an update replaces `..data`.
 struct ConfigMount {
     folder: tempfile::TempDir,
     version: std::cell::Cell<usize>,
@@ -279,8 +279,7 @@ async fn answers_verify_in_shadow_mode() {
     assert_eq!((&response["allowed"], &response["warnings"]), (&true.into(), &serde_json::json!([answer])));
 }
 
-/// Rules of families that are off do not run, and their configuration is not an error, neither at start nor after a
-/// reload.
+/// Rules of disabled families do not run. Their configuration is not an error, neither at start nor after a reload.
 #[tokio::test]
 async fn only_the_families_that_are_on_decide() {
     let folder = tempfile::tempdir().unwrap();
@@ -297,7 +296,7 @@ async fn only_the_families_that_are_on_decide() {
     assert!(!server.log().contains("not reloaded"), "{}", server.log());
 }
 
-/// Not ready, alive, and quiet: one line for each kind, not one for each attempt.
+/// The server is alive but not ready. It logs one line for each kind, not for each attempt.
 #[tokio::test]
 async fn waits_for_an_unreachable_api_server() {
     let folder = tempfile::tempdir().unwrap();
@@ -317,7 +316,7 @@ async fn waits_for_an_unreachable_api_server() {
     assert!(answer.contains("contexts.landscaper.gardener.cloud"), "{answer}");
     let kinds = Registry::standard().kinds().into_iter().filter(|kind| !kind.is_read_by_name()).count();
     server.until_log(|log| log.matches("cannot watch").count() >= kinds).await;
-    // In this time each is tried again.
+    // The watch of each kind is retried within this time.
     sleep(Duration::from_secs(4)).await;
     let log = server.log();
     assert_eq!(log.matches("cannot watch").count(), kinds, "one line for each kind:\n{log}");
@@ -336,7 +335,7 @@ async fn shuts_down_in_order() {
     assert!(server.log().contains("shut down"), "{}", server.log());
 }
 
-/// `make test` builds with traces, so that this is run by a plain `cargo test`.
+/// `make test` builds with the feature `otlp`, so only a plain `cargo test` runs this test.
 #[cfg(not(feature = "otlp"))]
 #[test]
 fn a_build_without_traces_rejects_the_flag() {

@@ -1,4 +1,4 @@
-//! Tests of the server over HTTPS: every status, every limit, every kind of failure.
+//! Tests of the server over HTTPS: every status, every limit, and every kind of failure.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod support;
@@ -197,7 +197,7 @@ async fn reports_a_missed_deadline() {
     assert_eq!(server.metric(r#"portcullis_undecided_total{phase="validate"}"#).await, 1.0);
 }
 
-/// The request is admitted unchanged in any case; the decision is recorded.
+/// Every request is admitted unchanged, and the decision is recorded.
 #[tokio::test]
 async fn shadow_mode_admits_everything_and_records_decisions() {
     let server = Server::with(|options| options.shadow = true).await;
@@ -220,7 +220,7 @@ async fn shadow_mode_admits_everything_and_records_decisions() {
     assert_eq!((&unreadable["response"]["uid"], &unreadable["response"]["allowed"]), (&json!("u1"), &json!(true)));
     let reported = unreadable["response"]["auditAnnotations"]["shadow"].as_str().unwrap();
     assert!(reported.starts_with("deny: this AdmissionReview cannot be read: "), "{reported}");
-    // An answer without a uid would be invalid for the API server.
+    // Without a uid, the API server would reject the answer as invalid.
     assert_eq!(connection.post("/validate", b"{}").await.unwrap().status, 400);
 
     assert_eq!(server.metric("portcullis_shadow").await, 1.0);
@@ -281,20 +281,21 @@ async fn rejects_requests_over_the_limit_of_bytes() {
     assert_eq!(reply.status, 200, "the room was given back");
 }
 
-/// Starts a server that computes one decision at a time.
+/// Starts a server that computes only one decision at a time.
 async fn one_at_a_time(waiting: usize, deadline: Duration) -> Server {
     Server::with(|options| {
         options.limits.deciding = 1;
         options.limits.waiting = waiting;
         (options.limits.overload_deadline, options.limits.burst, options.limits.burst_length) =
             (deadline, Duration::ZERO, 0);
-        // These decisions block their thread until another request has been read.
+        // A decision of the stub may block its thread until another request has been read. With zero, the thread yields
+        // to the runtime before each decision, and the runtime reads other requests.
         options.limits.yield_after = Duration::ZERO;
     })
     .await
 }
 
-/// Posts a review over a connection of its own.
+/// Posts a review over a new connection, in a new task.
 fn posting(server: &Server, review: Vec<u8>) -> JoinHandle<Reply> {
     let (address, config) = (server.address, Arc::new(server.client()));
     let post =
@@ -350,7 +351,7 @@ async fn requests_that_wait_need_no_permit() {
     }
 }
 
-/// On a runtime of one thread: a decision that is computed on it would hold up everything.
+/// The test runs on a runtime with one thread. A decision that is computed on this thread would block all requests.
 #[tokio::test]
 async fn large_bodies_do_not_delay_small_ones() {
     let server = one_at_a_time(9, deadline()).await;
@@ -375,7 +376,7 @@ async fn large_bodies_do_not_delay_small_ones() {
 #[tokio::test]
 async fn rejects_too_many_large_bodies() {
     let server = one_at_a_time(9, deadline()).await;
-    // One that computes, and those in the queue.
+    // The large bodies that the server accepts: one whose decision is computed, and those in the queue.
     let most = 1 + limits::LARGE_WAITING;
     let large: Vec<_> = (0..=most).map(|_| posting(&server, review_of("widgets", "busy", limits::LARGE))).collect();
     let shed = r#"portcullis_shed_total{reason="large"}"#;
@@ -651,7 +652,7 @@ async fn shutdown_is_bounded() {
 #[tokio::test]
 async fn sigterm_begins_the_shutdown() {
     let server = Server::with(|options| options.lame_duck = Duration::ZERO).await;
-    // The test's own handler, so that the signal does not end the process.
+    // A signal handler of the test, so that the signal does not end the process.
     let mut terminated = signal(SignalKind::terminate()).unwrap();
     let running = tokio::spawn(server.running.until_signalled());
     tokio::task::yield_now().await;
@@ -659,13 +660,14 @@ async fn sigterm_begins_the_shutdown() {
         let me = std::process::id().to_string();
         std::process::Command::new("kill").args(["-TERM", &me]).status().unwrap();
         soon(terminated.recv()).await;
-        // Again only where the server did not listen yet: a second signal would cut the shutdown short.
+        // The signal is repeated only if the server had not installed its handler yet. A second signal would shorten
+        // the shutdown.
         let _ = timeout(Duration::from_secs(5), server.shutdown.reached(Stage::LameDuck)).await;
     }
     assert_eq!(running.await.unwrap().unwrap().cut_off, 0);
 }
 
-/// The log output.
+/// A writer that collects the log output.
 #[derive(Clone, Default)]
 struct Written(Arc<Mutex<Vec<u8>>>);
 
@@ -680,7 +682,7 @@ impl io::Write for Written {
     }
 }
 
-/// Returns what is logged while `calls` are made.
+/// Returns the log output while `calls` are made.
 async fn logged_during(format: Format, calls: impl AsyncFnOnce(&Server)) -> String {
     let written = Written::default();
     let (telemetry, subscriber) = Telemetry::new(format, "info", written.clone()).unwrap();
@@ -705,7 +707,7 @@ async fn logged(format: Format) -> String {
 async fn failed_handshakes_and_connections_are_logged_with_their_peer() {
     let peers = Mutex::new(Vec::new());
     let fail = async |server: &Server| {
-        // A client that does not speak TLS, one that does not trust the certificate, and one that sends no HTTP.
+        // Three clients: one does not use TLS, one does not trust the certificate, and one does not send HTTP.
         let mut plain = TcpStream::connect(server.address).await.unwrap();
         plain.write_all(b"GET / HTTP/1.1\r\n\r\n").await.unwrap();
         peers.lock().unwrap().push(("TLS handshake failed", plain.local_addr().unwrap()));
@@ -770,7 +772,8 @@ fn rejects_invalid_log_filters() {
     assert!(error.to_string().contains("decision=loud"));
 }
 
-/// Returns a server that takes calls of this authority's clients alone, and the file that says so.
+/// Starts a server that accepts only clients with certificates from this CA and with these names. Returns the server
+/// and the folder with the CA file.
 async fn with_clients(authority: &Authority, names: &[&str]) -> (Server, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");
@@ -780,7 +783,7 @@ async fn with_clients(authority: &Authority, names: &[&str]) -> (Server, tempfil
     (Server::with(|options| options.clients = Some(clients)).await, folder)
 }
 
-/// Returns the status of the answer, or the TLS alert. In TLS 1.3 the alert comes after the handshake.
+/// Returns the status of the answer, or the TLS error. In TLS 1.3, the alert arrives after the handshake.
 async fn call(server: &Server, config: rustls::ClientConfig) -> Result<u16, String> {
     let mut connection = server.connect_with(config).await.map_err(|error| error.to_string())?;
     let reply = connection.post("/validate", &review("fine")).await.map_err(|error| error.to_string())?;
@@ -836,7 +839,7 @@ async fn reloads_the_client_ca_unless_invalid() {
     eventually("the broken one is reported", async || server.metric(failed).await >= 1.0).await;
     assert!(is_taken(&old).await, "the last good one holds");
 
-    // As in a ConfigMap mount: another file takes the place of the one that was read.
+    // An update of a mounted ConfigMap also replaces the file instead of writing to it.
     fs::write(folder.path().join("next"), before.root_pem() + &after.root_pem()).unwrap();
     fs::rename(folder.path().join("next"), folder.path().join("ca.crt")).unwrap();
     eventually("both are taken", async || is_taken(&new).await && is_taken(&old).await).await;

@@ -1,4 +1,4 @@
-//! Tests of spans that continue the API server's traces, as a collector receives them.
+//! Tests of spans that continue the traces of the API server, with a simulated collector.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 #[path = "support/collector.rs"]
@@ -27,7 +27,7 @@ const SAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const UNSAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00";
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
-/// A server whose spans go to a collector.
+/// A server that exports its spans to a collector.
 struct Traced {
     server: Server,
     collector: Collector,
@@ -50,13 +50,13 @@ impl Traced {
         soon(self.server.connect().await.request("POST", path, &headers, body)).await.unwrap()
     }
 
-    /// Returns all spans that ended before.
+    /// Stops the export, and returns all spans that the collector has received.
     async fn spans(self) -> Vec<Arrived> {
         self.traces.finish().await;
         self.collector.spans()
     }
 
-    /// Returns the span of one call.
+    /// Makes one call, and returns its span.
     async fn span_of(self, path: &str, body: &[u8]) -> Arrived {
         self.post(path, body, &[("traceparent", SAMPLED)]).await;
         let spans = self.spans().await;
@@ -83,7 +83,7 @@ async fn a_traced_call_has_a_child_span() {
         traced.post("/validate?timeout=10s", &review("denied"), &headers).await.json()["response"]["allowed"],
         false
     );
-    // It arrives without a flush.
+    // The span is exported without a flush.
     eventually("the span is there", async || !traced.collector.spans().is_empty()).await;
     let arrived = traced.spans().await.remove(0);
     assert_eq!((arrived.trace(), arrived.parent()), (TRACE.to_owned(), PARENT.to_owned()));
@@ -134,7 +134,7 @@ async fn spans_contain_the_decision() {
         &unhandled,
         &[("portcullis.decision", "unhandled"), ("portcullis.resource", "gadgets.example.org")],
     );
-    // On its own thread, because it is large.
+    // The decision about a large body is made on a separate thread.
     let large = span_of("/validate", &review_of("widgets", "warned", 200 * 1024)).await;
     assert_attributes(&large, &[("portcullis.decision", "warn"), ("portcullis.level", "warn")]);
     let long = span_of("/validate", &review(&"ä".repeat(10_000))).await;
@@ -198,7 +198,7 @@ async fn an_untraced_call_has_no_span() {
     assert_eq!(spans.len(), 1, "the first call's: {spans:#?}");
 }
 
-/// The binary, with its spans going somewhere.
+/// A running `portcullis serve` that exports spans.
 struct Process {
     child: RefCell<Child>,
     address: SocketAddr,
@@ -248,7 +248,8 @@ impl Process {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Ends it by SIGTERM; the kubelet would kill it after half a minute.
+    /// Terminates the process with SIGTERM, and returns its log. Fails if it does not end in time; the kubelet would
+    /// kill it after 30 seconds.
     async fn ends(self) -> String {
         let pid = self.child.borrow().id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
@@ -290,7 +291,7 @@ async fn an_unreachable_collector_only_costs_a_log_record() {
     let process = Process::start(&format!("http://{}", free_address())).await;
     process.decide(10).await;
     process.until_log("cannot export spans to the collector").await;
-    // More than the queue holds.
+    // These are more spans than the queue can hold.
     process.decide(2_000).await;
     let log = process.ends().await;
     assert_eq!(log.matches("cannot export spans to the collector").count(), 1, "{log}");

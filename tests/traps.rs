@@ -1,4 +1,5 @@
-//! The cases in which "the inventory without what is rendered" is not what Flux deletes, and what Portcullis says about each.
+//! Tests the cases in which Flux does not delete exactly the objects that are in the inventory but not in the new
+//! revision, and what Portcullis reports in each case.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -13,14 +14,14 @@ use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use serde_json::{Value, json};
 
-/// A Kustomization with the files of its source.
+/// A Kustomization with the files of its source, and other Kustomizations of the source.
 struct Root {
     object: Value,
     files: Vec<(&'static str, String)>,
     siblings: Vec<Value>,
 }
 
-/// Returns a Kustomization that builds the folder `app` and applied these objects.
+/// Returns a Kustomization that builds the folder `app` and has this inventory.
 fn root(files: &[(&'static str, &str)], inventory: &[&str]) -> Root {
     let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
     let mut object = kustomization("app", json!({}));
@@ -58,7 +59,7 @@ impl Root {
         (findings.collect(), report.rendered)
     }
 
-    /// Returns the findings about the tree, and about the plan if the tree can be built.
+    /// Returns the findings about the tree, and the findings about deletions if the tree can be built.
     fn findings(&self) -> Vec<String> {
         let (mut findings, rendered) = self.rendered(&self.object);
         let Some(rendered) = rendered else { return findings };
@@ -96,7 +97,7 @@ fn map(name: &str) -> String {
     object("v1", "ConfigMap", "a", name)
 }
 
-/// Returns the findings of a deletion by kustomize-controller, with the guard on.
+/// Returns the findings about a deletion by kustomize-controller, with the guard enabled.
 fn deletion(stored: &[Value], deleted: Value) -> Vec<String> {
     let case = Case::new(Operation::Delete, deleted).stored(stored.to_vec()).policy(Policy::default());
     let verdict = case.user("system:serviceaccount:flux-system:kustomize-controller").decide(Phase::Validate);
@@ -110,7 +111,7 @@ fn owned(text: &str, owner: &str) -> Value {
     object
 }
 
-/// A trap with its number.
+/// The number of a case, and its test.
 type Trap = (u8, fn());
 
 const TRAPS: [Trap; 30] = [
@@ -243,7 +244,7 @@ const TRAPS: [Trap; 30] = [
     }),
 ];
 
-/// Asserts that the deletion of an object of a protected kind says what it takes along.
+/// Checks that the finding about the deletion of an object of a protected kind names the consequences.
 fn protected(entry: &str, words: &str) {
     let found = root(&[("app/a.yaml", &map("a"))], &["a_a__ConfigMap", entry]).findings();
     assert!(found.len() == 1 && found[0].starts_with("KZ060") && found[0].contains(words), "{found:?}");

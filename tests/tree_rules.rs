@@ -1,4 +1,4 @@
-//! Tests of OW008 to OW011 beyond the examples of their pages: outdated tree annotations, and live reads of Contexts.
+//! Tests of OW008 to OW011 beyond the examples on their pages: outdated tree annotations, and live reads of Contexts.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -27,7 +27,7 @@ fn overwrites(version: &str) -> Value {
            "overwrites": [{"source": {"componentName": "db"}, "substitution": {"version": version}}]})
 }
 
-/// Returns an Installation with a tree annotation for `overwrites`.
+/// Returns an Installation with a tree annotation that is current for `overwrites`.
 fn installation(name: &str, overwrites: &Value, note: Note) -> Value {
     let original =
         ComponentReference { component_name: "app".into(), version: "v1".into(), ..ComponentReference::default() };
@@ -61,7 +61,7 @@ fn reports_missing_components_while_the_annotation_is_current() {
     assert_eq!(found.len(), 1);
     assert!(found[0].contains("db v9 did not exist in r.example when it was last checked (store → db)"), "{found:?}");
     assert!(found[0].contains("these versions exist: v8"), "{found:?}");
-    // The annotation is about other overwrites.
+    // The annotation was computed with other overwrites, so it is outdated.
     assert!(findings(object, stored(vec![overwrites("v8")]), "OW008").is_empty());
 }
 
@@ -111,7 +111,7 @@ fn reports_two_versions_while_the_annotation_is_current() {
     assert!(findings(object, stored(vec![overwrites("v8")]), "OW010").is_empty());
 }
 
-/// An API server that answers live reads of one Context; `None` if it does not answer at all.
+/// A live reader with at most one Context. If the outer value is `None`, each read fails.
 struct Live(Option<Option<Value>>);
 
 impl LiveReader for Live {
@@ -131,7 +131,8 @@ fn context(deleted: bool) -> Value {
     context
 }
 
-/// Returns the findings of OW011 for `object`, with a Context in the catalog that is being deleted.
+/// Returns the findings of OW011 about `object`. The Context in the catalog is being deleted, and live reads return
+/// `live`.
 fn findings_of_ow011(object: &Value, live: Option<Option<Value>>) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let registry = Registry::standard();

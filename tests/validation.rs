@@ -1,4 +1,4 @@
-//! Compares the rules that replace Landscaper's webhook server with its answers: executed cases.
+//! Compares the rules that replace Landscaper's webhook server with executed cases of that server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -12,7 +12,7 @@ use portcullis::gate::Policy;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Returns a policy with only the rules that replace Landscaper's server.
+/// Returns a policy with only the rules that replace Landscaper's webhook server.
 fn policy() -> Policy {
     let mut policy = Policy::default();
     for (family, level) in [("LS", Level::Deny), ("DP", Level::Off), ("DR", Level::Off), ("OW", Level::Off)] {
@@ -22,7 +22,7 @@ fn policy() -> Policy {
     policy
 }
 
-/// Returns the fields of all that is refused, sorted.
+/// Returns the fields of all findings of level `deny`, sorted.
 fn judged(kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
     let mut case = Case::new(Operation::Create, object.clone()).policy(policy());
     if let Some(old) = old {
@@ -45,8 +45,8 @@ fn judged(kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
     fields
 }
 
-/// Returns a field in our notation: Landscaper appends the name of a template to its index, calls the choice between
-/// inline and ref a definition, and names invisible positions in compressed templates.
+/// Converts a field path of Landscaper to our notation. Landscaper appends the name of a template to its index, appends
+/// `.definition` for the choice between `inline` and `ref`, and reports positions in the decompressed templates.
 fn field(upstream: &str, object: &Value) -> String {
     let field = upstream.strip_suffix(".definition").unwrap_or(upstream);
     if field.starts_with("spec.deployItems") && object.pointer("/spec/deployItemsCompressed").is_some() {
@@ -57,7 +57,7 @@ fn field(upstream: &str, object: &Value) -> String {
     dotted(&format!("{before}]{after}"))
 }
 
-/// Converts a key in brackets to one after a dot.
+/// Converts keys in brackets to keys after dots.
 fn dotted(field: &str) -> String {
     field.trim_start_matches('.').replace('[', ".").replace(']', "")
 }
@@ -69,7 +69,7 @@ fn counted(fields: &[String]) -> BTreeMap<&str, usize> {
     })
 }
 
-/// Each case has the same result, with errors at the same fields.
+/// Each case has the same result as in Landscaper, with errors at the same fields.
 #[test]
 fn denies_what_landscaper_denies() {
     let file = vectors("landscaper/validation.json");
@@ -79,7 +79,7 @@ fn denies_what_landscaper_denies() {
         let (name, kind) = (&case["name"], case["kind"].as_str().unwrap());
         let mut object = case["object"].clone();
         let mut kind = kind;
-        // An export on its own is tried within the DeployItem that it would be in.
+        // An export without an object is tested within a DeployItem.
         if kind == "Export" {
             kind = "DeployItem";
             object = json!({
@@ -123,7 +123,8 @@ fn reports_all_errors_at_once() {
     }
 }
 
-/// As the API server selects objects for Landscaper's server: before and after.
+/// Like the API server with Landscaper's object selector, the rules skip an update only if both the old and the new
+/// object have the label.
 #[test]
 fn landscapers_label_is_honoured_as_landscaper_does() {
     let object = |label: &str| {
@@ -156,12 +157,12 @@ fn handles_a_long_chain_of_templates() {
     assert_eq!(judged("Execution", &execution(&templates), None), ["spec.deployItems[29999]"]);
     templates.push(json!({"name": "t30000", "type": "t", "dependsOn": ["t0"]}));
     assert_eq!(judged("Execution", &execution(&templates), None), ["spec.deployItems"]);
-    // Each closes a circle with all before it.
+    // Now each template also depends on the first one, so there are thousands of cycles. Only ten are reported.
     templates.iter_mut().for_each(|template| template["dependsOn"].as_array_mut().unwrap().push(json!("t0")));
     assert_eq!(judged("Execution", &execution(&templates), None).len(), 10);
 }
 
-/// Returns a value that may stand anywhere.
+/// Generates JSON values with the keys of Landscaper objects.
 fn any_value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

@@ -1,4 +1,4 @@
-//! Tests of `portcullis verify` with an API server that answers as one with Crossplane 1.17 does.
+//! Tests of `portcullis verify` with a simulated API server that serves the kinds of Crossplane 1.17.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -12,7 +12,7 @@ const REGISTRATION: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebh
 const SERVED: &str = "/apis/apiextensions.crossplane.io/v1alpha1/environmentconfigs?dryRun=All";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps?dryRun=All";
 
-/// Answers a request for a path with a status, a header and a body.
+/// Returns the status, a header and the body of the answer to a request.
 fn answer(path: &str, registered: &[&str]) -> (&'static str, &'static str, Value) {
     let rules = json!([{"resources": registered}]);
     let webhooks = json!([{"name": "validate.portcullis.dev", "rules": rules}]);
@@ -52,7 +52,8 @@ fn serve(stream: TcpStream, registered: &[&str]) -> std::io::Result<()> {
     reader.get_mut().write_all((head + &body).as_bytes())
 }
 
-/// Runs `verify` without `--families`, where the webhooks are registered for these resources.
+/// Runs `verify` without `--families`. The webhooks are registered for these resources. Returns the exit code and the
+/// output.
 fn verified(registered: &'static [&'static str], within: &str) -> (Option<i32>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
@@ -75,7 +76,7 @@ fn verified(registered: &'static [&'static str], within: &str) -> (Option<i32>, 
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Issue 18, Crossplane 10: Crossplane 1.17 serves EnvironmentConfigs as v1alpha1 only.
+/// Regression test for issue 18 (Crossplane 10): Crossplane 1.17 serves EnvironmentConfigs only in version v1alpha1.
 #[test]
 fn asks_in_a_version_that_the_cluster_serves() {
     let (code, text) = verified(&["environmentconfigs"], "30");
@@ -83,7 +84,8 @@ fn asks_in_a_version_that_the_cluster_serves() {
     assert_eq!(code, Some(0), "{text}");
 }
 
-/// Issue 18, Crossplane 10: nobody answers for ConfigMaps if no webhook is registered for them.
+/// Regression test for issue 18 (Crossplane 10): if no webhook is registered for ConfigMaps, no webhook answers
+/// requests for them.
 #[test]
 fn waits_only_for_registered_kinds() {
     let (code, text) = verified(&["environmentconfigs"], "30");

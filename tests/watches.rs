@@ -1,4 +1,4 @@
-//! Tests of watches and live reads when the API server stops, returns, or does not answer.
+//! Tests of watches and live reads if the API server stops, is started again, or does not answer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod support;
@@ -43,7 +43,7 @@ fn thing(name: &str) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name, "namespace": "ns"}})
 }
 
-/// Returns an item of a list; for some names one that cannot be stored.
+/// Returns an item of a list. The names `number`, `deep` and `long` result in items that cannot be stored.
 fn item(name: &str) -> Value {
     match name {
         "number" => json!(5),
@@ -57,7 +57,7 @@ fn item(name: &str) -> Value {
     }
 }
 
-/// Returns the answer of an API server with these objects; `version` is their resourceVersion.
+/// Returns the answer of an API server that has objects with these names and this resource version.
 fn answer(request: &Request<Incoming>, version: usize, names: &[&str]) -> Response<Body> {
     let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
     let is_watch = query.contains("watch=true");
@@ -92,13 +92,13 @@ fn status(code: u16, reason: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason, "message": reason})
 }
 
-/// Sends one event, and then nothing.
+/// Returns the response to a watch. It contains one event and does not end.
 fn watch(event: Value) -> Response<Body> {
     let first = once(async move { Ok::<_, Infallible>(format!("{event}\n")) });
     Response::new(Body::from_stream(first.chain(pending())))
 }
 
-/// Runs an API server until it is aborted, which closes its connections.
+/// Starts an API server. If its task is aborted, all its connections are closed. Returns its address and its task.
 async fn api_server(
     address: SocketAddr,
     version: usize,

@@ -1,4 +1,4 @@
-//! Tests of positions, limits, and properties of any text.
+//! Tests of positions and limits of the YAML parser, and property tests with arbitrary text.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use portcullis::admission::field::FieldPath;
@@ -21,7 +21,7 @@ fn path(keys: &[&str]) -> FieldPath {
     })
 }
 
-/// Returns the text at `keys`, with its line and column.
+/// Returns line, column and text of the value at the path `keys`.
 fn at<'t>(text: &'t str, keys: &[&str]) -> (u32, u32, &'t str) {
     let place = one(text).place(&path(keys)).unwrap();
     (place.line, place.column, &text[place.start..place.end])
@@ -29,7 +29,7 @@ fn at<'t>(text: &'t str, keys: &[&str]) -> (u32, u32, &'t str) {
 
 const TEXT: &str = "# a ConfigMap\nkind: ConfigMap\nmétadata: {name: 'a b', labels: [x, \"ü\"]}\ndata:\n  script: |\n    one\n    two\n\n  list:\n  - a: 1\n    b:\n  - last\n";
 
-/// kubectl rejects such a file, and reads the same number in YAML as a string.
+/// kubectl rejects such a number in JSON. In YAML, it parses the same number as a string.
 #[test]
 fn rejects_out_of_range_numbers_in_json_only() {
     assert_eq!(problem("{\"a\": 1,\n \"n\": 1e999}"), Problem::OutOfRange);
@@ -85,7 +85,7 @@ fn json_values_have_positions() {
     assert_eq!(documents[0].value["a"][0], json!(1.0));
 }
 
-/// A long text counts as several values: copied as often as a short one it would need gigabytes.
+/// An alias of a long text counts as several values. Otherwise, copies of the text could take gigabytes of memory.
 #[test]
 fn a_long_text_is_not_copied_as_often_as_a_short_one() {
     let text = |length: usize| format!("a: &a {}\nb: [{}]\n", "x".repeat(length), ["*a"; 1000].join(","));
@@ -159,7 +159,7 @@ fn rejects_alias_bombs() {
         let aliases = vec![format!("*a{}", level - 1); 9].join(", ");
         laughs.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
     }
-    // Three thousand million values, of which as many are made as the limit allows.
+    // The aliases expand to three billion values, but the parser stops at the limit.
     assert!(matches!(problem(&laughs), Problem::TooManyAliased(_)));
     assert!(matches!(problem(&"[".repeat(100_000)), Problem::TooDeep(_) | Problem::Syntax(_)));
     assert!(matches!(problem(&format!("a: {}{}", "[".repeat(200), "]".repeat(200))), Problem::TooDeep(_)));
@@ -187,7 +187,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Generates text that is almost YAML.
+/// Generates text that is similar to YAML.
 fn nearly_yaml() -> impl Strategy<Value = String> {
     let part = prop::sample::select(vec![
         "a", "b", ": ", "- ", "\n", "  ", " ", "[", "]", "{", "}", ",", "'", "\"", "|", ">", "#", " #c", "&x ", "*x",

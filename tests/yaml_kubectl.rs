@@ -1,5 +1,5 @@
-//! Compares kubectl's answers (`tests/vectors/yaml/cases.json`, recorded by `examples/record_yaml_vectors.rs`) with our
-//! reader.
+//! Compares our YAML parser with kubectl. The recorded answers of kubectl are in `tests/vectors/yaml/cases.json`;
+//! `examples/record_yaml_vectors.rs` records them.
 #![allow(missing_docs)]
 
 use portcullis::yaml::{self, Limits};
@@ -7,13 +7,14 @@ use serde::Deserialize;
 use serde_json::{Number, Value};
 
 const VECTORS: &str = include_str!("vectors/yaml/cases.json");
-/// Errors of kubectl about a text that it cannot parse, or a number that it cannot hold; its other errors are about the object.
+/// Errors of kubectl about a text that it cannot parse, or a number that it cannot represent. All its other errors are
+/// about the object.
 const REFUSED: [&str; 2] =
     ["error: error parsing STDIN:", "error: unable to decode \"STDIN\": json: cannot unmarshal number"];
 
-/// Where we differ, and why we may.
+/// Cases in which we differ from kubectl, with the reason why that is acceptable.
 const DIFFERENCES: &[(&str, &str)] = &[
-    // The parser is stricter and rejects it.
+    // Our parser is stricter than kubectl.
     ("quotes '\"a\"#c'", "a comment without a space before it"),
     ("block |# c", "a comment without a space before it"),
     ("flow '[#c\\n1]'", "a comment without a space before it"),
@@ -25,7 +26,7 @@ const DIFFERENCES: &[(&str, &str)] = &[
     ("flow plain 'v: [-]\\n'", "a dash alone in brackets"),
     ("flow '[?a]'", "an explicit key without a space in brackets"),
     ("flow plain 'v: {?a: 1}\\n'", "an explicit key without a space in brackets"),
-    // YAML 1.1 breaks lines at U+0085, U+2028 and U+2029
+    // YAML 1.1 treats U+0085, U+2028 and U+2029 as line breaks.
     ("quotes '\"\\x85\"'", "U+0085"),
     ("nel", "U+0085"),
     ("line separator", "U+2028"),
@@ -48,7 +49,7 @@ struct Case {
 }
 
 impl Case {
-    /// Describes the difference to our reading, if any.
+    /// Describes how our result differs from that of kubectl. Returns `None` if they agree.
     fn difference(&self) -> Option<String> {
         let read = yaml::read(&self.text, &Limits::default());
         match (read, REFUSED.iter().any(|words| self.error.starts_with(words))) {
@@ -66,8 +67,8 @@ impl Case {
     }
 }
 
-/// Returns whether two values are alike when the one has been through kubectl, which prints a float without a fraction
-/// as an integer and an integer beyond 63 bits as a float.
+/// Reports whether our value equals kubectl's. kubectl prints a float without a fraction as an integer, and an integer
+/// beyond 63 bits as a float.
 fn same(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::Number(theirs)) => ours == theirs || float(ours) == float(theirs),

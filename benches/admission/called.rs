@@ -1,4 +1,4 @@
-//! A server with client connections, and the calls over them.
+//! A running server with the client connections to it, and the calls that the benchmark makes over these connections.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -13,21 +13,23 @@ use tokio::time::sleep;
 use super::process::Process;
 use super::support::client::{Connection, Reply};
 
-/// What an API server keeps open to a webhook.
+/// Number of connections to the server. An API server keeps up to 25 connections to a webhook.
 pub const CONNECTIONS: usize = 25;
-/// From here on the server decides on a thread apart, and sends away what would wait for it: such calls are made one by one.
+/// Minimum size in bytes of a body that the server decides on a separate thread. The server rejects large bodies if too
+/// many of them wait, so the client sends them one at a time.
 const LARGE: usize = 128 * 1024;
-/// The status of rejected requests.
+/// The HTTP status of rejected requests (Too Many Requests).
 const TOO_MANY: u16 = 429;
-/// Delay before a rejected call is repeated; the delay in the answer would make rounds last for seconds.
+/// Delay before the client repeats a rejected call. It is shorter than the `Retry-After` header demands, because rounds
+/// would take seconds otherwise.
 const RETRY: Duration = Duration::from_millis(20);
 
-/// A call that is made again and again.
+/// A request that is sent repeatedly, and part of the expected answer.
 pub struct Call {
     pub name: &'static str,
-    /// Bytes of its body.
+    /// Size of the body in bytes.
     pub size: usize,
-    /// How many times the floor it is to cost at most.
+    /// Maximum cost of the call, as a multiple of the cost of the baseline. `None` if there is no aim.
     pub aim: Option<f64>,
     message: Bytes,
     expected: &'static str,
@@ -50,7 +52,7 @@ impl Call {
     }
 }
 
-/// A server, and the connections to it.
+/// A server process, and open client connections to it.
 pub struct Called {
     process: Process,
     client: Arc<ClientConfig>,
@@ -64,7 +66,7 @@ impl Called {
         Self { process, client: Arc::clone(client), connections }
     }
 
-    /// Makes a call `count` times over all connections.
+    /// Makes at least `count` calls, spread evenly over all connections.
     pub async fn post(&mut self, call: &Call, count: usize) {
         let caller = Arc::new(Caller {
             address: self.process.address,
@@ -82,7 +84,7 @@ impl Called {
         self.connections = join_all(busy).await.into_iter().map(Result::unwrap).collect();
     }
 
-    /// Returns the server's CPU time per call, in microseconds.
+    /// Makes at least `count` calls. Returns the CPU time that the server used per call, in microseconds.
     pub async fn cost(&mut self, call: &Call, count: usize) -> f64 {
         let before = self.process.cpu();
         self.post(call, count).await;
@@ -90,21 +92,21 @@ impl Called {
         (self.process.cpu() - before).as_secs_f64() * 1e6 / made as f64
     }
 
-    /// Returns the resident memory of the server.
+    /// Returns the resident memory of the server. `when` describes the moment, for the report.
     pub fn memory(&self, when: &str) -> Memory {
         let [resident, anonymous] = ["VmRSS", "RssAnon"].map(|key| self.process.status(key));
         Memory { when: when.to_owned(), resident, anonymous }
     }
 }
 
-/// Resident memory, in KiB.
+/// Resident memory of a server, in KiB.
 pub struct Memory {
     pub when: String,
     pub resident: usize,
     pub anonymous: usize,
 }
 
-/// Makes the same call over and over.
+/// A client that sends the same message repeatedly over one connection.
 struct Caller {
     address: SocketAddr,
     client: Arc<ClientConfig>,
@@ -125,7 +127,8 @@ impl Caller {
                 continue;
             }
             assert_eq!(reply.status, 200);
-            // One search is enough, so that the client costs little.
+            // Only the first answer of each connection is searched for the expected text, so that the client uses
+            // little CPU time.
             let text = if made == 0 { str::from_utf8(&reply.body).unwrap() } else { self.expected };
             assert!(text.contains(self.expected), "{text}");
             made += 1;
@@ -133,7 +136,7 @@ impl Caller {
         connection
     }
 
-    /// Repeats a rejected call after a delay, like an API server.
+    /// Waits before a rejected call is repeated. Returns a new connection if the server closes the old one.
     async fn again(&self, connection: Connection, reply: &Reply) -> Connection {
         eprintln!("rejected once: other processes kept the CPUs busy");
         sleep(RETRY).await;

@@ -1,4 +1,4 @@
-//! Creates catalogs of any size, as Lists in JSON files.
+//! Creates catalogs with a given number of objects, as Lists in JSON files.
 
 use std::fs;
 use std::path::Path;
@@ -7,13 +7,14 @@ use serde_json::{Value, json};
 
 use super::reviews::{self, NAMESPACE};
 
-/// A file of these is a few megabytes.
+/// Number of objects in one file. A file with this number of objects has a few megabytes.
 const IN_A_FILE: usize = 5_000;
-/// A namespace of a large cluster has some thousands of objects, one of a small cluster a handful.
+/// Number of objects per namespace. In a large cluster, a namespace has some thousands of objects.
 const IN_A_NAMESPACE: usize = 5_000;
 
-/// Writes `count` objects to a folder: of every five a Context, the overwrites that it names, and three Installations
-/// that use it, in several namespaces.
+/// Creates the folder and writes `count` objects to it, in at least two namespaces. Of every five objects, one is a
+/// Context, one is the ComponentVersionOverwrites object that the Context names, and three are Installations that use
+/// the Context.
 pub fn write(folder: &Path, count: usize) {
     fs::create_dir(folder).unwrap();
     let namespaces = (count / IN_A_NAMESPACE).max(2);

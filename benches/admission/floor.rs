@@ -1,4 +1,5 @@
-//! The baseline server: the same TLS and HTTP, which reads the body and always returns the same answer.
+//! The baseline server. It uses the same TLS and HTTP libraries as `portcullis serve`, reads the body of a request, and
+//! always returns the same answer.
 
 use std::convert::Infallible;
 use std::path::Path;
@@ -15,16 +16,16 @@ use portcullis::server::{Certificates, Floor, tls};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
-/// The argument that makes this executable the floor.
+/// The command-line argument with which this executable runs the baseline server.
 pub const WORD: &str = "serve-the-floor";
 
-/// The answer to every request.
+/// The body of the answer to every request.
 pub const ANSWER: &str = concat!(
     r#"{"kind":"AdmissionReview","apiVersion":"admission.k8s.io/v1","#,
     r#""response":{"uid":"705ab4f5-6393-11e8-b7cc-42010a800002","allowed":true}}"#
 );
 
-/// Serves until the process is killed.
+/// Runs the baseline server with the certificate in a folder, until the process is killed.
 pub fn run(certs: &Path) {
     tokio::runtime::Runtime::new().unwrap().block_on(serve(certs));
 }
@@ -43,7 +44,7 @@ async fn serve(certs: &Path) {
 async fn converse(acceptor: TlsAcceptor, stream: TcpStream) {
     stream.set_nodelay(true).unwrap();
     let stream = acceptor.accept(stream).await.unwrap();
-    // An error here is a client that went away.
+    // An error means that the client closed the connection.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), service_fn(answer)).await;
 }
 

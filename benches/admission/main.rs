@@ -1,12 +1,16 @@
-//! Measures the cost of a call, compared with a baseline: the same TLS and HTTP without any decision.
+//! Measures the cost of an admission request, compared with a baseline server that uses the same TLS and HTTP but makes
+//! no decision.
 //!
 //! Servers are separate processes. A client in this process calls them over 25 keep-alive connections, like an API
 //! server, and reads their CPU time from the kernel. Rounds of all variants are interleaved, so that other load on the
 //! machine affects them equally. `docs/performance.md` has the results.
 //!
-//! `cargo bench --bench admission` prints the tables; `-- --write` writes them into that page, `-- --rounds=N` sets the
-//! number of rounds, `-- memory` measures only that (or `sizes`, `overwrites`, `catalogs`). `--binary=PATH` measures
-//! another build of Portcullis. `--before=PATH` compares it with the build at this path, and nothing else.
+//! `cargo bench --bench admission` prints the tables. These arguments change what it does:
+//! - `-- --write` also writes the tables into `docs/performance.md`.
+//! - `-- --rounds=N` sets the number of rounds.
+//! - `-- memory` prints only this table (or `sizes`, `overwrites`, `catalogs`).
+//! - `-- --binary=PATH` measures another build of Portcullis.
+//! - `-- --before=PATH` only compares the measured build with the build at this path.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -34,18 +38,19 @@ use rounds::Rounds;
 use support::client;
 use support::pki::{Authority, SecretMount};
 
-/// The allocator of the baseline, the same as that of `portcullis`.
+/// The allocator of the baseline server, the same as that of `portcullis`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// As many as fit into a few minutes.
+/// Default number of rounds. This many rounds take a few minutes.
 const ROUNDS: usize = 15;
 const KIB: usize = 1024;
-/// The sizes of reviews, and how many are sent in a round: some tenths of a second each.
+/// Sizes of reviews in bytes, and the number of reviews of this size in a round. Each takes some tenths of a second per
+/// round.
 const SIZES: [(usize, usize); 4] = [(KIB, 10_000), (3 * KIB, 10_000), (6 * KIB, 7_500), (2 * KIB * KIB, 100)];
-/// The usual size, at which the aims are set.
+/// The typical size of a review, to which the aims apply, and the number of reviews in a round.
 const USUAL: (usize, usize) = SIZES[1];
-/// The numbers of objects in the catalog; the others are compared with the first.
+/// Numbers of objects in the catalog. The results for the larger catalogs are compared with those for the first one.
 const CATALOGS: [usize; 3] = [10, 1_000, 100_000];
 
 fn main() {
@@ -56,7 +61,7 @@ fn main() {
         return floor::run(certs.as_ref());
     }
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-    // Without cargo's word for "do not just see whether it runs": it takes minutes.
+    // `cargo test --benches` runs this program without `--bench`. The measurement takes minutes, so it is skipped then.
     if !has("--bench") {
         return;
     }
@@ -76,15 +81,15 @@ fn main() {
     }
 }
 
-/// What all measurements share.
+/// Certificates, folders and options that all measurements share.
 struct Bench {
     mount: SecretMount,
     client: Arc<ClientConfig>,
     folder: TempDir,
-    /// The measured build.
+    /// The path of the measured build.
     binary: PathBuf,
     rounds: usize,
-    /// What to measure; empty for everything.
+    /// The names of the tables to measure. If it is empty, all are measured.
     wanted: Vec<String>,
 }
 
@@ -143,7 +148,7 @@ impl Bench {
         rounds.run().await
     }
 
-    /// Measures a long list of overwrites, which several rules match.
+    /// Measures a review of an object with 100 overwrites, which several rules match.
     async fn overwrites(&self) -> Vec<Costs> {
         let review = reviews::overwrites(100);
         let mut rounds = Rounds::new(USUAL.1 / 10, self.rounds);
@@ -154,7 +159,7 @@ impl Bench {
         rounds.run().await
     }
 
-    /// Measures the same Installation with growing catalogs.
+    /// Measures reviews of the same Installation with catalogs of increasing size.
     async fn by_catalog(&self) -> Vec<(usize, Vec<Costs>)> {
         let installation = reviews::installation(USUAL.0);
         let mut rounds = Rounds::new(USUAL.1, self.rounds);
@@ -169,7 +174,7 @@ impl Bench {
         CATALOGS.into_iter().zip(costs.chunks(2).map(<[Costs]>::to_vec)).collect()
     }
 
-    /// Measures the memory of another build and this one, and the same Installation with both.
+    /// Compares two builds: their memory, and the cost of reviews of the same Installation.
     async fn against(&self, before: &Path) -> Comparison {
         let memory = [self.memory(before).await, self.memory(&self.binary).await];
         let mut comparison = Comparison { rounds: self.rounds, costs: Vec::new(), memory };
@@ -187,7 +192,8 @@ impl Bench {
         comparison
     }
 
-    /// Measures resident memory with an empty catalog: when idle, after typical reviews, after the largest ones.
+    /// Returns the resident memory of a build with an empty catalog: when idle, after reviews of typical size, and
+    /// after the largest reviews.
     async fn memory(&self, build: &Path) -> Vec<Memory> {
         let mut server = self.build(build, 0).await;
         let mut memory = vec![server.memory("started, 25 connections")];
@@ -204,7 +210,7 @@ impl Bench {
         Called::connect(process::floor(self.mount.path()), &self.client).await
     }
 
-    /// Starts the server with this number of objects in its catalog.
+    /// Starts the measured build with this number of objects in the catalog.
     async fn portcullis(&self, objects: usize) -> Called {
         self.build(&self.binary, objects).await
     }

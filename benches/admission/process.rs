@@ -1,4 +1,4 @@
-//! Servers as processes, and their statistics from the kernel.
+//! Starts servers as processes, and reads their CPU time and memory from the kernel.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader, Read, copy, sink};
@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use super::floor;
 
-/// A process; terminated when it is dropped, so that a build that records a profile writes it.
+/// A process that is terminated with SIGTERM when this value is dropped. After SIGTERM, a build that records a profile
+/// can still write it.
 pub struct Running(Child);
 
 impl Drop for Running {
@@ -21,42 +22,43 @@ impl Drop for Running {
     }
 }
 
-/// A server that has reported its addresses.
+/// A server process that has logged its addresses.
 pub struct Process {
     child: Running,
     pub address: SocketAddr,
-    /// The address of probes and metrics, if any.
+    /// The address of probes and metrics. The baseline server has none.
     #[allow(dead_code, reason = "one of the benchmarks asks it")]
     pub admin: Option<SocketAddr>,
 }
 
-/// Starts the baseline: this executable.
+/// Starts the baseline server, which is this executable.
 pub fn floor(certs: &Path) -> Process {
     floor_by(Command::new(std::env::current_exe().unwrap()), certs)
 }
 
-/// Starts the baseline with a command that ends with this executable.
+/// Starts the baseline server. `command` must run this executable, directly or through another program.
 pub fn floor_by(mut command: Command, certs: &Path) -> Process {
     command.arg(floor::WORD).arg(certs);
     Process::start(command)
 }
 
-/// Starts a build of the server with its default settings.
+/// Starts a build of Portcullis with its default settings.
 pub fn portcullis(build: &Path, certs: &Path, manifests: &Path) -> Process {
     portcullis_by(Command::new(build), certs, manifests)
 }
 
-/// The executable of the server.
+/// The path of the executable of this build.
 pub const PORTCULLIS: &str = env!("CARGO_BIN_EXE_portcullis");
 
-/// Starts the server with a command that ends with its executable.
+/// Starts Portcullis with its default settings. `command` must run the executable, directly or through another program.
 pub fn portcullis_by(mut command: Command, certs: &Path, manifests: &Path) -> Process {
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--lame-duck=0"]);
     command.arg("--certs").arg(certs).arg("--manifests").arg(manifests);
     Process::start(command)
 }
 
-/// Starts the server with probes at `admin`, and does not wait for its log, which it writes up to 100 ms late.
+/// Starts Portcullis with the probes at `admin`. Does not wait for the log, because log records are written up to 100
+/// ms late.
 #[allow(dead_code, reason = "one of the benchmarks measures the start")]
 pub fn portcullis_at(admin: SocketAddr, mut command: Command, certs: &Path, manifests: &Path) -> Running {
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", &admin.to_string(), "--lame-duck=0"]);
@@ -74,15 +76,15 @@ impl Process {
         Self { child, address, admin }
     }
 
-    /// Returns the CPU time of all its threads so far.
+    /// Returns the CPU time that all threads of the process have used.
     pub fn cpu(&self) -> Duration {
         let tasks = fs::read_dir(format!("/proc/{}/task", self.child.0.id())).unwrap();
-        // A thread that ends meanwhile was one that did nothing for a while.
+        // Threads that end while this function runs are ignored. They were idle, so they used almost no CPU time.
         let times = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok());
         times.map(|time| Duration::from_nanos(time.split(' ').next().unwrap().parse().unwrap())).sum()
     }
 
-    /// Returns a value in KiB from its status, such as `VmRSS`.
+    /// Returns a number from `/proc/PID/status`, such as `VmRSS` in KiB.
     pub fn status(&self, key: &str) -> usize {
         let status = fs::read_to_string(format!("/proc/{}/status", self.child.0.id())).unwrap();
         let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap();

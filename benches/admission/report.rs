@@ -8,15 +8,15 @@ use std::process::Command;
 use super::called::{Call, Memory};
 
 const PAGE: &str = "docs/performance.md";
-/// The libraries that determine the cost of the baseline.
+/// The libraries that determine the cost of the baseline. The report names their versions.
 const LIBRARIES: [&str; 6] = ["tokio", "hyper", "rustls", "ring", "serde_json", "mimalloc"];
 const LOCK: &str = include_str!("../../Cargo.lock");
-/// The most that may be resident with an empty catalog.
+/// Maximum resident memory with an empty catalog, in MiB.
 const RESIDENT_AIM: f64 = 20.0;
-/// The most that a call may cost with a full catalog, against a small one.
+/// Maximum cost of a call with a large catalog, as a multiple of the cost with the smallest one.
 const FLAT_AIM: f64 = 1.2;
 
-/// The cost of a call, in microseconds of the server's CPU time.
+/// The cost of a call and of the baseline, in microseconds of the server's CPU time.
 #[derive(Clone)]
 pub struct Costs {
     name: &'static str,
@@ -24,7 +24,7 @@ pub struct Costs {
     aim: Option<f64>,
     floor: f64,
     cost: f64,
-    /// The middle of the ratios of all rounds, and half of the distance between their quartiles.
+    /// The median of the ratios of all rounds. The next field is half of their interquartile range.
     ratio: f64,
     spread: f64,
 }
@@ -48,7 +48,7 @@ fn quantile(series: &[f64], part: f64) -> f64 {
 impl fmt::Display for Costs {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, floor, cost, ratio, spread, .. } = self;
-        // The aims are for the usual size.
+        // The aims apply only to reviews of the typical size.
         let aim = self.aim.filter(|_| (3_000..3_500).contains(&self.size));
         let aim = aim.map_or(String::new(), |aim| format!("≤ {aim:.1}: {}", met(*ratio <= aim)));
         let size = bytes(self.size);
@@ -60,7 +60,7 @@ fn met(is_met: bool) -> &'static str {
     if is_met { "met" } else { "missed" }
 }
 
-/// Formats a size.
+/// Formats a size in bytes, with a unit.
 pub fn bytes(count: usize) -> String {
     match count {
         0..1_000_000 => format!("{:.1} KB", count as f64 / 1e3),
@@ -76,11 +76,11 @@ impl fmt::Display for Memory {
     }
 }
 
-/// Everything that was measured.
+/// The results of all measurements.
 #[derive(Default)]
 pub struct Report {
     pub costs: Vec<Costs>,
-    /// By the number of objects in the catalog: `/validate` and `/mutate`.
+    /// The costs of `/validate` and `/mutate`, for each number of objects in the catalog.
     pub catalogs: Vec<(usize, Vec<Costs>)>,
     pub memory: Vec<Memory>,
     pub rounds: usize,
@@ -91,7 +91,7 @@ impl Report {
         Self { rounds, ..Self::default() }
     }
 
-    /// Puts the report into its page, between the markers.
+    /// Writes the report into `docs/performance.md`, between the markers.
     pub fn write(&self) {
         write("measured", &format!("\n{self}\n"));
     }
@@ -124,7 +124,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Puts a text into the page, between its markers.
+/// Writes a text into `docs/performance.md`, between the markers with this name.
 fn write(name: &str, text: &str) {
     let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->\n"));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
@@ -134,17 +134,17 @@ fn write(name: &str, text: &str) {
     fs::write(path, format!("{before}{begin}{text}{end}{after}")).unwrap();
 }
 
-/// Another build and this one.
+/// The costs and the memory of two builds.
 pub struct Comparison {
     pub rounds: usize,
-    /// The costs of both, by the number of objects in the catalog.
+    /// The costs of both builds, with the number of objects in the catalog.
     pub costs: Vec<(usize, Costs)>,
-    /// With an empty catalog: of the other build, then of this one.
+    /// The memory with an empty catalog: of the earlier build, then of the measured build.
     pub memory: [Vec<Memory>; 2],
 }
 
 impl Comparison {
-    /// Puts the table into the page, between its markers.
+    /// Writes the tables into `docs/performance.md`, between the markers.
     pub fn write(&self) {
         write("before", &self.to_string());
     }
@@ -180,7 +180,7 @@ impl fmt::Display for Comparison {
     }
 }
 
-/// Returns the versions of the build.
+/// Returns the versions of Portcullis, the compiler and the libraries, and the number of cores.
 fn versions() -> String {
     let rustc = Command::new("rustc").arg("--version").output().unwrap().stdout;
     let rustc = String::from_utf8(rustc).unwrap().split(' ').take(2).collect::<Vec<_>>().join(" ");

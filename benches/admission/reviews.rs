@@ -1,21 +1,21 @@
-//! Creates reviews of a given size, as an API server sends them.
+//! Creates AdmissionReviews of a given size, as an API server sends them.
 
 use serde_json::{Value, json};
 
-/// Where the objects under review are.
+/// Namespace of the objects under review.
 pub const NAMESPACE: &str = "team-0";
-/// Maximum number of members in a large object; the rest of its size is a long text.
+/// Maximum number of items in a large object. The rest of the object is a long text.
 const MAX_ITEMS: usize = 64;
 const LINE: &str = "  - name: \"setting\"\n    value: {\"level\": 7}\n";
 
-/// How an object is filled up to a size.
+/// The number of items and of text lines with which an object is filled up to a size.
 #[derive(Clone, Copy, Default)]
 struct Filling {
     items: usize,
     lines: usize,
 }
 
-/// Returns a review of an object that no rule matches.
+/// Returns a review of an object that no rule matches, with about `size` bytes.
 pub fn unhandled(size: usize) -> Vec<u8> {
     sized(size, |filling| {
         let items = (0..filling.items).map(|at| (format!("setting-{at}"), "level=info, workers=4".into()));
@@ -27,7 +27,7 @@ pub fn unhandled(size: usize) -> Vec<u8> {
     })
 }
 
-/// Returns a review of an Installation whose component is overwritten.
+/// Returns a review of an Installation whose component is overwritten, with about `size` bytes.
 pub fn installation(size: usize) -> Vec<u8> {
     sized(size, |filling| {
         let mut object = small_installation("server");
@@ -41,12 +41,13 @@ pub fn installation(size: usize) -> Vec<u8> {
     })
 }
 
-/// Returns a review of overwrites with `count` entries, which a Context names already.
+/// Returns a review of a ComponentVersionOverwrites object with `count` entries. A Context in the catalog names the
+/// object.
 pub fn overwrites(count: usize) -> Vec<u8> {
     review("componentversionoverwrites", &overwrites_object("overwrites-0", count))
 }
 
-/// An Installation whose component is that of the third entry of [`overwrites_object`].
+/// Returns an Installation whose component is that of the third entry of [`overwrites_object`].
 pub fn small_installation(name: &str) -> Value {
     json!({
         "apiVersion": "landscaper.gardener.cloud/v1alpha1",
@@ -64,7 +65,7 @@ pub fn small_installation(name: &str) -> Value {
     })
 }
 
-/// Overwrites, each entry for a component of its own.
+/// Returns a ComponentVersionOverwrites object with `count` entries, each for another component.
 pub fn overwrites_object(name: &str, count: usize) -> Value {
     let entry = |at: usize| {
         json!({
@@ -83,7 +84,7 @@ pub fn overwrites_object(name: &str, count: usize) -> Value {
     })
 }
 
-/// Returns the review closest to a size: adds members first, then lines of a text.
+/// Returns a review of about `size` bytes: adds items first, then lines of text.
 fn sized(size: usize, make: impl Fn(Filling) -> Vec<u8>) -> Vec<u8> {
     let mut filling = Filling::default();
     while filling.items < MAX_ITEMS && make(filling).len() < size {
@@ -112,7 +113,7 @@ fn metadata(name: &str, manager_version: &str) -> Value {
     })
 }
 
-/// Returns a review of the creation of an object.
+/// Returns an AdmissionReview for the creation of an object.
 pub fn review(plural: &str, object: &Value) -> Vec<u8> {
     let api_version = object["apiVersion"].as_str().unwrap();
     let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));

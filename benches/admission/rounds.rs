@@ -3,11 +3,11 @@
 use super::called::{Call, Called};
 use super::report::Costs;
 
-/// The calls to compare. The first one is the baseline.
+/// The calls to compare, and the servers that they go to. The first call is the baseline.
 pub struct Rounds {
     servers: Vec<Called>,
     calls: Vec<(usize, Call)>,
-    /// Calls in a round.
+    /// Number of calls in a round.
     count: usize,
     rounds: usize,
 }
@@ -17,7 +17,7 @@ impl Rounds {
         Self { servers: Vec::new(), calls: Vec::new(), count, rounds }
     }
 
-    /// Takes a server in; returns its number.
+    /// Adds a server, and returns its index for [`Rounds::call`].
     pub fn server(&mut self, server: Called) -> usize {
         self.servers.push(server);
         self.servers.len() - 1
@@ -27,7 +27,7 @@ impl Rounds {
         self.calls.push((server, call));
     }
 
-    /// Makes all rounds, every other one backwards; what each call but the floor costs.
+    /// Runs all rounds, every other one in reverse order. Returns the costs of each call except the baseline.
     pub async fn run(mut self) -> Vec<Costs> {
         self.round(false).await;
         let mut rounds = Vec::new();

@@ -1,4 +1,5 @@
-//! CPU time of a log record, with our writer and formats, and with tracing-appender and tracing-subscriber.
+//! Measures the CPU time of a log record, with our writer and formats, and with tracing-appender and
+//! tracing-subscriber.
 //!
 //! Records have the fields of a decision, and come in bursts at the rate of a busy server. They go through a pipe to a
 //! process that discards them, as with a container runtime. The CPU time is that of all threads of this process.
@@ -15,12 +16,12 @@ use tracing::subscriber::with_default;
 use tracing_appender::non_blocking::{NonBlocking, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
-/// Records in a burst: decisions that arrive while one is computed.
+/// Number of records in a burst: decisions that arrive while another one is computed.
 const BURST: usize = 50;
-/// Time between two bursts. With it, 5,000 records are written per second.
+/// Time between the starts of two bursts. With it, 5,000 records are written per second.
 const INTERVAL: Duration = Duration::from_millis(10);
 const BURSTS: usize = 500;
-/// Each variant is measured so often, in turn; the table shows the median.
+/// Number of measurements of each variant, in turn. The table shows the median.
 const ROUNDS: usize = 5;
 
 const VARIANTS: [Variant; 4] = [
@@ -32,7 +33,7 @@ const VARIANTS: [Variant; 4] = [
 
 struct Variant {
     name: &'static str,
-    /// Returns the subscriber, and what writes the remaining records when it is dropped.
+    /// Installs the subscriber. Returns it with a guard that writes the remaining records when it is dropped.
     install: fn(ChildStdin) -> (Box<dyn Subscriber + Send + Sync>, Guard),
 }
 
@@ -42,7 +43,7 @@ enum Guard {
     Appender(WorkerGuard),
 }
 
-/// Returns the table of the CPU time per record.
+/// Measures all variants, and returns the table of the CPU time per record.
 pub fn table() -> String {
     let mut times = [const { Vec::new() }; VARIANTS.len()];
     for _ in 0..ROUNDS {
@@ -70,7 +71,7 @@ fn measure(variant: &Variant) -> Duration {
     let idle = idle_cost();
     let before = cpu();
     with_default(subscriber, || in_bursts(record));
-    // Both writers have written all but the last records by then, and their threads still exist.
+    // After this delay, both writers have written all but the last records, and their threads still exist.
     thread::sleep(Duration::from_millis(200));
     let used = cpu() - before;
     drop(guard);
@@ -94,7 +95,7 @@ fn in_bursts(write: impl Fn(usize)) {
     }
 }
 
-/// Writes the record of a decision; `server::log` has the same fields.
+/// Writes the log record of a decision, with the same fields as `server::log`.
 fn record(number: usize) {
     let uid = format!("705ab4f5-6393-11e8-b7cc-{number:012}");
     tracing::info!(
@@ -143,12 +144,12 @@ fn reader() -> (Child, ChildStdin) {
 }
 
 fn wait(mut reader: Child) {
-    // Our writer's thread may hold the pipe a little longer than its handle.
+    // The thread of our writer may keep the pipe open a little longer than its handle exists, so `cat` is killed.
     let _ = reader.kill();
     reader.wait().unwrap();
 }
 
-/// Returns the CPU time of all threads of this process so far.
+/// Returns the CPU time that all threads of this process have used.
 fn cpu() -> Duration {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let times = tasks.filter_map(|task| fs::read_to_string(task.ok()?.path().join("schedstat")).ok());

@@ -1,7 +1,7 @@
-//! Compares what Portcullis has of its own, the log writer, the log formats and the work queue, with the crates that do the
-//! same: tracing-appender, the formats of tracing-subscriber, and the scheduler of kube-runtime.
+//! Compares modules of Portcullis with crates that do the same: the log writer with tracing-appender, the log formats
+//! with those of tracing-subscriber, and the work queue with the scheduler of kube-runtime.
 //!
-//! `cargo bench --bench crates` prints the tables; `-- --write` writes them into `docs/performance.md`.
+//! `cargo bench --bench crates` prints the tables; `-- --write` also writes them into `docs/performance.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::print_stdout, reason = "the report goes there")]
@@ -19,7 +19,7 @@ const END: &str = "<!-- crates: end -->";
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-    // `cargo test --benches` runs this without the argument.
+    // `cargo test --benches` runs this program without `--bench`.
     if !has("--bench") {
         return;
     }

@@ -1,11 +1,11 @@
 //! Measures the admission of a Flux Kustomization whose tree is judged: with empty caches, with a cached tree, and with
 //! a cached verdict.
 //!
-//! 2 000 Kustomizations use one source of 5 000 files. The time is from the bytes of an AdmissionReview to the bytes of
-//! its answer, one after another; artifacts come from a server on this machine. TLS and HTTP are excluded: the other
-//! tables have them.
+//! 2 000 Kustomizations use one source of 5 000 files. Their reviews are decided one after another. Each time is
+//! measured from the bytes of an AdmissionReview to the bytes of its answer. Artifacts come from a server on this
+//! machine. TLS and HTTP are excluded, because other tables of the page measure them.
 //!
-//! `cargo bench --bench delivery` prints the table; `-- --write` writes it into `docs/performance.md`.
+//! `cargo bench --bench delivery` prints the table; `-- --write` also writes it into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -31,11 +31,11 @@ use portcullis::kustomize::delivery::Artifact;
 use repository::Size;
 use serde_json::{Value, json};
 
-/// 2 000 roots, and 600 bases of three files and 600 components of two.
+/// Size of the generated repository: 2 000 roots, 600 bases of three files and 600 components of two files.
 const SIZE: Size = Size { roots: 2_000, parts: 1_200 };
-/// How often a gate begins with nothing.
+/// Number of measurements with empty caches, each with a new gate.
 const STARTS: usize = 30;
-/// Number of admissions of every Kustomization with a cached verdict.
+/// Number of admissions of each Kustomization with a cached verdict.
 const PASSES: usize = 5;
 const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- delivery: begin -->";
@@ -47,7 +47,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-    // without cargo's word for "do not just see whether it runs"
+    // `cargo test --benches` runs this program without `--bench`. The measurement takes long, so it is skipped then.
     if !has("--bench") {
         return;
     }
@@ -84,7 +84,7 @@ async fn measured() -> String {
     table(&mut [("nothing is there", first), ("the tree is there", cold), ("the verdict is there", warm)])
 }
 
-/// Packs the repository like source-controller.
+/// Generates the repository, and returns it as an archive like those of source-controller.
 fn archive() -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     repository::write(folder.path(), SIZE).unwrap();
@@ -173,7 +173,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Puts the table into its page, between the markers.
+/// Writes the table into `docs/performance.md`, between the markers.
 fn write(table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).unwrap();

@@ -4,7 +4,7 @@
 //! The gate decides in both phases on the creation of a composite, in this process without HTTP and TLS. Catalogs of
 //! several sizes are measured in turn, so that other load on the machine affects all of them equally.
 //!
-//! `cargo bench --bench environment` prints the table; `-- --write` writes it into `docs/performance.md`.
+//! `cargo bench --bench environment` prints the table; `-- --write` also writes it into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -26,7 +26,7 @@ use serde_json::Value;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How many EnvironmentConfigs the catalogs have.
+/// Numbers of EnvironmentConfigs in the measured catalogs.
 const SIZES: [usize; 3] = [100, 1_000, 10_000];
 const WARM_UP: usize = 50;
 const ROUNDS: usize = 1_000;
@@ -34,7 +34,7 @@ const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- environment: begin -->";
 const END: &str = "<!-- environment: end -->";
 
-/// What decisions took, on one catalog.
+/// The durations of the decisions with one catalog, by phase.
 #[derive(Default)]
 struct Times {
     mutating: Vec<Duration>,
@@ -44,7 +44,7 @@ struct Times {
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-    // without cargo's word for "do not just see whether it runs"
+    // `cargo test --benches` runs this program without `--bench`. The measurement takes long, so it is skipped then.
     if !has("--bench") {
         return;
     }
@@ -77,7 +77,7 @@ fn measured() -> Vec<Times> {
     times
 }
 
-/// Checks that the decision has five EnvironmentConfigs and a patch for each composed resource.
+/// Checks that the decision selects five EnvironmentConfigs and patches outputs of the composite.
 fn check(gate: &Gate, text: &str) {
     let verdict = block_on(gate.decide(Phase::Mutate, &request(text)));
     let patch = serde_json::to_value(verdict.patch.expect("the composite is patched")).unwrap();
@@ -145,7 +145,7 @@ fn micros(time: Duration) -> String {
     format!("{:.0}", time.as_secs_f64() * 1e6)
 }
 
-/// Puts the table into its page, between the markers.
+/// Writes the table into `docs/performance.md`, between the markers.
 fn write(table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).unwrap();

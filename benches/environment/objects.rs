@@ -1,16 +1,17 @@
-//! Creates a composite, its Composition with five sources and fifty patches, and a given number of EnvironmentConfigs.
+//! Creates a composite, its Composition with five selected EnvironmentConfigs and fifty patches, and a given number of
+//! EnvironmentConfigs.
 
 use serde_json::{Map, Value, json};
 
 pub const GROUP: &str = "example.org";
-/// Number of EnvironmentConfigs with the same label, as in a cell of a large installation.
+/// Number of EnvironmentConfigs with the same label `cell`.
 const IN_A_CELL: usize = 20;
-/// How many keys an EnvironmentConfig has.
+/// Number of keys in the data of an EnvironmentConfig.
 const KEYS: usize = 40;
 const ENVIRONMENT_PATCHES: usize = 25;
 const TEMPLATES: usize = 5;
 
-/// Returns the objects in the cluster.
+/// Returns the objects in the cluster: the EnvironmentConfigs, the definition and the Composition.
 pub fn stored(configs: usize) -> Vec<Value> {
     let mut objects: Vec<Value> = (0..configs).map(config).collect();
     objects.extend([definition(), composition()]);
@@ -34,7 +35,7 @@ fn config(number: usize) -> Value {
     })
 }
 
-/// Returns the definition, whose schema has what the Composition writes.
+/// Returns the CompositeResourceDefinition. Its schema has all fields that the Composition writes.
 fn definition() -> Value {
     let texts = ["name", "stage", "cell", "number"].map(str::to_owned).into_iter();
     let outputs = (0..ENVIRONMENT_PATCHES).map(|number| format!("out{number}"));
@@ -54,7 +55,8 @@ fn definition() -> Value {
     })
 }
 
-/// Returns a Composition with two references, one selector with a single match, and one that takes two of ten matches.
+/// Returns a Composition that references two EnvironmentConfigs and has two selectors: one with a single match, and one
+/// that selects two of ten matches.
 fn composition() -> Value {
     let label =
         |key: &str, path: &str| json!({"key": key, "type": "FromCompositeFieldPath", "valueFromFieldPath": path});
@@ -118,7 +120,7 @@ fn template(number: usize) -> Value {
     })
 }
 
-/// Returns the created composite.
+/// Returns the composite whose creation is admitted.
 pub fn composite() -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),

@@ -1,21 +1,21 @@
-//! Generates one large tree: objects that refer to each other, through three levels of overlays with prefixes, labels and
-//! patches, as in kustomize's issue 5084. It builds.
+//! Generates one large tree, as in kustomize's issue 5084: objects that refer to each other, and three levels of
+//! overlays with prefixes, labels and patches. The tree builds without errors.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// Objects in one file.
+/// Number of objects in one file.
 const IN_A_FILE: usize = 100;
-/// Kinds of objects; one of each belongs together.
+/// Number of kinds of objects. Each group has one object of each kind.
 const KINDS: usize = 4;
 const PATCHES: usize = 50;
 
-/// The folder that is built.
+/// Name of the folder with the root of the tree.
 pub const ROOT: &str = "third";
 
-/// Writes a tree with this many objects into an empty folder.
+/// Writes a tree with this number of objects into a folder.
 pub fn write(folder: &Path, objects: usize) -> io::Result<()> {
     let groups = objects / KINDS;
     let base = folder.join("base");
@@ -52,7 +52,7 @@ fn level(folder: &Path, (below, name): (&str, &str), fields: &str, patches: std:
     fs::write(folder.join(name).join("kustomization.yaml"), text)
 }
 
-/// Returns a Deployment and the objects that it refers to.
+/// Returns a Deployment and the objects that belong to it.
 fn group(number: usize) -> String {
     format!(
         "apiVersion: apps/v1

@@ -1,11 +1,12 @@
-//! Compares building and judging a root with kustomize, and measures a whole repository and one large tree.
+//! Compares the time to build and judge a root with that of kustomize, and measures a whole repository and one large
+//! tree.
 //!
-//! Runs `portcullis build` and `check`, `kubectl kustomize`, and `kustomize build` if a `kustomize` is on the path, as
-//! processes, on roots of a generated repository of 1 000 roots and 3 000 bases and components. Rounds are interleaved, so
-//! that other load on the machine affects all equally. Then measures the whole repository and half of it in one process, and
-//! a tree of 4 000 objects through three levels of overlays.
+//! Runs `portcullis build` and `check`, `kubectl kustomize`, and `kustomize build` if a `kustomize` is in `PATH`, as
+//! processes, on roots of a generated repository of 1 000 roots and 3 000 bases and components. Rounds are interleaved,
+//! so that other load on the machine affects all equally. Then measures the whole repository and a repository of half
+//! its size in one process each, and a tree of 4 000 objects with three levels of overlays.
 //!
-//! `cargo bench --bench kustomize` prints the tables; `-- --write` writes them into `docs/performance.md`.
+//! `cargo bench --bench kustomize` prints the tables; `-- --write` also writes them into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -30,21 +31,21 @@ use std::time::{Duration, Instant};
 
 use repository::Size;
 
-/// As many as kubectl builds in some ten seconds.
+/// Number of roots that are built. kubectl builds this many in about ten seconds.
 const BUILT: usize = 30;
-/// Number of times a root is judged per build, so that the CPU time is measurable.
+/// Number of runs of Portcullis for each root, so that its CPU time is measurable.
 const JUDGED: usize = 5;
-/// How often the whole repository is judged.
+/// Number of measurements of the whole repository and of the large tree.
 const ROUNDS: usize = 5;
 const WHOLE: Size = Size { roots: 1_000, parts: 3_000 };
 const HALF: Size = Size { roots: 500, parts: 1_500 };
-/// Objects of the large tree.
+/// Number of objects in the large tree.
 const LARGE: usize = 4_000;
-/// How often a process is asked for its memory.
+/// Time between two samples of a process's memory.
 const PAUSE: Duration = Duration::from_micros(200);
-/// The kernel's unit of CPU time.
+/// The unit of CPU time in `/proc/self/stat`.
 const TICK: Duration = Duration::from_millis(10);
-/// How the measured binary is linked: `make bench` uses the released form if it can be built.
+/// How the measured binary is linked. `make bench` uses the release build if it can be built.
 const LINKED: &str = if cfg!(target_env = "musl") {
     "linked statically, as `make dist` makes it"
 } else {
@@ -54,20 +55,20 @@ const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- kustomize: begin -->";
 const END: &str = "<!-- kustomize: end -->";
 
-/// The cost of a process.
+/// The cost of running a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Cost {
     time: Duration,
-    /// On all cores together; where the machine is busy, this is what can be compared.
+    /// CPU time on all cores together. If the machine is busy, only this value can be compared.
     cpu: Duration,
-    /// The most that was resident, in KiB.
+    /// Peak resident memory, in KiB.
     memory: usize,
 }
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-    // without cargo's word for "do not just see whether it runs"
+    // `cargo test --benches` runs this program without `--bench`. The measurement takes long, so it is skipped then.
     if !has("--bench") {
         return;
     }
@@ -99,7 +100,7 @@ fn measured(kubectl: &Path) -> String {
     let rounds = |command: &dyn Fn() -> Command| (0..ROUNDS).map(|_| run(&mut command())).collect();
     let output = folder.path().join("output");
     let all = || {
-        // files that do not change are not written
+        // `portcullis build` does not write files that are unchanged, so the output is removed first.
         let _ = fs::remove_dir_all(&output);
         build_all(&whole, &output)
     };
@@ -117,7 +118,7 @@ fn measured(kubectl: &Path) -> String {
     text
 }
 
-/// Measures one large tree, and one of twice its size.
+/// Measures one large tree, and one of twice its size. Returns the rows of the table.
 fn large_tree(folder: &Path, builder: &Builder<'_>) -> String {
     let write = |name: &str, objects: usize| {
         let folder = folder.join(name);
@@ -143,19 +144,19 @@ fn large_tree(folder: &Path, builder: &Builder<'_>) -> String {
     text
 }
 
-/// Returns the memory of a process in percent of that of another one.
+/// Returns the memory of our process in percent of the memory of the compared process.
 fn share(ours: Cost, theirs: Cost) -> f64 {
     100.0 * ours.memory as f64 / theirs.memory as f64
 }
 
-/// Who builds a root.
+/// A program other than Portcullis that builds a root.
 enum Builder<'a> {
     Kubectl(&'a Path),
-    /// The `kustomize` on the path, and its version.
+    /// The `kustomize` in `PATH`, with this version.
     Kustomize(String),
 }
 
-/// Returns the `kustomize` on the path, if any.
+/// Returns the `kustomize` in `PATH`, if any.
 fn kustomize() -> Option<Builder<'static>> {
     let reported =
         Command::new("kustomize").arg("version").output().ok().filter(|reported| reported.status.success())?;
@@ -181,13 +182,13 @@ impl Builder<'_> {
     }
 }
 
-/// What all took.
+/// The costs in the first table.
 struct Costs {
-    /// Building a root with other programs.
+    /// Building a root with other programs, by the name of the program.
     others: Vec<(String, Cost)>,
-    /// Building it with Portcullis.
+    /// Building a root with Portcullis.
     built: Cost,
-    /// Judging it.
+    /// Judging a root with Portcullis.
     judged: Cost,
     /// Building all roots in one process.
     built_all: Cost,
@@ -213,7 +214,7 @@ fn build_all(folder: &Path, output: &Path) -> Command {
     portcullis(&["build".as_ref(), "--all".as_ref(), folder, "--output".as_ref(), output])
 }
 
-/// Runs a process that has to succeed.
+/// Runs a process that must succeed, and returns its cost without the memory.
 fn run(command: &mut Command) -> Cost {
     let (spent, begin) = (children(), Instant::now());
     let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
@@ -222,13 +223,13 @@ fn run(command: &mut Command) -> Cost {
     Cost { time, cpu, memory: 0 }
 }
 
-/// Returns the maximum resident memory of a process, in KiB. Sampling takes time, so [`run`] does not use it.
+/// Returns the peak resident memory of a process, in KiB. Sampling takes time, so [`run`] does not measure memory.
 fn memory(mut command: Command) -> usize {
-    // A process of some milliseconds is seen at its largest now and then.
+    // A process of a few milliseconds may end before a sample near its peak is taken, so several runs are needed.
     (0..JUDGED).map(|_| run_watched(&mut command).1).max().unwrap_or_default()
 }
 
-/// Runs a process that has to succeed, and samples its memory, in KiB.
+/// Runs a process that must succeed. Returns its cost, and its peak resident memory in KiB from samples.
 fn run_watched(command: &mut Command) -> (Cost, usize) {
     let (spent, begin) = (children(), Instant::now());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -245,10 +246,10 @@ fn run_watched(command: &mut Command) -> (Cost, usize) {
     (Cost { time: begin.elapsed(), cpu: children() - spent, memory: 0 }, memory)
 }
 
-/// Returns the CPU time of all finished child processes, in steps of ten milliseconds.
+/// Returns the CPU time of all child processes that have ended, in steps of ten milliseconds.
 fn children() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // the name of the process, which may hold anything, is in brackets
+    // The second field is the name of the process in parentheses. The name may contain any character.
     let fields: Vec<u64> = stat
         .rsplit(')')
         .next()
@@ -257,14 +258,14 @@ fn children() -> Duration {
     TICK * ticks as u32
 }
 
-/// Returns the peak memory of a process so far; `None` if it has ended.
+/// Returns the peak resident memory of a running process in KiB. Returns `None` if the process has ended.
 fn highest(status: &Path) -> Option<usize> {
     let status = fs::read_to_string(status).ok()?;
     let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     value.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// Returns the median cost, with the total CPU time, because that is too coarse for a single run.
+/// Returns the median cost, but with the mean CPU time, because the CPU time of a single run is too coarse.
 fn middle(mut costs: Vec<Cost>) -> Cost {
     costs.sort();
     let cpu = costs.iter().map(|cost| cost.cpu).sum::<Duration>() / costs.len() as u32;
@@ -325,7 +326,7 @@ fn met(aim: bool) -> &'static str {
     if aim { "met" } else { "missed" }
 }
 
-/// Puts the table into its page, between the markers.
+/// Writes the table into `docs/performance.md`, between the markers.
 fn write(table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).unwrap();

@@ -1,19 +1,21 @@
-//! Generates a repository as in large organisations: roots that share bases and components. All roots build.
+//! Generates a repository as in large organizations, with roots that share bases and components. All roots build
+//! without errors.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 
-/// How large a repository is.
+/// The size of a repository.
 #[derive(Debug, Clone, Copy)]
 pub struct Size {
-    /// Folders that are built.
+    /// Number of roots.
     pub roots: usize,
-    /// Folders that they are made of: as many bases as components.
+    /// Number of bases and components together; half of them are components.
     pub parts: usize,
 }
 
-/// Writes a repository into an empty folder: `roots`, `bases` and `components` with a folder for each.
+/// Writes a repository into a folder. The folders `roots`, `bases` and `components` have a folder for each
+/// kustomization.
 pub fn write(folder: &Path, size: Size) -> io::Result<()> {
     let half = size.parts / 2;
     (0..half).try_for_each(|number| write_all(&folder.join(base(number)), &base_files(number)))?;
@@ -21,7 +23,7 @@ pub fn write(folder: &Path, size: Size) -> io::Result<()> {
     (0..size.roots).try_for_each(|number| write_all(&folder.join(root(number)), &[root_file(number, half)]))
 }
 
-/// Returns the folder of a root.
+/// Returns the path of the folder of a root, relative to the repository.
 pub fn root(number: usize) -> String {
     format!("roots/r{number:04}")
 }
@@ -41,7 +43,7 @@ fn write_all(folder: &Path, files: &[File]) -> io::Result<()> {
     files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
 }
 
-/// Returns a root file with two bases and three components, some of which neighbours share.
+/// Returns a root file with two bases and up to three components. Neighboring roots share some of them.
 fn root_file(number: usize, half: usize) -> File {
     let (first, next) = (number * 3 / 2 % half, (number * 3 / 2 + 1) % half);
     let (one, two, three) = (first, next, (number * 7 + 5) % half);
@@ -113,7 +115,8 @@ spec:
     [("kustomization.yaml", kustomization), ("deployment.yaml", deployment), ("service.yaml", service)]
 }
 
-/// Returns the files of a component: half of them add settings, the others a sidecar to every Deployment.
+/// Returns the files of a component. Even numbers add a ConfigMap with settings, odd numbers add a sidecar to every
+/// Deployment.
 fn component_files(number: usize) -> [File; 2] {
     let head = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n";
     if number.is_multiple_of(2) {

@@ -1,4 +1,4 @@
-//! A client that sends requests on a schedule.
+//! A client that sends requests on a schedule of random arrivals.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,49 +15,50 @@ use super::process::Process;
 use super::samples::{Sample, Samples};
 use super::support::client::Connection;
 
-/// API servers of a cluster.
+/// Number of API servers that the client imitates.
 const API_SERVERS: usize = 3;
-/// What each keeps.
+/// Number of connections that an API server keeps to a webhook.
 const KEPT: usize = 25;
 /// Time for which an API server keeps an idle connection.
 const IDLE: Duration = Duration::from_secs(90);
 /// Default timeout of a webhook in the API server.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
-/// Requests without an answer yet, beyond which the client has failed and not the server.
+/// Maximum number of requests without an answer. With more, the benchmark fails, because then the client is too slow,
+/// not the server.
 const MAX_OPEN: usize = 20_000;
 
-/// A request that is made again and again.
+/// A request that the client sends repeatedly.
 pub struct Call {
     pub path: &'static str,
     pub body: Vec<u8>,
-    /// How many of all are of this kind, beside the shares of others.
+    /// Weight of this request among all kinds of requests in a mix.
     pub share: u64,
 }
 
-/// How exactly the timetable is kept.
+/// How exactly the client follows its schedule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// To microseconds, by busy waiting.
+    /// With an error of microseconds, by busy waiting.
     Exact,
-    /// To a millisecond or two, at no cost.
+    /// With an error of one or two milliseconds, without CPU cost.
     Relaxed,
 }
 
-/// Three API servers' connections to one webhook.
+/// A client with the connections of three API servers to one webhook.
 pub struct Client {
     pools: Vec<Arc<Pool>>,
     open: Arc<AtomicUsize>,
     timetables: AtomicU64,
 }
 
-/// An API server's connections, opened before anything is measured; the last one used goes first.
+/// The connections of one API server, opened before the measurement. The most recently used connection is used first.
 ///
-/// A request that finds all of them in use waits for one, as part of its time: a client with one processor that opened
-/// another for each would soon do nothing but handshakes.
+/// If all connections are in use, a request waits for one, and the wait counts as part of its latency. The client does
+/// not open more connections, because it has only one processor, which would soon do nothing but TLS handshakes.
 struct Pool {
     address: SocketAddr,
     config: Arc<ClientConfig>,
-    /// Idle connections, and since when.
+    /// Idle connections, with the time of their last use.
     idle: Mutex<Vec<(Connection, Instant)>>,
     places: Semaphore,
 }
@@ -71,13 +72,14 @@ impl Pool {
         Self { address, config, idle: Mutex::new(idle), places: Semaphore::new(connections) }
     }
 
-    /// Returns the status of the answer. A closed connection is replaced later.
+    /// Sends a request, and returns the status of the answer. If the connection was closed, a background task replaces
+    /// it.
     async fn post(self: &Arc<Self>, call: &Call) -> io::Result<u16> {
         let place = self.places.acquire().await.map_err(io::Error::other)?;
         let idle = self.idle.lock().unwrap().pop().filter(|(_, since)| since.elapsed() < IDLE);
         let mut connection = match idle {
             Some((connection, _)) => connection,
-            // One was given up, in the middle of a call or after a long time without one.
+            // Connections that failed or were idle for too long have been dropped, so a new one is opened.
             None => Connection::open(self.address, Arc::clone(&self.config)).await?,
         };
         let reply = connection.post(call.path, &call.body).await;
@@ -98,7 +100,7 @@ impl Pool {
 }
 
 impl Client {
-    /// Opens as many connections as API servers keep.
+    /// Opens as many connections as three API servers keep.
     pub async fn new(server: &Process, config: &ClientConfig) -> Self {
         Self::with_connections(server, config, KEPT).await
     }
@@ -113,7 +115,7 @@ impl Client {
         Self { pools, open: Arc::default(), timetables: AtomicU64::new(1) }
     }
 
-    /// Answers a second when `workers` do nothing but ask.
+    /// Returns the number of answers per second while each of `workers` tasks sends requests one after another.
     pub async fn capacity(&self, call: &Call, workers: usize, time: Duration) -> f64 {
         let began = Instant::now();
         let work = (0..workers).map(|at| async move {
@@ -127,7 +129,7 @@ impl Client {
         answers as f64 / began.elapsed().as_secs_f64()
     }
 
-    /// Sends calls at random times with a mean rate per second, for a duration.
+    /// Sends calls at random times with a mean rate per second, for a duration. Returns the outcomes.
     pub async fn offer(&self, calls: &[Arc<Call>], rate: f64, time: Duration, pace: Pace) -> Samples {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let mut random = Random::new(self.timetables.fetch_add(1, Ordering::Relaxed));
@@ -144,7 +146,7 @@ impl Client {
             tokio::spawn(async move {
                 let status = timeout(WEBHOOK_TIMEOUT, pool.post(&call)).await.ok().and_then(Result::ok).unwrap_or(0);
                 open.fetch_sub(1, Ordering::Relaxed);
-                // Cannot fail: the receiver is kept until all have sent.
+                // This cannot fail, because the receiver exists until all senders are dropped.
                 let _ = sender.send(Sample { at, took: due.elapsed(), status });
             });
         }
@@ -168,7 +170,7 @@ async fn until(due: Instant, pace: Pace) {
     }
 }
 
-/// Numbers that are the same in every run.
+/// A pseudo-random number generator (xorshift) with a fixed seed, so that all runs have the same schedules.
 struct Random(u64);
 
 impl Random {
@@ -183,7 +185,7 @@ impl Random {
         self.0
     }
 
-    /// Returns the gap between random arrivals with a rate of one per second.
+    /// Returns the gap between two random arrivals with a mean rate of one per second.
     fn gap(&mut self) -> f64 {
         -(((self.next() >> 11) as f64 + 1.0) / (1u64 << 53) as f64).ln()
     }

@@ -1,4 +1,4 @@
-//! Measures latency against the baseline, memory, and the start-up time.
+//! Measures latency compared with the baseline, memory, and the start-up time.
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
@@ -19,13 +19,13 @@ const KIB: usize = 1024;
 const ROUNDS: usize = 5;
 const WORKERS: usize = 8;
 const CAPACITY_TIME: Duration = Duration::from_secs(5);
-/// The rate for the measurement of memory.
+/// Typical rate in requests per second. Memory is measured at this rate.
 const USUAL_RATE: f64 = 1000.0;
 const STARTS: usize = 15;
 
 const P99_AIM: Duration = Duration::from_millis(2);
 const START_AIM: Duration = Duration::from_millis(100);
-/// In KiB.
+/// Maximum resident memory, in KiB.
 const MEMORY_AIM: usize = 16 * KIB;
 
 pub async fn run(setting: &Setting) -> String {
@@ -51,8 +51,8 @@ pub async fn run(setting: &Setting) -> String {
     text
 }
 
-/// Measures baseline and server at a typical rate and at half of the server's capacity. Returns the server's p99 at the
-/// latter.
+/// Measures the latency of baseline and server at a typical rate and at half of the server's capacity. Returns the
+/// server's p99 at half of its capacity.
 async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> Duration {
     let (floor, server) = (setting.floor(), setting.portcullis(10));
     let config = setting.client();
@@ -82,7 +82,7 @@ async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> 
     half
 }
 
-/// Returns resident memory at the typical rate, and its peak, in KiB.
+/// Returns the resident memory at the typical rate, and its peak, in KiB.
 async fn memory(setting: &Setting, time: Duration) -> (usize, usize) {
     let server = setting.portcullis(0);
     let client = Client::new(&server, &setting.client()).await;
@@ -95,7 +95,7 @@ async fn memory(setting: &Setting, time: Duration) -> (usize, usize) {
 async fn start(setting: &Setting) -> Duration {
     let mut times = Vec::new();
     for _ in 0..STARTS {
-        // The port is free again when the listener is dropped.
+        // The listener is dropped at the end of this statement, so the port is free for the server.
         let admin = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let began = Instant::now();
         let _server = setting.portcullis_at(admin);

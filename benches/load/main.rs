@@ -1,12 +1,12 @@
 //! Measures latency, overload and endurance with an open-loop client.
 //!
-//! A closed-loop client, which waits for an answer before its next request, omits the moments at which the server is
-//! slow ("coordinated omission"). This client follows a schedule of random arrivals, and measures from the scheduled
-//! time. It keeps connections like three API servers, 25 each.
+//! A closed-loop client waits for an answer before its next request, so it omits the moments at which the server is
+//! slow ("coordinated omission"). The client of this benchmark follows a schedule of random arrivals, and measures from
+//! the scheduled time. It keeps connections like three API servers, 25 each.
 //!
-//! `cargo bench --bench load -- latency` (or `overload`, `soak`) prints a table; `--write` writes it into
-//! `docs/reliability.md`. `--seconds=N` and `--rate=N` set duration and rate, `--binary=PATH` measures another build of
-//! Portcullis.
+//! `cargo bench --bench load -- latency` (or `overload`, `soak`) prints a table; `--write` also writes it into
+//! `docs/reliability.md`. `--seconds=N` sets the duration, `--rate=N` the requests per second of `soak`, and
+//! `--binary=PATH` measures another build of Portcullis.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
 #![allow(dead_code, reason = "some modules are those of another benchmark")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
@@ -34,7 +34,7 @@ mod support;
 
 use setting::Setting;
 
-/// The allocator of the baseline, the same as that of `portcullis`.
+/// The allocator of the baseline server, the same as that of `portcullis`.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -46,7 +46,7 @@ fn main() {
         return floor::run(certs.as_ref());
     }
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-    // Without cargo's word for "do not just see whether it runs": it takes minutes.
+    // `cargo test --benches` runs this program without `--bench`. The measurement takes minutes, so it is skipped then.
     if !has("--bench") {
         return;
     }

@@ -17,19 +17,20 @@ use super::reviews;
 use super::samples::{Samples, millis};
 use super::setting::Setting;
 
-/// EnvironmentConfigs in the catalog.
+/// Number of EnvironmentConfigs in the catalog.
 const CONFIGS: usize = 100;
-/// Patches between the composite and its environment.
+/// Number of patches between the composite and its environment.
 const PATCHES: usize = 5;
-/// Keys of each EnvironmentConfig.
+/// Number of keys of each EnvironmentConfig.
 const KEYS: usize = 8;
-/// So many ask at once when the capacity is measured: enough to keep the server busy, too few to wait.
+/// Number of concurrent requests while the capacity is measured. It keeps the server busy, but requests do not wait.
 const WORKERS: usize = 4;
-/// Connections per API server: enough for all requests in the server's queue, so that none waits in the client.
+/// Number of connections per API server. It is enough for all requests in the server's queue, so that none waits in the
+/// client.
 const CONNECTIONS: usize = 100;
 const CAPACITY_TIME: Duration = Duration::from_secs(5);
 const CALM: Duration = Duration::from_secs(15);
-/// How long the server is watched after the overload.
+/// Duration of the measurement after the overload.
 const AFTER: Duration = Duration::from_secs(10);
 
 const SHED_AIM: Duration = Duration::from_millis(5);
@@ -67,12 +68,12 @@ pub async fn run(setting: &Setting) -> String {
     text
 }
 
-/// Creates a Composition and its EnvironmentConfigs. A decision costs the server several times as much as the client,
-/// so the client can send three times the server's capacity and still follow its schedule.
+/// Creates a catalog with a Composition and its EnvironmentConfigs. A decision costs the server several times as much
+/// as the client, so the client can send three times the server's capacity and still follow its schedule.
 fn catalog(setting: &Setting) -> PathBuf {
     let folder = setting.folder("composition");
     let mut items = objects::stored(CONFIGS);
-    // With all of them a decision would take two milliseconds and delay the requests after it by that.
+    // With all patches and keys, a decision would take two milliseconds and delay the requests after it by that time.
     let patches = items.iter_mut().filter_map(|item| item.pointer_mut("/spec/environment/patches")?.as_array_mut());
     patches.for_each(|patches| patches.truncate(PATCHES));
     let data = items.iter_mut().filter_map(|item| item.get_mut("data")?.as_object_mut());
@@ -119,7 +120,8 @@ fn write_aims(text: &mut String, unloaded: &Samples, overload: &Samples, after: 
     }
 }
 
-/// Returns the time until 95 % are decided within `limit` again, for a tenth of a second.
+/// Returns the time after the overload until the first tenth of a second in which 95 % of the requests are decided
+/// within `limit`.
 fn recovery(after: &Samples, limit: Duration) -> Duration {
     const WINDOW: Duration = Duration::from_millis(100);
     let windows = (after.time.as_millis() / WINDOW.as_millis()) as u32;
@@ -135,7 +137,7 @@ fn recovery(after: &Samples, limit: Duration) -> Duration {
     WINDOW * (0..windows).find(|window| is_calm(*window)).unwrap_or(windows)
 }
 
-/// Returns the peak resident memory, in KiB.
+/// Waits for `time`. Returns the peak resident memory of the server, in KiB.
 async fn peak(server: &Process, time: Duration) -> usize {
     sleep(time).await;
     server.status("VmHWM")

@@ -1,4 +1,4 @@
-//! Writes tables into pages, between markers.
+//! Writes tables into `docs/reliability.md`, between markers.
 
 use std::fs;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::Command;
 
 const PAGE: &str = "docs/reliability.md";
 
-/// Prints a report, and with `write` also writes it into its page.
+/// Prints a report. With `write`, also writes it into the page, between the markers with the name `what`.
 pub fn finish(what: &str, report: &str, write: bool) {
     println!("{report}");
     if !write {
@@ -20,7 +20,7 @@ pub fn finish(what: &str, report: &str, write: bool) {
     fs::write(path, format!("{before}{begin}\n{report}\n{end}{after}")).unwrap();
 }
 
-/// Returns a line with command and machine.
+/// Returns a line that names the command, the versions and the processor.
 pub fn made_by(command: &str, is_pinned: bool) -> String {
     let rustc = Command::new("rustc").arg("--version").output().unwrap().stdout;
     let rustc = String::from_utf8(rustc).unwrap().split(' ').take(2).collect::<Vec<_>>().join(" ");

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-/// One request.
+/// The outcome of one request.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// When it stood in the timetable, from its beginning.
+    /// The scheduled time of the request, from the beginning of the schedule.
     pub at: Duration,
-    /// From then to the end of its answer.
+    /// Time from the scheduled time to the end of the answer.
     pub took: Duration,
-    /// The status of the answer; 0 for none.
+    /// The status of the answer; 0 if there was no answer.
     pub status: u16,
 }
 
-/// Requests of one timetable.
+/// The outcomes of the requests of one schedule.
 #[derive(Debug, Default)]
 pub struct Samples {
     pub all: Vec<Sample>,
-    /// How long the timetable was.
+    /// Duration of the schedule.
     pub time: Duration,
 }
 
@@ -30,7 +30,7 @@ impl Samples {
         self.with(status).count()
     }
 
-    /// Requests that got neither a decision nor a 429.
+    /// Returns the number of requests that were neither decided nor rejected with 429.
     pub fn failed(&self) -> usize {
         self.all.len() - self.count(200) - self.count(429)
     }
@@ -39,7 +39,7 @@ impl Samples {
         count as f64 / self.time.as_secs_f64()
     }
 
-    /// Returns a quantile of the latency of requests with this status.
+    /// Returns a quantile of the latency of the requests with this status.
     pub fn quantile(&self, status: u16, part: f64) -> Duration {
         let mut took: Vec<_> = self.with(status).map(|sample| sample.took).collect();
         took.sort_unstable();

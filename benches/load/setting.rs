@@ -1,4 +1,4 @@
-//! Shared parts of all measurements: certificates, catalogs, servers on a CPU of their own.
+//! Shared parts of all measurements: certificates, catalogs, and servers on a separate CPU.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -15,18 +15,19 @@ use super::process::{self, Process, Running};
 use super::support::client;
 use super::support::pki::{Authority, SecretMount};
 
-/// Servers run here, where they can be held to a processor.
+/// The CPU on which servers run if processes can be pinned.
 const SERVERS: &str = "0";
-/// The client runs here.
+/// The CPU on which the client runs if processes can be pinned.
 const CLIENT: &str = "1";
-/// Before all else that the machine does: a millisecond without a processor would be one of the server's.
+/// The nice value of servers and client. It is the highest priority, because time without a processor would count as
+/// latency of the server.
 const PRIORITY: &str = "-20";
 
 pub struct Setting {
     pub authority: Authority,
     pub mount: SecretMount,
     pub arguments: Vec<String>,
-    /// Whether servers and client have a processor each.
+    /// Whether server and client are pinned to one CPU each.
     pub is_pinned: bool,
     folder: TempDir,
 }
@@ -70,29 +71,29 @@ impl Setting {
         self.portcullis_of(&self.catalog(objects))
     }
 
-    /// Starts the server with ten objects in its catalog and probes at `admin`, and does not wait for its log.
+    /// Starts the server with ten objects in its catalog and the probes at `admin`. Does not wait for its log.
     pub fn portcullis_at(&self, admin: SocketAddr) -> Running {
         process::portcullis_at(admin, self.command(self.binary()), self.mount.path(), &self.catalog(10))
     }
 
-    /// Starts the server with another catalog.
+    /// Starts the server with its default settings and the catalog in a folder.
     pub fn portcullis_of(&self, catalog: &Path) -> Process {
         process::portcullis_by(self.command(self.binary()), self.mount.path(), catalog)
     }
 
-    /// Returns the measured build.
+    /// Returns the path of the measured build.
     fn binary(&self) -> &str {
         self.value("--binary").unwrap_or(process::PORTCULLIS)
     }
 
-    /// Creates a folder.
+    /// Creates a folder with this name, and returns its path.
     pub fn folder(&self, name: &str) -> PathBuf {
         let folder = self.folder.path().join(name);
         fs::create_dir(&folder).unwrap();
         folder
     }
 
-    /// Returns the folder of a catalog with this number of objects.
+    /// Returns the folder of a catalog with this number of objects. Creates the catalog if necessary.
     pub fn catalog(&self, objects: usize) -> PathBuf {
         let manifests = self.folder.path().join(objects.to_string());
         if !manifests.exists() {
@@ -106,16 +107,16 @@ impl Setting {
             return Command::new(program);
         }
         let mut command = Command::new("taskset");
-        // If that is not allowed, nice prints a warning and continues.
+        // If the priority is not permitted, `nice` prints a warning and continues.
         command.args(["--cpu-list", SERVERS, "nice", "-n", PRIORITY, program]);
         command
     }
 }
 
-/// Pins this process, while it has a single thread, to its CPU. Returns false if there is only one CPU, or no taskset.
+/// Pins this process to its CPU while it has a single thread. Returns false if there is only one CPU, or no `taskset`.
 fn pin_client() -> bool {
     let me = std::process::id().to_string();
-    // The measurement is still useful if that is not allowed.
+    // If the priority is not permitted, the measurement is still useful.
     let _ = does("renice", &["-n", PRIORITY, "-p", &me]);
     does("taskset", &["--cpu-list", "--pid", CLIENT, &me])
 }

@@ -17,15 +17,15 @@ use super::setting::Setting;
 
 const KIB: usize = 1024;
 const RATE: u64 = 200;
-/// Rows of the table.
+/// Number of rows of the table. Each row covers the same duration.
 const ROWS: u32 = 12;
 const ROTATE_EVERY: Duration = Duration::from_secs(60);
 const CHANGE_EVERY: Duration = Duration::from_secs(10);
 const LOOK_EVERY: Duration = Duration::from_secs(5);
-/// The last quarter's memory may be this much above the second's; the first warms up.
+/// Maximum ratio of the mean memory in the last quarter to that in the second quarter. The first quarter is warm-up.
 const GROWTH_AIM: f64 = 1.05;
 
-/// Memory while a row of the table was made, in KiB.
+/// A sample of the server's memory in KiB and of its number of threads.
 struct Look {
     resident: usize,
     threads: usize,
@@ -45,7 +45,7 @@ pub async fn run(setting: &Setting) -> String {
             rows.push((samples, looks));
         }
     };
-    // The other two loops are endless and end with the soak test.
+    // The other two loops are endless. They are dropped when the soak test ends.
     tokio::select! {
         () = everything => {}
         () = rotate(setting) => {}
@@ -87,7 +87,7 @@ async fn rotate(setting: &Setting) {
     }
 }
 
-/// Takes a file of the catalog away and puts it back.
+/// Adds a file to the catalog and removes it again, repeatedly.
 async fn change(setting: &Setting) {
     let file = setting.catalog(1000).join("more.json");
     let more = reviews::small_installation("more").to_string();

@@ -1,4 +1,5 @@
-//! Writes objects straight into etcd, as the API server stores custom resources: minutes faster than creating them one by one.
+//! Writes objects directly into etcd, as the API server stores custom resources. This is minutes faster than creating
+//! the objects through the API server.
 
 use std::io::{self, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
@@ -10,11 +11,11 @@ use serde_json::{Value, json};
 
 use crate::objects::{Row, namespace};
 
-/// etcd takes no more operations in one transaction.
+/// Maximum number of operations in one transaction. It is the default limit of etcd.
 const OPERATIONS: usize = 128;
-/// etcd takes no larger request than 1.5 MiB.
+/// Maximum size of the objects in one transaction, in bytes. etcd accepts requests of up to 1.5 MiB.
 const REQUEST_BYTES: usize = 1024 * 1024;
-/// Threads that write; etcd does the rest of the work.
+/// Number of threads that write. More threads are not faster, because etcd does most of the work.
 const WRITERS: usize = 2;
 
 /// Stores all objects of a row.
@@ -42,7 +43,7 @@ fn store_each(port: u16, row: &Row, numbers: impl Iterator<Item = usize>) {
     commit(port, operations);
 }
 
-/// Where the API server stores an object of a custom resource.
+/// Returns the key under which the API server stores a custom resource.
 fn key(row: &Row, number: usize) -> String {
     let place = if row.is_namespaced { format!("{}/", namespace(number)) } else { String::new() };
     format!("/registry/{}/{}/{place}{}", row.group, row.plural, row.object_name(number))

@@ -1,4 +1,4 @@
-//! Measures a client-go informer with the same objects.
+//! Measures the memory of a client-go informer with the same objects.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,7 +13,7 @@ const SOURCES: [&str; 3] =
     [include_str!("informer/go.mod"), include_str!("informer/go.sum"), include_str!("informer/main.go")];
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/memory/informer");
 
-/// The memory of the informer.
+/// The memory of the informer: its Go heap in bytes, and the memory of its process.
 pub struct Informer {
     pub heap: u64,
     pub memory: Memory,
@@ -27,7 +27,8 @@ struct Report {
 }
 
 impl Informer {
-    /// Starts an informer that lists these objects, and measures it. Go's heap is measured after a garbage collection.
+    /// Runs an informer that lists these objects, and returns its memory. The Go heap is measured after a garbage
+    /// collection.
     pub fn measure(kubeconfig: &Path, rows: &[Row]) -> Self {
         let program = Cache::open(&cache::key(&SOURCES)).and_then(|cache| cache.entry("informer", build)).unwrap();
         let resource = |row: &Row| format!("{}/{}/{}", row.group, row.version, row.plural);

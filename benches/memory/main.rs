@@ -1,12 +1,13 @@
 //! Measures the resident memory of `portcullis serve` with the objects of large clusters.
 //!
-//! Objects come from files, and from a real API server by watch; there a Go program with an informer of client-go holds the
-//! same objects. Each row is a server of its own. `peak` is the most that the process ever had.
+//! Objects come from files, or from a real API server by watch. With the API server, a Go program with a client-go
+//! informer is measured with the same objects, for comparison. Each row of the table is a separate server process.
+//! `peak` is the peak resident memory of the process.
 //!
-//! `cargo bench --bench memory -- files`, `-- cluster` and `-- soak` print a table each; without a name, the first two.
-//! `--write` puts them into `docs/performance.md`, and the memory of each kind into `docs/operating.md`. `--binary=PATH`
-//! measures another build of Portcullis. The soak changes 200 objects a second for ten minutes, or `--seconds=`, and samples
-//! the memory every ten seconds.
+//! `cargo bench --bench memory -- files`, `-- cluster` and `-- soak` print one table each. Without a name, the first
+//! two are printed. `--write` also writes them into `docs/performance.md`, and the memory of each kind into
+//! `docs/operating.md`. `--binary=PATH` measures another build of Portcullis. The soak changes 200 objects a second for
+//! ten minutes, or for `--seconds=N`, and samples the memory every ten seconds.
 #![allow(dead_code, unreachable_pub, reason = "shared with tests, which use more of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -48,12 +49,12 @@ use crate::server::Program;
 const PAGE: &str = "docs/performance.md";
 /// The page with the memory of each kind.
 const OPERATING: &str = "docs/operating.md";
-/// The length of the soak, in seconds.
+/// Default length of the soak, in seconds.
 const SOAK: u64 = 600;
 
 fn main() {
     let arguments = Arguments(std::env::args().skip(1).collect());
-    // Without this flag cargo only checks that the benchmark starts.
+    // `cargo test --benches` runs this program without `--bench`.
     if !arguments.has("--bench") {
         return;
     }
@@ -81,7 +82,7 @@ fn main() {
     }
 }
 
-/// What the benchmark was started with.
+/// The command-line arguments of the benchmark.
 struct Arguments(Vec<String>);
 
 impl Arguments {
@@ -93,13 +94,13 @@ impl Arguments {
         ["files", "cluster", "soak"].iter().any(|name| self.has(name))
     }
 
-    /// Returns the value of `--name=value`.
+    /// Returns the value of the argument `--name=value`.
     fn text(&self, name: &str) -> Option<&str> {
         self.0.iter().find_map(|argument| argument.strip_prefix(name)?.strip_prefix('='))
     }
 }
 
-/// Puts a table into a page, between its marks.
+/// Writes a table into a page, between the markers with this name.
 fn write_table(page: &str, name: &str, table: &str) {
     let (begin, end) = (format!("<!-- memory-{name}: begin -->"), format!("<!-- memory-{name}: end -->"));
     let text = fs::read_to_string(page).expect("the page exists");

@@ -4,10 +4,10 @@ use std::fmt::Write as _;
 
 use serde_json::{Value, json};
 
-/// Some namespaces of a large cluster.
+/// Number of namespaces.
 const NAMESPACES: usize = 40;
 
-/// A kind of objects, and how many of them.
+/// A kind of objects, and the number of objects.
 #[derive(Clone, Copy)]
 pub struct Row {
     pub name: &'static str,
@@ -17,9 +17,9 @@ pub struct Row {
     pub kind: &'static str,
     pub is_namespaced: bool,
     pub count: usize,
-    /// Makes the object of a number.
+    /// Returns an object for a number, without its API version, kind, name and namespace.
     pub make: fn(usize) -> Value,
-    /// Maximum memory as a multiple of the JSON.
+    /// Maximum memory as a multiple of the size of the JSON.
     pub allowed: f64,
 }
 
@@ -98,7 +98,7 @@ pub fn namespaces() -> impl Iterator<Item = String> {
     (0..NAMESPACES).map(namespace)
 }
 
-/// Returns all rows together: a large cluster.
+/// Returns all rows for a measurement together, as in a large cluster, with more Installations than in the row alone.
 pub fn everything() -> Vec<Row> {
     let mut rows = ROWS.to_vec();
     rows[1].count = 100_000;
@@ -140,7 +140,7 @@ const WORDS: [&str; 32] = [
     "runtime",
 ];
 
-/// A pseudo-random generator with a fixed seed.
+/// A pseudo-random number generator with a fixed seed.
 struct Random(u64);
 
 impl Random {
@@ -161,7 +161,7 @@ impl Random {
         [8, 4, 4, 4, 12].map(|length| self.hex(length)).join("-")
     }
 
-    /// Words and numbers.
+    /// Returns a text of words and numbers.
     fn text(&mut self, length: usize) -> String {
         let mut text = String::new();
         while text.len() < length {
@@ -190,7 +190,7 @@ fn owned(metadata: &mut Value, random: &mut Random, kind: &str, number: usize) {
     }]);
 }
 
-/// Fills up to a size with entries at a place.
+/// Calls `add` until the JSON of the object has at least `size` bytes.
 fn fill(object: &mut Value, size: usize, mut add: impl FnMut(&mut Value)) {
     while object.to_string().len() < size {
         add(object);

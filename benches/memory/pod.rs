@@ -1,6 +1,8 @@
-//! Runs the server as a pod does: it finds the API server and its token where kubelet puts them.
+//! Runs the server as in a pod: it finds the API server in environment variables, and its token in the folder where the
+//! kubelet mounts it.
 //!
-//! A kubeconfig would be parsed as YAML, with code that no pod runs.
+//! With a kubeconfig, the server would also run its YAML parser, which it does not run in a pod, so more of its
+//! executable would be in memory.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -10,9 +12,10 @@ use std::process::{Command, Stdio};
 use kube::config::Kubeconfig;
 use tempfile::TempDir;
 
-/// Where client libraries look for credentials.
+/// The folder where client libraries expect the credentials of a service account.
 const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Mounts the folder `$1` there, for the command in the other arguments alone.
+/// Shell script that copies the files of the folder `$1` to `$MOUNT` in its mount namespace, then runs the other
+/// arguments as a command.
 const SCRIPT: &str = r#"set -e
 mount -t tmpfs tmpfs "$(readlink -f /var/run)"
 mkdir -p "$MOUNT"
@@ -20,7 +23,7 @@ cp "$1"/* "$MOUNT"
 shift
 exec "$@""#;
 
-/// The environment of a pod.
+/// The environment of a pod: the folder with its credentials, and the address of the API server.
 pub struct Pod {
     credentials: TempDir,
     host: String,
@@ -28,8 +31,8 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// Creates the environment of a pod with a token for the cluster of a kubeconfig. Returns `None` where programs may not create a mount
-    /// namespace.
+    /// Creates the environment of a pod with a token for the cluster of a kubeconfig. Returns `None` if programs are
+    /// not permitted to create a mount namespace.
     pub fn new(kubeconfig: &Path, token: &str) -> Option<Self> {
         let is_allowed = unshare().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
         if !is_allowed {
@@ -57,7 +60,8 @@ impl Pod {
     }
 }
 
-/// Returns a command that runs its further arguments in a mount namespace. All programs replace each other, so there is one process.
+/// Returns a command that runs its further arguments in a new mount namespace. `unshare` and the shell replace
+/// themselves with `exec`, so the process that is started becomes the program.
 fn unshare() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount"]);

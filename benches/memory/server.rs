@@ -1,4 +1,4 @@
-//! The server as a process, and its memory from the kernel.
+//! Runs the server as a process, and reads its memory from the kernel.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -14,12 +14,13 @@ use crate::http;
 use crate::objects::Row;
 use crate::stage::Stage;
 
-/// Longer than any of these takes to be ready.
+/// Timeout for a server to become ready.
 const LIMIT: Duration = Duration::from_mins(20);
-/// The allocator returns free memory with a delay.
+/// Delay before memory is measured, because the allocator returns free memory to the kernel with a delay.
 const SETTLE: Duration = Duration::from_secs(3);
 
-/// A server; terminated when it is dropped, so that a build that records a profile writes it.
+/// A server process that is terminated with SIGTERM when this value is dropped. After SIGTERM, a build that records a
+/// profile can still write it.
 pub struct Server {
     child: Child,
     admin: u16,
@@ -42,7 +43,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Reads a `/proc/…/status`.
+    /// Parses the text of a `/proc/PID/status` file.
     pub fn of(status: &str) -> Self {
         let kib = |key: &str| -> u64 {
             let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap();
@@ -52,14 +53,14 @@ impl Memory {
     }
 }
 
-/// A build of Portcullis, with a certificate to serve.
+/// A build of Portcullis, with a certificate for its server.
 pub struct Program {
     path: PathBuf,
     certs: TempDir,
 }
 
 impl Program {
-    /// Creates a certificate for a program; without a path, the one of this build.
+    /// Creates a certificate for the program at a path, or for the executable of this build if there is no path.
     pub fn new(path: Option<&str>) -> Self {
         let path = PathBuf::from(path.unwrap_or(env!("CARGO_BIN_EXE_portcullis")));
         let certs = tempfile::tempdir().unwrap();
@@ -68,12 +69,13 @@ impl Program {
         Self { path, certs }
     }
 
-    /// Starts a server that knows a cluster by these arguments.
+    /// Starts a server with further arguments, which say where the objects are.
     pub fn serve<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Server {
         self.serve_by(Command::new(&self.path), arguments)
     }
 
-    /// Starts a server for a cluster: as in a pod, or where that is not possible, with a kubeconfig.
+    /// Starts a server for a cluster, with the environment of a pod. If this machine cannot provide one, the server
+    /// gets a kubeconfig.
     pub fn serve_cluster(&self, stage: &Stage) -> Server {
         match stage.pod() {
             Some(pod) => self.serve_by::<&str>(pod.command(self.path.as_os_str()), &[]),
@@ -100,7 +102,7 @@ impl Program {
 }
 
 impl Server {
-    /// Waits until the server is ready; the time since its start.
+    /// Waits until the server is ready. Returns the time since the server was started.
     pub fn ready(&self) -> Duration {
         while !http::is_ok(&http::get(self.admin, "/readyz")) {
             assert!(self.begun.elapsed() < LIMIT, "{:?}", http::get(self.admin, "/readyz?verbose"));
@@ -109,7 +111,7 @@ impl Server {
         self.begun.elapsed()
     }
 
-    /// Returns its memory once it is stable.
+    /// Waits until the allocator has returned free memory. Returns the memory of the server.
     pub fn settled(&self) -> Memory {
         thread::sleep(SETTLE);
         self.memory()
@@ -119,7 +121,7 @@ impl Server {
         Memory::of(&fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap())
     }
 
-    /// Returns what its metrics show, as a sum over the kinds of some rows.
+    /// Returns the sum of a metric over the kinds of some rows.
     pub fn metric(&self, name: &str, rows: &[Row]) -> f64 {
         let metrics = http::get(self.admin, "/metrics").unwrap();
         let labels: Vec<_> = rows.iter().map(|row| format!("kind=\"{}.{}\"", row.plural, row.group)).collect();

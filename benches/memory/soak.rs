@@ -1,4 +1,4 @@
-//! The memory of a server whose objects change all the time.
+//! Measures the memory of a server whose objects change continuously.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use crate::server::Program;
 use crate::stage::Stage;
 use crate::thousands;
 
-/// Object changes a second.
+/// Number of changes of objects per second.
 const RATE: u32 = 200;
 
-/// Changes objects all the time, and samples what the server takes.
+/// Changes objects for a duration, and returns a table of the server's memory.
 pub fn table(program: &Program, length: Duration) -> String {
     let rows: Vec<_> = ROWS.iter().map(|row| Row { count: row.count / 10, ..*row }).collect();
     let stage = Stage::with(&rows);
@@ -25,7 +25,7 @@ pub fn table(program: &Program, length: Duration) -> String {
     report(&samples, stage.count())
 }
 
-/// Writes a sample of each minute, and compares the last quarter with the second.
+/// Returns a table with a sample of each minute, and a comparison of the last quarter with the second.
 fn report(samples: &[(Duration, usize, u64)], objects: usize) -> String {
     let mut text = format!("{} objects, {RATE} changes a second:\n\n", thousands(objects));
     text.push_str("| after, s | changes | resident, MB |\n|--:|--:|--:|\n");

@@ -18,10 +18,10 @@ use crate::objects::{Row, namespace, namespaces};
 use crate::pod::Pod;
 use crate::user::User;
 
-/// Writes at once: enough that the API server has always something to do.
+/// Number of concurrent writes. It is high enough that the API server is always busy.
 const AT_ONCE: usize = 24;
 
-/// A cluster with objects.
+/// An API server, with the rows of objects that it stores.
 pub struct Stage {
     cluster: Cluster,
     rows: Vec<Row>,
@@ -51,7 +51,7 @@ impl Stage {
 
     async fn fill(&self) {
         let client = self.cluster.client();
-        // The namespaces are only names: only the API server reads them.
+        // Only the API server reads the namespaces, so they need nothing but a name.
         let all: Api<DynamicObject> =
             Api::all_with(client.clone(), &ApiResource::from_gvk(&gvk("", "v1", "Namespace")));
         for name in namespaces() {
@@ -66,7 +66,7 @@ impl Stage {
         }
     }
 
-    /// Lists all objects with a client that reads every byte; returns their number and the time.
+    /// Lists all objects with a client that reads every byte. Returns the number of bytes and the time.
     pub fn transfer(&self) -> (u64, Duration) {
         let client = self.cluster.client();
         let begun = Instant::now();
@@ -77,7 +77,8 @@ impl Stage {
         (listed, begun.elapsed())
     }
 
-    /// Changes `rate` objects per second, and calls `report` every ten seconds.
+    /// Changes `rate` objects per second for a duration. Calls `report` every ten seconds with the elapsed time and the
+    /// number of changes.
     pub fn change(&self, length: Duration, rate: u32, mut report: impl FnMut(Duration, usize)) {
         let (client, changes, begun) = (self.cluster.client(), AtomicUsize::new(0), Instant::now());
         self.cluster.block_on(async {
@@ -89,7 +90,7 @@ impl Stage {
             let (client, changes) = (&client, &changes);
             let changed = ticks.map(|(at, ())| async move {
                 let row = &self.rows[at % self.rows.len()];
-                // Some changes are of what rules read, and some are not.
+                // For some rows, rules read the changed fields; for others, they do not.
                 patch(client, row, (at * 7919) % row.count, at).await;
                 changes.fetch_add(1, Ordering::Relaxed);
             });
@@ -117,7 +118,7 @@ fn api(client: &Client, row: &Row, number: usize) -> Api<DynamicObject> {
     }
 }
 
-/// Creates a CustomResourceDefinition that preserves all fields.
+/// Creates a CustomResourceDefinition for a row that preserves all fields, and waits until its objects can be listed.
 async fn define(client: &Client, row: &Row) {
     let (plural, kind) = (row.plural, row.kind);
     let name = format!("{plural}.{}", row.group);

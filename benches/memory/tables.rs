@@ -1,4 +1,4 @@
-//! The memory of servers with the same objects from files, and from an API server.
+//! Measures the memory of servers with the same objects from files and from an API server.
 
 use std::fs;
 use std::path::Path;
@@ -13,28 +13,29 @@ use crate::server::{Memory, Program, Server};
 use crate::stage::Stage;
 use crate::{megabytes, thousands};
 
-/// Objects in one file.
+/// Number of objects in one file.
 const IN_A_FILE: usize = 500;
-/// The share of the catalog in the default memory limit of the chart: `PortcullisCatalogLarge` fires beyond it.
+/// The part of the chart's default memory limit that is meant for the catalog, in bytes. The alert
+/// `PortcullisCatalogLarge` fires if the catalog is larger.
 const CATALOG: u64 = 256 << 20;
-/// Objects in the table of kinds.
+/// Number of objects for which the table of kinds shows the memory.
 const OF_A_KIND: u64 = 10_000;
 
-/// The results for some objects.
+/// The results of one run: a server with the objects of some rows.
 struct Measured {
     rows: Vec<Row>,
     json: u64,
     memory: Memory,
-    /// The size that its metrics report.
+    /// The size of the catalog in bytes, as the metrics of the server report it.
     counted: f64,
     ready: Duration,
-    /// The time to transfer the JSON and read every byte.
+    /// Time that a simple client needs to transfer the JSON and read every byte.
     scanned: Duration,
     informer: Option<Informer>,
 }
 
 impl Measured {
-    /// Measures a server that was started with some objects.
+    /// Measures a server that was started with the objects of some rows.
     fn of(server: &Server, rows: &[Row], json: u64, scanned: Duration) -> Self {
         let ready = server.ready();
         let (memory, counted) = (server.settled(), server.metric("portcullis_catalog_bytes", rows));
@@ -43,7 +44,7 @@ impl Measured {
         Self { rows: rows.to_vec(), json, memory, counted, ready, scanned, informer: None }
     }
 
-    /// Returns the memory that the objects take.
+    /// Returns the memory of the objects: the resident memory minus that of an empty server.
     fn own(&self, empty: Memory) -> u64 {
         self.memory.resident.saturating_sub(empty.resident)
     }
@@ -83,7 +84,7 @@ fn name_of(rows: &[Row]) -> String {
     }
 }
 
-/// Returns nothing, the rows individually, and all together.
+/// Returns the rows of each run: none, each row separately, and all together.
 fn runs() -> Vec<Vec<Row>> {
     let single = ROWS.iter().map(|row| vec![*row]);
     std::iter::once(Vec::new()).chain(single).chain([everything()]).collect()
@@ -105,7 +106,7 @@ fn table(measured: &[Measured], columns: [&str; 2]) -> String {
     format!("{HEAD}{}\n{RULE}{}\n{lines}", columns[0], columns[1])
 }
 
-/// Measures servers with objects in files.
+/// Measures servers with objects from files, and returns the table.
 pub fn from_files(program: &Program) -> String {
     let measured = measured(|rows| {
         let folder = tempfile::tempdir().unwrap();
@@ -113,7 +114,7 @@ pub fn from_files(program: &Program) -> String {
         let before = scan(folder.path());
         let server = program.serve(&["--manifests".as_ref(), folder.path().as_os_str()]);
         let measured = Measured::of(&server, rows, json, before);
-        // Before and after, as other processes are busy at times.
+        // The time is measured before and after, because other processes may be busy at one of these times.
         Measured { scanned: (before + scan(folder.path())) / 2, ..measured }
     });
     table(&measured, ["", ""])
@@ -128,7 +129,7 @@ fn scan(folder: &Path) -> Duration {
     begun.elapsed()
 }
 
-/// Writes the objects of a row as Lists; returns the bytes.
+/// Writes the objects of a row to files as Lists. Returns the number of bytes.
 fn write(row: &Row, folder: &Path) -> u64 {
     let mut written = 0;
     for first in (0..row.count).step_by(IN_A_FILE) {
@@ -140,7 +141,8 @@ fn write(row: &Row, folder: &Path) -> u64 {
     written
 }
 
-/// Measures servers with objects of an API server, beside an informer of client-go; and returns the memory of each kind.
+/// Measures servers with objects from an API server, and client-go informers with the same objects. Returns the table,
+/// and the table of kinds.
 pub fn from_cluster(program: &Program) -> (String, String) {
     let measured = measured(|rows| {
         let stage = Stage::with(rows);
@@ -154,7 +156,7 @@ pub fn from_cluster(program: &Program) -> (String, String) {
     (table(&measured, [" Go informer, heap, MB | resident, MB |", "--:|--:|"]), kinds(&measured))
 }
 
-/// Returns what objects of each kind take.
+/// Returns the table with the memory of each kind of objects.
 fn kinds(measured: &[Measured]) -> String {
     let empty = measured[0].memory;
     let mut text =

@@ -1,11 +1,12 @@
-//! Measures the controller manager on a real API server: `portcullis reconcile --overwrite-trees` with 10 000
+//! Measures the controller manager with a real API server: `portcullis reconcile --overwrite-trees` with 10 000
 //! Installations and 1 000 component versions.
 //!
-//! It starts with empty caches, and again after a change of the overwrites that gives some trees another component. The
-//! registry is in this process and counts requests: a repeated request ends the run. The time includes the API server
-//! and its etcd on the same machine, with one or two writes for each Installation.
+//! The first pass begins with empty caches. The second pass follows a change of the overwrites that substitutes a
+//! component in some trees. The registry is in this process and counts requests; the run fails if a request is
+//! repeated. The time includes the API server and its etcd on the same machine, with one or two writes for each
+//! Installation.
 //!
-//! `cargo bench --bench reconcile` prints the table; `-- --write` writes it into `docs/performance.md`.
+//! `cargo bench --bench reconcile` prints the table; `-- --write` also writes it into `docs/performance.md`.
 #![allow(dead_code, unreachable_pub, reason = "shared with tests, which use more of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -60,19 +61,20 @@ const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- reconcile: begin -->";
 const END: &str = "<!-- reconcile: end -->";
 const NAMESPACE: &str = "ns";
-/// What an Installation carries once its tree is kept.
+/// The annotation with the note that the controller manager writes to an Installation when its component tree is
+/// recorded.
 const NOTE: &str = "portcullis.dev/overwrite-tree";
-/// Creations at once: enough that the API server has always something to do.
+/// Number of concurrent creations. It is high enough that the API server is always busy.
 const AT_ONCE: usize = 16;
-/// Installations in one answer.
+/// Number of Installations in one page of a list.
 const LISTED: u32 = 500;
-/// No run takes that long, however busy the machine is.
+/// Timeout for one pass over all Installations.
 const LIMIT: Duration = Duration::from_mins(30);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-    // without cargo's word for "do not just see whether it runs"
+    // `cargo test --benches` runs this program without `--bench`. The measurement takes long, so it is skipped then.
     if !has("--bench") {
         return;
     }
@@ -87,14 +89,14 @@ fn main() {
     }
 }
 
-/// What one pass over all Installations took.
+/// The results of one pass over all Installations.
 struct Pass {
     took: Duration,
-    /// Number of requests to the registry so far.
+    /// Number of requests to the registry since the start.
     requests: usize,
-    /// The most memory that the controller manager had until its end, in MiB.
+    /// Peak memory of the controller manager since its start, in MiB.
     memory: u64,
-    /// The sources that the notes name.
+    /// The values of `from` in the notes: hashes of the overwrites and of an Installation's component reference.
     sources: HashSet<String>,
 }
 
@@ -123,7 +125,7 @@ fn measured() -> String {
     table(&cold, &changed)
 }
 
-/// What runs beside each other.
+/// The cluster, the controller manager and the registry of a run.
 struct Run<'r> {
     cluster: &'r Cluster,
     manager: &'r ControllerManager,
@@ -131,7 +133,8 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Waits until every Installation has a note with a new source.
+    /// Waits until every Installation has a complete note whose source is not in `before`. Returns the results of the
+    /// pass.
     fn pass(&self, begin: Instant, before: &HashSet<String>) -> Pass {
         let sources = loop {
             let sources = self.cluster.block_on(sources(&self.cluster.client()));
@@ -162,7 +165,7 @@ fn api(client: &Client, kind: &str, plural: &str) -> Api<DynamicObject> {
     Api::namespaced_with(client.clone(), NAMESPACE, &ApiResource::from_gvk_with_plural(&kind, plural))
 }
 
-/// Stores the Context, the overwrites and the Installations.
+/// Creates the namespaces, the Context, the overwrites and the Installations.
 async fn fill(client: &Client) {
     let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(client.clone());
     for name in [NAMESPACE, controller_manager::NAMESPACE] {
@@ -184,7 +187,7 @@ async fn fill(client: &Client) {
     eprintln!("{INSTALLATIONS_COUNT} Installations stored after {:.0?}", begin.elapsed());
 }
 
-/// Renames a leaf that some trees hold.
+/// Returns overwrites that substitute a leaf component of some trees.
 fn first_entries() -> Value {
     json!([{"source": {"componentName": "example.org/leaf-5"}, "substitution": {"componentName": "example.org/leaf-11"}}])
 }
@@ -195,7 +198,7 @@ async fn overwrite(client: &Client, entries: &Value) {
     all.patch("mine", &PatchParams::default(), &patch).await.unwrap();
 }
 
-/// Returns the sources of the complete notes on Installations.
+/// Returns the sources (the field `from`) in the complete notes on Installations.
 async fn sources(client: &Client) -> Vec<String> {
     let all = api(client, "Installation", "installations");
     let (mut sources, mut page) = (Vec::new(), ListParams::default().limit(LISTED));

@@ -1,9 +1,10 @@
-//! Measures the controller manager's work on the trees of 10 000 Installations over 1 000 component versions: with
-//! empty caches, with full caches, and after a change of the overwrites that gives some of them another component.
+//! Measures the work of the controller manager on the component trees of 10 000 Installations with 1 000 component
+//! versions: with empty caches, with full caches, and after a change of the overwrites that substitutes a component in
+//! some trees.
 //!
-//! The registry is in this process and answers at once, so that only our own code is measured.
+//! The registry is in this process and answers immediately, so that only our own code is measured.
 //!
-//! `cargo bench --bench trees` prints the table; `-- --write` writes it into `docs/performance.md`.
+//! `cargo bench --bench trees` prints the table; `-- --write` also writes it into `docs/performance.md`.
 #![allow(dead_code, unreachable_pub, reason = "shared with tests, which use more of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, reason = "the report goes there")]
@@ -26,7 +27,7 @@ const ROUNDS: usize = 5;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let has = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
-    // without cargo's word for "do not just see whether it runs"
+    // `cargo test --benches` runs this program without `--bench`. The measurement takes long, so it is skipped then.
     if !has("--bench") {
         return;
     }

@@ -1,4 +1,5 @@
-//! A minimal deployer that keeps Landscaper's contract: it creates a ConfigMap for each of its DeployItems.
+//! A minimal deployer that fulfills Landscaper's contract for deployers. It creates a ConfigMap for each DeployItem of
+//! its type.
 //!
 //! ```sh
 //! cargo run --example deployer -- --namespace default
@@ -6,7 +7,8 @@
 //!   --failing-config examples/deployer/failing.yaml
 //! ```
 //!
-//! With `--break` it breaks a requirement of the contract, to show how `portcullis conformance` and the webhook report it.
+//! With `--break`, it violates a requirement of the contract, to show how `portcullis conformance` and the webhook
+//! report it.
 
 #![allow(clippy::expect_used, clippy::print_stderr, reason = "an example is a program of its own")]
 
@@ -44,7 +46,7 @@ struct Args {
     broken: Option<Broken>,
 }
 
-/// Requirements that the deployer can break, with the rule that reports it.
+/// The requirements of the contract that the deployer can violate, with the rule that reports the violation.
 #[derive(Clone, Copy, PartialEq, ValueEnum)]
 enum Broken {
     /// DP001: writes jobIDFinished before the final phase
@@ -62,7 +64,7 @@ enum Broken {
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let args = Args::parse();
-    // An error means that a provider is installed already.
+    // An error means that a crypto provider is installed already.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let config = match &args.kubeconfig {
         Some(path) => {
@@ -74,7 +76,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let events = watcher(deployer.items.clone(), watcher::Config::default()).default_backoff().applied_objects();
     let mut events = std::pin::pin!(events);
     while let Some(item) = events.try_next().await? {
-        // A conflict means that there is a newer version, for which another event arrives.
+        // An update fails with a conflict if there is a newer version of the object. A watch event for that version
+        // follows.
         if let Err(error) = deployer.handle(&item).await {
             eprintln!("{}: {error}", item.name_any());
         }
@@ -103,7 +106,7 @@ impl Deployer {
         self.args.broken == Some(requirement)
     }
 
-    /// Processes a DeployItem: checks whether it is ours and has an open job, and then does the work step by step.
+    /// Processes a DeployItem if this deployer is responsible for it and it has an open job.
     async fn handle(&self, event: &DynamicObject) -> Result<(), kube::Error> {
         let Some(item) = &self.items.get_opt(&event.name_any()).await? else { return Ok(()) };
         let status = |key: &str| item.data["status"][key].as_str().unwrap_or_default();
@@ -112,13 +115,13 @@ impl Deployer {
             return Ok(());
         }
         let deleting = item.metadata.deletion_timestamp.is_some();
-        // After a restart, a started job begins again.
+        // After a restart of the deployer, a job that was started before begins again.
         let begin = if deleting { "InitDelete" } else { "Init" };
         let item = self.write(item, self.pickup(begin)).await?;
         if deleting { self.uninstall(&item).await } else { self.deploy(&item, job).await }
     }
 
-    /// Reports whether this deployer serves the type and the Target of a DeployItem.
+    /// Reports whether this deployer is responsible for the type and the Target of a DeployItem.
     async fn is_responsible(&self, item: &DynamicObject) -> Result<bool, kube::Error> {
         if item.data["spec"]["type"] != TYPE && !self.breaks(Broken::Type) {
             return Ok(false);
@@ -156,7 +159,7 @@ impl Deployer {
         }
     }
 
-    /// Finishes the job: writes the final phase and jobIDFinished in one write.
+    /// Finishes the job: sets the final phase and `jobIDFinished` in one update.
     async fn finish(&self, item: &DynamicObject, job: &str, mut status: Value) -> Result<(), kube::Error> {
         if self.breaks(Broken::Order) {
             let item = self.write(item, json!({"jobIDFinished": job})).await?;
@@ -166,7 +169,8 @@ impl Deployer {
         status["jobIDFinished"] = json!(job);
         if self.breaks(Broken::Job) {
             status["jobIDFinished"] = json!("the-job-before");
-            // The job stays open, so it is processed again and again.
+            // The job stays open, so each update of the DeployItem makes the deployer process it again. The delay
+            // limits the rate.
             tokio::time::sleep(Duration::from_millis(500)).await;
         }
         let item = self.write(item, status).await?;
@@ -192,7 +196,7 @@ impl Deployer {
         Ok(())
     }
 
-    /// Writes fields of the status, unless the object has changed.
+    /// Updates fields of the status. Fails with a conflict if the object has changed.
     async fn write(&self, item: &DynamicObject, mut status: Value) -> Result<DynamicObject, kube::Error> {
         status["observedGeneration"] = json!(item.metadata.generation);
         let patch = json!({"metadata": {"resourceVersion": item.resource_version()}, "status": status});

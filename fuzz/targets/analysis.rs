@@ -1,5 +1,5 @@
-//! Checks a tree that is given as text: a line of options, then files, each after a line `=== path`. A link is a line
-//! `=== path -> target`.
+//! Checks a kustomize tree. The input is a text: a line of options, then the files of the tree. Before each file is a
+//! line `=== path`. A symbolic link is a line `=== path -> target`.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -27,7 +27,8 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// Parses the options `folder profile restrictor version`, all of which are optional.
+/// Parses the options `folder profile restrictor version`, all of which are optional. A fifth word sets
+/// `lone_components`.
 fn options_of(line: &str) -> (&str, Options) {
     let mut words = line.split(' ');
     let folder = words.next().unwrap_or_default();

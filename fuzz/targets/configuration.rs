@@ -1,4 +1,5 @@
-//! Parses a configuration file: the result is a policy that the gate can use, or an error with its position.
+//! Parses a configuration file. The result must be a policy that the gate can use, or an error with a position in the
+//! file.
 #![no_main]
 
 use std::sync::LazyLock;
@@ -35,7 +36,7 @@ fn names_only_what_there_is(policy: &Policy) {
     assert!(policy.deliveries.keys().all(|name| REGISTRY.deliveries().iter().any(|delivery| delivery.name == name)));
 }
 
-/// Checks that the preselection for all namespaces includes every rule that has a level in one of them.
+/// Checks that `may_report`, which covers all namespaces, is true for every rule that is enabled in one of them.
 fn speaks_where_it_may(policy: &Policy) {
     let patterns = policy.namespaces.iter().flat_map(|namespace| &namespace.namespaces);
     let namespaces: Vec<&str> = patterns.map(|pattern| pattern.trim_end_matches('*')).chain([""]).take(8).collect();
@@ -46,7 +47,7 @@ fn speaks_where_it_may(policy: &Policy) {
     }
 }
 
-/// Checks that rules can read the sections. They treat an unreadable section as missing.
+/// Checks that rules can read the sections of the settings. Rules treat a section that they cannot read as missing.
 fn sections_are_read_again(settings: &Settings) {
     if let Some(section) = settings.section(DEPLOYERS) {
         let deployers = Deployers::deserialize(section.value());

@@ -1,4 +1,5 @@
-//! Prints any text as kustomize prints manifests. The output can be parsed, and is then printed identically.
+//! Prints parsed YAML as kustomize prints manifests. The printed text must be valid YAML, and must not change if it is
+//! parsed and printed again.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Computes and explains the environment of a composite, from a Composition and EnvironmentConfigs as YAML.
+//! Computes and explains the environment of a composite. The input is a stream of YAML documents: a Composition, the
+//! composite, and EnvironmentConfigs.
 #![no_main]
 
 use std::sync::Arc;

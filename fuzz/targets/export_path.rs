@@ -1,4 +1,4 @@
-//! Evaluates the path of an export, in the first line, on a JSON value in the other lines.
+//! Evaluates the path of an export. The input is a line with the path, and a JSON value in the other lines.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -28,7 +28,7 @@ fn check(error: &PathError, path: &str) {
     assert!(!error.to_string().is_empty() && error.path == path);
 }
 
-/// Counts the values in a value, including itself.
+/// Returns the number of JSON values in a value, including itself.
 fn size(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(size).sum::<usize>(),

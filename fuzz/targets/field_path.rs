@@ -1,5 +1,6 @@
-//! Evaluates field paths. The input is a line with a path, a line with a JSON value, and a JSON object. A written value can be
-//! read, every expansion of wildcards exists, and a failure changes nothing.
+//! Evaluates field paths. The input is a line with a path, a line with a JSON value, and a JSON object. A value that
+//! was written must be readable at its path, every expansion of wildcards must exist, and a failed write must not
+//! change the object.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

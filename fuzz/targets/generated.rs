@@ -1,5 +1,6 @@
-//! Checks generated trees in every profile, and builds them: the printed objects parse to the values that were printed. The
-//! fuzzer makes the choices of the differential test's generator.
+//! Checks generated kustomize trees in every profile, and builds them. The printed objects must parse to the values
+//! that were printed. The bytes of the fuzzer determine the choices of the generator, which the differential test also
+//! uses.
 #![no_main]
 
 #[allow(dead_code)]
@@ -32,14 +33,14 @@ fuzz_target!(|bytes: &[u8]| {
     let (options, settings) = (Options::default(), Settings::default());
     let Ok(built) = build(&tree, &root, &options, &settings, &read) else { return };
     let (Ok(text), Ok(texts)) = (built.text(), built.texts()) else { return };
-    // these end lines for go-yaml v2, but not for our parser
+    // go-yaml v2 treats these characters as line breaks, but our parser does not.
     if text.contains(['\u{85}', '\u{2028}', '\u{2029}']) {
         return;
     }
     let Ok(documents) = yaml::read(&text, &Limits::default()) else { panic!("built objects cannot be read:\n{text}") };
     assert_eq!(documents.len(), built.resources().len(), "the objects of\n{text}");
     for (document, expected) in documents.iter().zip(&texts) {
-        // different values have different texts
+        // Different values have different texts, so it is enough to compare the texts.
         let mut again = String::new();
         emit::document(&Value::from(&document.value), &mut again).expect("what was printed once can be printed");
         assert_eq!(&again, expected, "a printed object is read as another one");

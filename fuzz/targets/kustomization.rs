@@ -1,4 +1,4 @@
-//! Parses a kustomization file, a file of `configurations`, and a file of manifests.
+//! Parses bytes as a kustomization file, as a file of the field `configurations`, and as a file of manifests.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -14,7 +14,7 @@ fuzz_target!(|bytes: &[u8]| {
         }
         assert!(file.deprecated.len() <= 6);
     }
-    // other targets check the result
+    // Other targets check the results of these parsers.
     let _ = file::configuration(bytes);
     if let Ok(text) = std::str::from_utf8(bytes) {
         yaml::nodes(text, 0, &Limits::default()).for_each(drop);

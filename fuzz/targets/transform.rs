@@ -1,5 +1,5 @@
-//! Evaluates transforms. The input is a line with a transform, and lines with values, all as JSON. The result or error is the
-//! same each time, in both profiles.
+//! Evaluates transforms. The input is a line with a transform, and lines with values, all as JSON. The result or error
+//! must be the same each time, in both profiles.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
@@ -11,7 +11,7 @@ fuzz_target!(|text: &str| {
     let mut lines = text.lines();
     let first = lines.next().unwrap_or_default();
     let Ok(transform) = serde_json::from_str::<Transform>(first) else {
-        // Input that is no transform is a format or a pattern.
+        // If the first line is not a transform, it is used as a format and as a regular expression.
         let _ = fmt::sprintf(first, &[Any::text("text"), Any::float(1.5), Any::NilMap]);
         if let Ok(regexp) = regexp::compile(first) {
             let _ = regexp.captures(text);
@@ -25,7 +25,7 @@ fuzz_target!(|text: &str| {
             let once = transform.resolve(&Any::Json(input.clone()), profile);
             assert_eq!(format!("{once:?}"), format!("{:?}", transform.resolve(&Any::Json(input.clone()), profile)));
             if let Ok(result) = once {
-                // The result of a transform is the input of the next one.
+                // The result of a transform can be the input of the next one.
                 let _ = (transform.resolve(&result, profile), result.to_json(), fmt::plain(&result));
             }
         }

@@ -1,4 +1,5 @@
-//! Reads and checks all folders of an archive. The input is the archive, or, because a checksum is hard to guess, its content.
+//! Reads and checks all folders of an archive. Depending on the first byte, the rest of the input is a compressed
+//! archive, or a tar archive that is compressed first, because fuzzers rarely guess a valid checksum.
 #![no_main]
 
 use std::io::Write;
@@ -10,7 +11,7 @@ use portcullis::kustomize::analyse;
 use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::tree::{Entry, Tree, TreePath};
 
-/// Maximum depth of folders that are visited.
+/// Maximum depth of the folders that are visited.
 const MAX_DEPTH: usize = 8;
 
 fuzz_target!(|bytes: &[u8]| {

@@ -1,4 +1,4 @@
-//! Parses text as YAML: as a stream of documents, and the first document only. All positions are in the text.
+//! Parses a text as YAML: as a stream of documents, and only the first document. All positions must be within the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

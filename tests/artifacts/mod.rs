@@ -1,4 +1,4 @@
-//! An artifact server like source-controller, which can also misbehave.
+//! An HTTP server that serves artifacts like source-controller. It can also send wrong responses, or none at all.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -15,24 +15,24 @@ use flate2::write::GzEncoder;
 use portcullis::kustomize::delivery::Artifact;
 use ring::digest::{SHA256, digest};
 
-/// How a path is answered.
+/// The response of the server to requests for a path.
 #[derive(Debug, Clone)]
 pub enum Answer {
-    /// With these bytes.
+    /// A complete response with these bytes.
     Bytes(Arc<[u8]>),
-    /// With this status.
+    /// An empty response with this HTTP status.
     Status(u16),
-    /// With an address elsewhere.
+    /// A redirect to this URL.
     Redirect(String),
-    /// With these bytes, one at a time and ever so slowly.
+    /// A very slow response: one byte every 200 milliseconds.
     Drip(Arc<[u8]>),
-    /// With these bytes, when it is open.
+    /// A complete response with these bytes. The server sends it when the flag becomes true.
     Held(Arc<[u8]>, Arc<AtomicBool>),
-    /// Never.
+    /// No response. The server closes the connection after two minutes.
     Hang,
-    /// With half of these bytes, and then no more.
+    /// A response that ends after half of these bytes, although its header contains their full length.
     Truncated(Arc<[u8]>),
-    /// With bytes without an end.
+    /// A response with chunked encoding that never ends.
     Endless,
 }
 
@@ -43,7 +43,7 @@ struct State {
     all: AtomicUsize,
 }
 
-/// A server for a test.
+/// A running artifact server.
 pub struct ArtifactServer {
     port: u16,
     state: Arc<State>,
@@ -65,17 +65,18 @@ impl ArtifactServer {
         Self { port, state, numbers: AtomicUsize::new(0) }
     }
 
-    /// Its host, for the configuration.
+    /// Returns the host and port of the server, as in the configuration key `artifactHosts`.
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Serves an archive under a path of its own, and says what a source's status would say.
+    /// Serves an archive under a new path. Returns the artifact as a Flux source has it in its status.
     pub fn artifact(&self, packed: &[u8], revision: &str) -> Artifact {
         self.behaving(packed, revision, Answer::Bytes)
     }
 
-    /// Returns the same, with another answer than the archive.
+    /// Serves an archive under a new path like [`Self::artifact`], but responds as `answer` specifies. The digest in
+    /// the returned artifact is always that of the archive.
     pub fn behaving(&self, packed: &[u8], revision: &str, answer: impl Fn(Arc<[u8]>) -> Answer) -> Artifact {
         let path = format!("/gitrepository/test/{}.tar.gz", self.numbers.fetch_add(1, Ordering::Relaxed));
         self.state.answers.lock().unwrap().insert(path.clone(), answer(packed.into()));
@@ -83,26 +84,26 @@ impl ArtifactServer {
         Artifact { url, digest: digest_of(packed), revision: revision.to_owned() }
     }
 
-    /// How often an artifact was asked for.
+    /// Returns the number of requests for an artifact.
     pub fn requests(&self, artifact: &Artifact) -> usize {
         let path = artifact.url.splitn(4, '/').nth(3).unwrap();
         self.state.requests.lock().unwrap().get(&format!("/{path}")).copied().unwrap_or_default()
     }
 
-    /// How often anything was asked for.
+    /// Returns the number of all requests.
     pub fn all_requests(&self) -> usize {
         self.state.all.load(Ordering::SeqCst)
     }
 }
 
-/// `sha256:…`
+/// Returns the SHA-256 digest of an archive, as `sha256:<hex>`.
 pub fn digest_of(packed: &[u8]) -> String {
     let bytes = digest(&SHA256, packed);
     let hexadecimal: String = bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();
     format!("sha256:{hexadecimal}")
 }
 
-/// Returns the archive of some files.
+/// Returns a tar.gz archive of the files, which are pairs of path and content.
 pub fn packed<P: AsRef<str>, T: AsRef<[u8]>>(files: impl IntoIterator<Item = (P, T)>) -> Vec<u8> {
     let mut archive = Packer::new();
     for (path, text) in files {
@@ -111,12 +112,12 @@ pub fn packed<P: AsRef<str>, T: AsRef<[u8]>>(files: impl IntoIterator<Item = (P,
     archive.finish()
 }
 
-/// Returns the archive of the files of a vector.
+/// Returns a tar.gz archive of the files in a map from path to content.
 pub fn packed_map(files: &BTreeMap<String, String>) -> Vec<u8> {
     packed(files.iter())
 }
 
-/// Packs archives, strange ones too.
+/// A writer of tar.gz archives. It can also write archives that are unusual or unsafe.
 pub struct Packer(tar::Builder<GzEncoder<Vec<u8>>>);
 
 impl Packer {
@@ -132,7 +133,7 @@ impl Packer {
         self.entry(path, tar::EntryType::Symlink, Some(target), b"");
     }
 
-    /// Names are written as they are: `..` and absolute ones too.
+    /// Adds an entry. The path is written unchanged, even if it is absolute or contains `..`.
     fn entry(&mut self, path: &str, kind: tar::EntryType, target: Option<&str>, content: &[u8]) {
         let mut header = tar::Header::new_gnu();
         header.set_size(content.len() as u64);
@@ -152,7 +153,7 @@ impl Packer {
     }
 }
 
-/// Returns an archive of a few kilobytes that unpacks to this many megabytes.
+/// Returns a small tar.gz archive that unpacks to this number of mebibytes.
 pub fn bomb(megabytes: usize) -> Vec<u8> {
     let mut archive = Packer::new();
     let zeros = vec![b' '; 1 << 20];

@@ -5,7 +5,8 @@
 //! - `--check` only reports whether there is a browser.
 //! - `--write` takes the screenshot in docs/changes.md.
 //!
-//! `CHROMIUM` names the browser; default: the first of `chromium`, `chromium-browser` and `google-chrome` in the path.
+//! The environment variable `CHROMIUM` names the browser. By default, it is the first of `chromium`, `chromium-browser`
+//! and `google-chrome` in `PATH`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
 
@@ -129,7 +130,8 @@ fn a_plan_can_be_filtered(browser: &Browser) {
     assert_eq!(visible(&browser.dom(&page, "#action=delete", "")), all[..1]);
 }
 
-/// A change of two roots: one object each is changed, deleted and created.
+/// Returns the old and the new version of a repository with two roots. One object is changed, one is deleted and one is
+/// created.
 fn shop() -> TempDir {
     let deployment = |replicas: u32| {
         format!("apiVersion: apps/v1\nkind: Deployment\nspec:\n  replicas: {replicas}\nmetadata: {{name: web}}\n")
@@ -153,7 +155,7 @@ fn shop() -> TempDir {
     )
 }
 
-/// Returns a folder with the folders `old` and `new`.
+/// Returns a folder with the subfolders `old` and `new`, which have these files.
 fn folders(old: &[(&str, &str)], new: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (side, files) in [("old", old), ("new", new)] {
@@ -167,7 +169,7 @@ fn folders(old: &[(&str, &str)], new: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// The page of a change.
+/// The HTML page that `portcullis diff` prints for a change.
 struct Page(String);
 
 impl Page {
@@ -194,7 +196,8 @@ impl Browser {
         named.or_else(|| found.find(|program| program.is_file())).map(Self)
     }
 
-    /// Opens the page at an address with this fragment, runs a script in it, and returns the document.
+    /// Opens a page in the browser with this URL fragment, runs a script in the page, and returns the resulting HTML
+    /// document.
     fn dom(&self, page: &Page, fragment: &str, script: &str) -> String {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("page.html");
@@ -221,21 +224,21 @@ impl Browser {
 
     fn command(&self, profile: &Path) -> Command {
         let mut command = Command::new(&self.0);
-        // A sandbox needs rights that containers do not have; the pages are our own.
+        // The sandbox needs privileges that containers do not have. It is not needed, because the pages are our own.
         command.args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"]);
         command.arg(format!("--user-data-dir={}", profile.join("profile").display()));
         command
     }
 }
 
-/// Returns the titles of the visible objects in a document.
+/// Returns the titles of the visible objects in an HTML document.
 fn visible(dom: &str) -> Vec<String> {
     let objects = dom.split("<details class=\"object\"").skip(1);
     let visible = objects.filter_map(|object| object.split_once('>').filter(|(tag, _)| !tag.contains("hidden")));
     visible.map(|(_, object)| title(object)).collect()
 }
 
-/// Returns the text of the summary of an object.
+/// Returns the text of the `summary` element of an object, without tags.
 fn title(object: &str) -> String {
     let summary = object.split_once("</summary>").unwrap().0;
     let mut title = String::new();

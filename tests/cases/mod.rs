@@ -1,4 +1,4 @@
-//! Shared helpers of tests.
+//! Helpers that several tests share: requests with the objects in the cluster, and the examples on rule pages.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(dead_code, unreachable_pub)]
 
@@ -19,12 +19,13 @@ use portcullis::kustomize::delivery::{Inline, Judge};
 use portcullis::yaml;
 use serde_json::Value;
 
-/// Returns the folder of the package.
+/// Returns the path of the folder that contains `Cargo.toml`.
 pub fn repository() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Returns a file of executed cases: from `$PORTCULLIS_VECTORS` where that is set, else from `tests/vectors`.
+/// Returns the content of a JSON file with test vectors. Reads it from the folder in `$PORTCULLIS_VECTORS` if the file
+/// exists there, and from `tests/vectors` otherwise.
 pub fn vectors(file: &str) -> Value {
     let own = repository().join("tests/vectors");
     let given = std::env::var_os("PORTCULLIS_VECTORS").map(|folder| PathBuf::from(folder).join(file));
@@ -33,13 +34,13 @@ pub fn vectors(file: &str) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Returns the objects in a YAML text.
+/// Returns the objects in a text with YAML documents.
 pub fn objects(text: &str) -> Vec<Value> {
     let documents = yaml::read(text, &yaml::Limits::default()).expect("the text is YAML");
     documents.into_iter().map(|document| document.value).collect()
 }
 
-/// A request to the gate, with the objects in the cluster.
+/// An admission request, with the objects in the cluster and the policy of the gate.
 pub struct Case {
     pub operation: Operation,
     pub object: Value,
@@ -48,7 +49,7 @@ pub struct Case {
     pub policy: Policy,
     pub user: &'static str,
     pub subresource: &'static str,
-    /// Judges the trees that objects name.
+    /// Checks the kustomize trees to which objects refer.
     pub trees: Arc<dyn Judge>,
 }
 
@@ -81,13 +82,13 @@ impl Case {
         self
     }
 
-    /// Returns the same of a subresource, such as `status`.
+    /// Changes the request to one for a subresource, such as `status`.
     pub fn of(mut self, subresource: &'static str) -> Self {
         self.subresource = subresource;
         self
     }
 
-    /// Returns the same with another judge of the trees that objects name.
+    /// Replaces the judge, which checks the kustomize trees to which objects refer.
     pub fn with_trees(mut self, trees: Arc<dyn Judge>) -> Self {
         self.trees = trees;
         self
@@ -109,9 +110,9 @@ impl Case {
         gate.with_trees(self.trees.clone())
     }
 
-    /// Returns the verdict, which is the same whether all of the object is there, as from a file, or what rows say they
-    /// look at, as from an API server; and whether the catalog holds whole objects, or the parts that their kinds
-    /// declare.
+    /// Decides the request and returns the verdict. Checks that the verdict does not change in two cases: if the gate
+    /// parses only the needed parts of the request's object, and if the catalog stores whole objects instead of only
+    /// the declared parts.
     pub fn decide(&self, phase: Phase) -> Verdict {
         let gate = self.gate();
         let verdict = block_on(gate.decide(phase, &self.request()));
@@ -168,7 +169,7 @@ fn plural(kind: &str) -> String {
         let matchers = matchers.chain(registry.rules().iter().flat_map(|rule| rule.matchers));
         let of_deliveries = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);
         let matchers = matchers.chain(of_deliveries).collect::<Vec<_>>();
-        // Of several, the first of the rules counts.
+        // The order is reversed because later entries replace earlier ones. So the first matcher of a kind counts.
         matchers.into_iter().rev().map(|matcher| (matcher.kind, matcher.plural)).collect()
     });
     KNOWN.get(kind).map_or_else(|| format!("{}s", kind.to_lowercase()), |plural| (*plural).to_owned())

@@ -1,4 +1,5 @@
-//! The pages of rules: their headings, and their examples, which fenced blocks describe. CONTRIBUTING.md lists the blocks.
+//! Reads the documentation pages of rules: their headings and examples. An example consists of fenced code blocks.
+//! CONTRIBUTING.md describes the kinds of blocks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use serde_json::Value;
 
 use super::{Case, objects};
 
-/// The headings of every page, in this order.
+/// The required headings of a rule page, in the required order.
 pub const HEADINGS: [&str; 7] = [
     "What it does",
     "Why it is bad",
@@ -34,30 +35,30 @@ pub const HEADINGS: [&str; 7] = [
     "Source",
 ];
 
-/// The info string of a block with expected findings.
+/// The info string of fenced blocks that contain expected findings.
 pub const FINDINGS: &str = "text findings";
 
-/// A page with its examples.
+/// The documentation page of a rule, with its examples.
 pub struct Page {
     pub info: &'static RuleInfo,
-    /// What the blocks `yaml configuration` say, for all examples of the page.
+    /// The configuration for all examples of the page, from its blocks `yaml configuration`.
     pub configuration: String,
     pub reported: Vec<Example>,
     pub not_reported: Vec<Example>,
 }
 
-/// An example: a state, an action, and the expected findings.
+/// An example on a rule page: the objects in the cluster, the files, an action, and the expected findings.
 #[derive(Default)]
 pub struct Example {
     /// The objects in the cluster, as YAML documents.
     pub stored: &'static str,
-    /// The files of a tree: path and content.
+    /// The files of a kustomize tree, as pairs of path and content.
     pub files: Vec<(&'static str, &'static str)>,
     pub action: Action,
     pub findings: Option<&'static str>,
 }
 
-/// What is done in an example.
+/// The action of an example, which results in findings.
 #[derive(Default)]
 pub enum Action {
     #[default]
@@ -68,21 +69,21 @@ pub enum Action {
         user: &'static str,
         subresource: &'static str,
     },
-    /// A folder is built with kubectl.
+    /// The command `kubectl kustomize <root>`.
     Build {
         root: &'static str,
     },
-    /// A folder is checked, with all files in it.
+    /// The command `portcullis check <folder>`. It also reports files that no kustomization refers to.
     Check {
         folder: &'static str,
     },
-    /// A Flux Kustomization is built.
+    /// The build of a Flux Kustomization. `object` is the Kustomization as YAML.
     Flux {
         object: &'static str,
     },
 }
 
-/// Returns the fenced blocks of a text: info string and content.
+/// Returns the fenced blocks of a Markdown text, as pairs of info string and content.
 pub fn blocks(text: &'static str) -> Vec<(&'static str, &'static str)> {
     let mut blocks = Vec::new();
     let mut rest = text;
@@ -118,14 +119,15 @@ impl Page {
         Registry::standard().infos().into_iter().map(Self::of).collect()
     }
 
-    /// Returns the examples, each with a name.
+    /// Returns the examples of the page. Each one has a name for error messages.
     pub fn examples(&self) -> impl Iterator<Item = (String, &Example)> {
         let name = |which: &str, at: usize| format!("{}, {which} example {}", self.info.id, at + 1);
         let reported = self.reported.iter().enumerate().map(move |(at, one)| (name("reported", at), one));
         reported.chain(self.not_reported.iter().enumerate().map(move |(at, one)| (name("unreported", at), one)))
     }
 
-    /// Returns the policy of the examples: the configuration of the page, and the rule itself on.
+    /// Returns the policy for the examples. It contains the configuration of the page, and enables the rule if the rule
+    /// is off by default.
     pub fn policy(&self) -> Policy {
         let parsed = config::parse(&self.configuration, "the page", &Registry::standard());
         let mut policy = parsed.unwrap_or_else(|error| panic!("{}: {error}", self.info.id));
@@ -135,17 +137,17 @@ impl Page {
         policy
     }
 
-    /// Decides the request of an example.
+    /// Decides the request of an example under the policy of the page.
     pub fn decide(&self, example: &Example) -> Decision {
         self.decide_under(example, self.policy())
     }
 
-    /// Decides the request of an example under another policy.
+    /// Decides the request of an example under this policy.
     pub fn decide_under(&self, example: &Example, policy: Policy) -> Decision {
         example.case(policy).expect("the example is a request").decide(Phase::Validate)
     }
 
-    /// Runs an example and returns its findings as the tool prints them.
+    /// Runs an example. Returns the findings as portcullis prints them.
     pub fn run(&self, example: &Example) -> Vec<String> {
         fn lines<Location: Position>(findings: &[Finding<Location>]) -> Vec<String> {
             findings.iter().map(|one| format!("{} {}", one.level, one.paragraph())).collect()
@@ -158,7 +160,7 @@ impl Page {
 }
 
 impl Example {
-    /// Returns the object of the request, if the example is a request.
+    /// Returns the object in the request of an example. `None` if the action is not a request.
     pub fn object(&self) -> Option<Value> {
         match self.action {
             Action::Request { object, .. } => Some(objects(object).remove(0)),
@@ -166,7 +168,8 @@ impl Example {
         }
     }
 
-    /// Returns the request with the stored objects; an update has the stored object of the same name as its old object.
+    /// Returns the request of an example, with the objects in the cluster. The old object of an update is the stored
+    /// object with the same kind and name. `None` if the action is not a request.
     pub fn case(&self, policy: Policy) -> Option<Case> {
         let Action::Request { operation, user, subresource, .. } = self.action else { return None };
         let (object, stored) = (self.object()?, objects(self.stored));
@@ -178,8 +181,9 @@ impl Example {
         Some(if self.files.is_empty() { case } else { case.with_trees(Arc::new(EveryArtifact(self.tree()))) })
     }
 
-    /// Returns findings about what Flux does with a Flux Kustomization. The files are the trees of all sources, of which a stored one
-    /// has the revision in its status.
+    /// Returns findings about the consequences of a Flux Kustomization for deployed objects, such as deletions. Every
+    /// source in the example contains the same files. The revision of another source comes from the status of the
+    /// stored source.
     fn consequences(&self, report: &Report, policy: &Policy) -> Vec<Finding> {
         let (Action::Flux { object }, Some(rendered)) = (&self.action, &report.rendered) else { return Vec::new() };
         let (object, stored) = (objects(object).remove(0), objects(self.stored));
@@ -207,7 +211,7 @@ impl Example {
         plan.findings()
     }
 
-    /// Analyses the tree that a Flux Kustomization names.
+    /// Builds the tree to which a Flux Kustomization refers, and returns the report.
     fn analyse_flux(&self, object: &Value) -> Report {
         let spec = &object["spec"];
         let options = Options { flux: flux_spec(spec), ..Options::of(Profile::Flux) };
@@ -219,7 +223,7 @@ impl Example {
         Arc::new(Tree::new(files, "/srv/tree"))
     }
 
-    /// Analyses the tree, if the example is one.
+    /// Builds the tree of an example, and returns the report. `None` if the action is a request.
     pub fn analyse(&self) -> Option<Report> {
         let (root, options) = match self.action {
             Action::Build { root } | Action::Check { folder: root } => (root.to_owned(), Options::default()),
@@ -239,7 +243,7 @@ impl Example {
     }
 }
 
-/// Judges the tree of an example as the content of every artifact.
+/// A judge for which every artifact contains the tree of the example.
 struct EveryArtifact(Arc<Tree>);
 
 impl Judge for EveryArtifact {
@@ -251,7 +255,8 @@ impl Judge for EveryArtifact {
     fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
 }
 
-/// Returns the examples below a heading. An action ends an example, together with the findings that may follow it.
+/// Returns the examples below a heading of a rule page. Each example ends with its action, or with the block of
+/// findings after the action.
 fn examples(info: &'static RuleInfo, heading: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut next = Example::default();

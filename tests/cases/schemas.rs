@@ -1,4 +1,4 @@
-//! The structural schemas of the kinds that mutators change, for pruning and defaulting.
+//! The structural schemas of the kinds that mutators change. Tests use them for pruning and defaulting.
 
 use std::sync::LazyLock;
 
@@ -9,7 +9,8 @@ use super::objects;
 static OF_LANDSCAPER: LazyLock<Value> = LazyLock::new(|| objects(LANDSCAPER).remove(0));
 static OF_COMPOSITES: LazyLock<Value> = LazyLock::new(|| objects(COMPOSITE).remove(0));
 
-/// The fields of Landscaper's kinds in release 0.152; an end-to-end test compares them with the real definitions.
+/// The fields in `spec` of Landscaper's kinds, as of Landscaper 0.152. An end-to-end test compares them with the real
+/// CRDs.
 const LANDSCAPER: &str = "
 Installation:
   automaticReconcile:
@@ -81,7 +82,8 @@ DeployItem:
   updateOnChangeOnly: {}
 ";
 
-/// The fields that Crossplane up to 1.17 adds to the `spec` of every composite.
+/// The fields that Crossplane up to 1.17 adds to the `spec` of every composite. Crossplane 2 adds most of them to
+/// `spec.crossplane` instead.
 const COMPOSITE: &str = "
 compositionRef: {properties: {name: {}}}
 compositionSelector: {properties: {matchLabels: {additionalProperties: {}}}}
@@ -95,17 +97,18 @@ publishConnectionDetailsTo: {x-kubernetes-preserve-unknown-fields: true}
 writeConnectionSecretToRef: {properties: {name: {}, namespace: {}}}
 ";
 
-/// The kinds of Landscaper that mutators change.
+/// The Landscaper kinds whose objects mutators change.
 pub const LANDSCAPER_KINDS: [&str; 3] = ["Installation", "Execution", "DeployItem"];
 
-/// Returns the schema of a kind of Landscaper's.
+/// Returns the structural schema of a Landscaper kind. `None` if mutators do not change objects of the kind.
 pub fn landscaper(kind: &str) -> Option<Value> {
     let spec = OF_LANDSCAPER.get(kind)?;
     let open = json!({"x-kubernetes-preserve-unknown-fields": true});
     Some(json!({"properties": {"spec": {"properties": spec}, "status": open}}))
 }
 
-/// Returns the schema that Crossplane's definition of a composite gives it.
+/// Returns the structural schema of a composite: the schema in its CompositeResourceDefinition, and the fields that
+/// Crossplane adds to `spec`. `None` if `definitions` does not define the kind and version.
 pub fn composite(object: &Value, definitions: &[Value]) -> Option<Value> {
     let api_version = object["apiVersion"].as_str()?;
     let (group, version) = api_version.split_once('/')?;

@@ -1,11 +1,12 @@
-//! Computes what an API server stores of a custom object: pruned and defaulted by the structural schema of its kind.
+//! Computes how an API server stores a custom object. The API server prunes the object and sets defaults, according to
+//! the structural schema of its kind.
 //!
-//! The rules are those of the documentation of CustomResourceDefinitions; an end-to-end test compares the examples
-//! below with a real API server.
+//! The rules are those in the Kubernetes documentation of CustomResourceDefinitions. An end-to-end test compares the
+//! examples below with a real API server.
 
 use serde_json::{Map, Value, json};
 
-/// Returns the object that an API server stores, for one that comes in a request or from a webhook.
+/// Returns the object as an API server stores it. `object` comes from a request or from a webhook.
 pub fn stored(object: &Value, schema: &Value) -> Value {
     let mut object = object.clone();
     prune(&mut object, Some(schema), true);
@@ -13,7 +14,8 @@ pub fn stored(object: &Value, schema: &Value) -> Value {
     object
 }
 
-/// Metadata of the object itself, and of objects embedded in it, belong to no schema.
+/// The fields of an object that are never pruned, although its structural schema does not contain them. Embedded
+/// resources have these fields too.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
 fn flag(schema: &Value, name: &str) -> bool {
@@ -24,18 +26,19 @@ fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     schema.get("properties")?.get(name)
 }
 
-/// Returns the schema of members that are not named; none where all of them are allowed without one.
+/// Returns the schema in `additionalProperties`. It applies to members that `properties` does not contain. `None` if
+/// `additionalProperties` is missing or a boolean.
 fn additional(schema: &Value) -> Option<&Value> {
     schema.get("additionalProperties").filter(|additional| additional.is_object())
 }
 
-/// Takes away the fields that the schema does not name.
+/// Removes the fields that the schema does not contain.
 fn prune(value: &mut Value, schema: Option<&Value>, is_root: bool) {
     match value {
         Value::Object(members) => prune_object(members, schema, is_root),
         Value::Array(elements) => {
             let items = schema.and_then(|schema| schema.get("items"));
-            // Below a list that preserves unknown fields, its items define what is pruned.
+            // If a list preserves unknown fields, its elements are pruned only if the schema has `items`.
             let preserved = schema.filter(|schema| flag(schema, "preserve-unknown-fields"));
             match (items, preserved) {
                 (None, Some(_)) => {}
@@ -65,7 +68,7 @@ fn prune_object(members: &mut Map<String, Value>, schema: Option<&Value>, is_roo
     });
 }
 
-/// Sets missing fields that have a default. A null that is not allowed is treated as missing.
+/// Sets missing fields to their defaults. A field with the value null counts as missing, unless it is `nullable`.
 fn default(value: &mut Value, schema: &Value) {
     match value {
         Value::Object(members) => {
@@ -97,7 +100,7 @@ fn is_nullable(schema: &Value) -> bool {
     schema.get("nullable").and_then(Value::as_bool).unwrap_or_default()
 }
 
-/// Returns the schema of the examples.
+/// Returns the structural schema for [`examples`].
 pub fn example_schema() -> Value {
     json!({
         "type": "object",
@@ -144,7 +147,8 @@ pub fn example_schema() -> Value {
     })
 }
 
-/// Specs as users send them, and as they are stored.
+/// Returns pairs of specs: the spec that a user sends, and the spec that the API server stores. Their schema is
+/// [`example_schema`].
 pub fn examples() -> Vec<(Value, Value)> {
     let with_defaults = |mut spec: Value| {
         spec.as_object_mut().unwrap().entry("size").or_insert(json!(3));

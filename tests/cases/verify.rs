@@ -1,11 +1,12 @@
-//! The API server's checks of a webhook's answer.
+//! The checks that the API server makes on the response of a webhook.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use portcullis::admission::Phase;
 use serde_json::Value;
 
-/// Checks a v1 answer like the API server's `VerifyAdmissionResponse`, and returns the rest of it.
+/// Checks a v1 response like the API server's `VerifyAdmissionResponse`. Also checks the status of denials, and the
+/// limits of warnings and audit annotations. Returns the parsed AdmissionReview.
 pub fn verify(answer: &[u8], uid: &str, phase: Phase) -> Result<Value, String> {
     let answer: Value = serde_json::from_slice(answer).map_err(|error| error.to_string())?;
     let require = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what}: {answer}")) };

@@ -1,5 +1,5 @@
-//! Counts calls of a client that behaves like the API server: it uses the stored caBundle, keeps 25 idle connections,
-//! and never repeats a call.
+//! A client that calls the replicas directly, and counts its calls. It behaves like the API server: it uses the stored
+//! caBundle, keeps up to 25 idle connections, and never repeats a call.
 
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,22 +17,24 @@ use super::stage::Stage;
 use crate::support::client::{self, Pool};
 use crate::support::harness::{review, review_of};
 
-/// Calls at a time, more than are pooled, so that connections are made and thrown away all along.
+/// Number of concurrent calls. The pool keeps at most 25 idle connections, so the client opens and closes connections
+/// all the time.
 const WORKERS: usize = 30;
-/// Less than the lame-duck period: the server closes a connection that was idle all that time, and a call may begin at
-/// that moment. HTTP/1.1 has no solution.
+/// Time after which the client closes an idle connection. It is shorter than the lame-duck period, at whose end the
+/// server closes connections that were idle all the time. If the client started a call at that moment, the call would
+/// fail. HTTP/1.1 cannot prevent this.
 const CLIENT_IDLE: Duration = Duration::from_secs(2);
-/// How late this API server hears of a changed bundle; a real one is faster.
+/// Interval in which the client reads the stored caBundle. A real API server uses a changed caBundle sooner.
 const BUNDLE_LAG: Duration = Duration::from_millis(500);
 
-/// A call that failed.
+/// A failed call.
 #[derive(Debug, Clone)]
 pub struct Failure {
     pub began: Instant,
     pub what: String,
 }
 
-/// What has been called so far.
+/// The number of calls of a client, and its failed calls.
 #[derive(Default)]
 pub struct Tally {
     calls: AtomicUsize,
@@ -52,7 +54,7 @@ impl Tally {
         self.calls.load(Ordering::Relaxed)
     }
 
-    /// Returns the failures since the first so many.
+    /// Returns all failed calls except the first `count` ones.
     pub fn failures_after(&self, count: usize) -> Vec<Failure> {
         self.failures.lock().unwrap()[count..].to_vec()
     }
@@ -66,12 +68,12 @@ impl Tally {
     }
 }
 
-/// Somebody who calls without a pause.
+/// A client, or several clients, that call the webhooks continuously.
 pub trait Callers {
     fn tally(&self) -> &Arc<Tally>;
 }
 
-/// A client that behaves as the API server's does.
+/// A running client that calls the replicas like the API server, until it is dropped.
 pub struct Direct {
     tally: Arc<Tally>,
     tasks: Vec<JoinHandle<()>>,
@@ -84,7 +86,7 @@ impl Callers for Direct {
 }
 
 impl Direct {
-    /// Begins to call.
+    /// Starts the client.
     pub fn start(stage: &Stage) -> Self {
         let tally = Arc::new(Tally::default());
         let bundle = || stage.bundles("validatingwebhookconfiguration", "portcullis").remove(0);
@@ -110,13 +112,13 @@ fn pool(address: SocketAddr, bundle: &str) -> Pool {
     Pool::new(address, client::config_of(&roots, &[&TLS13, &TLS12]), CLIENT_IDLE)
 }
 
-/// Has another pool whenever the stored bundle is another one, as the API server makes another client then.
+/// Replaces the connection pool when the stored caBundle changes. The API server also creates a new client then.
 async fn follow(cluster: kube::Client, address: SocketAddr, current: Arc<ArcSwap<Pool>>) {
     use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration as Configuration;
     let api: kube::Api<Configuration> = kube::Api::all(cluster);
     let mut known = None;
     loop {
-        // Without the API server the bundle that is known holds.
+        // If the API server does not answer, the client continues to use the last caBundle.
         if let Ok(configuration) = api.get("portcullis").await {
             let webhook = configuration.webhooks.into_iter().flatten().next();
             let bundle = webhook.and_then(|webhook| webhook.client_config.ca_bundle).map(|bytes| bytes.0);
@@ -130,7 +132,8 @@ async fn follow(cluster: kube::Client, address: SocketAddr, current: Arc<ArcSwap
     }
 }
 
-/// Calls until it is over, with pauses of different lengths so that some connections are idle for a while.
+/// Calls a webhook path until the tally ends. The pause between calls depends on the worker, so that some connections
+/// are idle for a while.
 async fn call(worker: usize, pool: Arc<ArcSwap<Pool>>, tally: Arc<Tally>) {
     let (small, large) = (review("storm"), review_of("widgets", "storm", 300_000));
     let mut calls = 0;

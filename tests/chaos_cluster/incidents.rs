@@ -1,4 +1,4 @@
-//! Incidents during calls, and the failures that they cause.
+//! Causes incidents while clients call the webhooks, and counts the failed calls.
 
 use std::net::SocketAddr;
 use std::thread::sleep;
@@ -8,45 +8,52 @@ use super::calls::{Callers, Failure};
 use super::stage::{Certificates, Stage};
 use crate::sentences::eventually;
 
-/// Time of calls before and after an incident, so that its after-effects are counted.
+/// Time before and after an incident during which calls are also counted, so that later effects of the incident are
+/// included.
 const AROUND: Duration = Duration::from_millis(1_500);
-/// Longer than two thirds of the longest life that a storm gives its leaves.
+/// Timeout for all replicas to renew their leaf certificates. A replica renews its leaf certificate after two thirds of
+/// the lifetime, which is at most 75 s in these tests.
 const RENEWAL: Duration = Duration::from_secs(90);
-/// Longer than the life of a leaf, two overlaps, and some polls.
+/// Timeout for a replacement of the CA. It takes the lifetime of a leaf certificate, two overlaps, and some polls.
 const CA_CHANGE: Duration = Duration::from_secs(150);
-/// The end of a connection has passed through the relay by then, on a machine that is busy.
+/// Time in which the relay passes the end of a connection to the client, even on a busy machine.
 const NOTICED: Duration = Duration::from_secs(1);
 const LOOKS: Duration = Duration::from_millis(200);
 const ETCD_PAUSE: Duration = Duration::from_secs(4);
 
-/// An incident, and how often it happens.
+/// A fault or a change that the tests cause while clients call the webhooks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Incident {
-    /// One of two replicas ends gracefully, and another one starts.
+    /// One of two replicas ends gracefully, and a new one starts.
     Restart,
-    /// Another leaf is in the mounted Secret, or every replica signs itself another one.
+    /// The certificate in the mounted Secret is replaced, or every replica issues itself a new leaf certificate.
     Rotation,
-    /// Another CA signs, from asking for it until the old one has left the bundles.
+    /// The CA is replaced. The incident begins with the request for a new CA, and ends when no caBundle contains the
+    /// old CA.
     CaChange,
-    /// The kube-apiserver ends and starts again.
+    /// The kube-apiserver is stopped and started again.
     ApiServerRestart,
-    /// etcd is paused.
+    /// The etcd process is paused for a few seconds.
     EtcdPause,
-    /// A replica is killed.
+    /// One of two replicas is killed with SIGKILL, and a new one starts.
     Kill,
 }
 
 /// A replica that was killed.
 struct Killed {
     address: SocketAddr,
-    /// When the Service had left it out.
+    /// The time at which the Service no longer used the replica.
     left_out: Instant,
 }
 
 impl Killed {
-    /// Returns whether an incident explains a failed call: it began before the replica was removed from the endpoints,
-    /// or used a connection to it whose end had not been noticed. The client's connections are known. The API server's
-    /// are not, but new ones go to the other replica, so an interrupted one is older.
+    /// Returns whether the kill of the replica explains a failed call. This is the case if the call began before the
+    /// Service stopped using the replica, or if it used a connection to the replica whose end the client had not
+    /// noticed.
+    ///
+    /// For a call of the direct client, the failure contains the client's address of the connection, which identifies
+    /// the replica. For a call of the API server, the replica is unknown. But the Service sends new connections to the
+    /// other replica, so a broken connection must be an older one.
     fn excuses(&self, failure: &Failure, stage: &Stage) -> bool {
         let from = failure.what.rsplit_once("(from ").and_then(|(_, rest)| rest.trim_end_matches(')').parse().ok());
         match from {
@@ -60,18 +67,18 @@ impl Killed {
     }
 }
 
-/// What an incident cost.
+/// The number of calls of one kind of client during an incident, and its failed calls.
 pub struct Outcome {
     pub times: usize,
     pub calls: usize,
     pub failures: Vec<Failure>,
-    /// The failed calls to the killed replica.
+    /// The number of failed calls that the kill of a replica explains.
     pub on_the_killed: usize,
     pub took: Duration,
 }
 
 impl Incident {
-    /// Returns the words of the table.
+    /// Returns the description of the incident in the table of docs/reliability.md.
     pub fn words(self, certificates: &Certificates) -> &'static str {
         match (self, certificates) {
             (Self::Restart, _) => "graceful restart of one of two replicas",
@@ -84,7 +91,7 @@ impl Incident {
         }
     }
 
-    /// Runs the incident this many times during calls, and counts the failures.
+    /// Causes the incident `times` times while `callers` call the webhooks. Returns the outcome for each of `callers`.
     pub fn pass(self, times: usize, stage: &Stage, callers: &[&dyn Callers]) -> Vec<Outcome> {
         let before = |callers: &&dyn Callers| (callers.tally().calls(), callers.tally().failures_after(0).len());
         let before: Vec<_> = callers.iter().map(before).collect();
@@ -120,7 +127,7 @@ impl Incident {
 }
 
 impl Outcome {
-    /// Failures that nothing excuses.
+    /// Returns the number of failed calls that the kill of a replica does not explain.
     pub fn unexcused(&self) -> usize {
         self.failures.len() - self.on_the_killed
     }
@@ -131,14 +138,15 @@ fn restart(stage: &Stage) {
     stage.add_replica();
 }
 
-/// Ends the oldest replica gracefully.
+/// Ends the oldest replica gracefully, and removes it from the Service.
 pub fn end_oldest(stage: &Stage) {
     let replica = stage.take_replica();
     replica.terminate();
     stage.service.remove(replica.address);
 }
 
-/// Killed first and removed from the endpoints immediately afterwards: the kubelet takes a second or so to notice.
+/// Kills a replica, and removes it from the Service immediately afterwards. In a real cluster, the kubelet needs about
+/// a second to notice. Then starts a new replica.
 fn kill(stage: &Stage) -> Killed {
     let replica = stage.take_replica();
     let address = replica.address;

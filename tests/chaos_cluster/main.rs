@@ -1,6 +1,7 @@
-//! `make chaos`: all incidents, and the table of docs/reliability.md.
+//! Runs all incidents of the chaos tests, and prints the table for docs/reliability.md. `make chaos` runs this program.
 //!
-//! Runs with self-managed certificates and with those of a mounted Secret, each with both kinds of calls.
+//! The incidents happen once with self-managed certificates, and once with certificates of a mounted Secret. In both
+//! runs, one client calls the replicas directly, and other clients write through the kube-apiserver.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is the result")]
@@ -58,23 +59,25 @@ use chaos_cluster::writers::{Writers, counted_by_the_api_server};
 
 const RESTARTS: usize = 20;
 const ROTATIONS: usize = 5;
-/// Its last third, in which replicas may be without the API server, is longer than that one's restart.
+/// Lifetime of leaf certificates in seconds. A replica renews its leaf certificate after two thirds of this time. The
+/// last third is longer than a restart of the API server, which the renewal needs.
 const LEAF_LIFE: u32 = 75;
 
-/// What one way to certificates went through.
+/// The results with one source of certificates.
 struct Run {
     way: &'static str,
     rows: Vec<Row>,
 }
 
-/// One incident, under both kinds of calls at once.
+/// The results of one incident. The direct client and the writers ran at the same time.
 struct Row {
     words: &'static str,
     direct: Outcome,
     through: Outcome,
-    /// Failed calls that the API server counted; none where its restart took the counters away.
+    /// The number of failed calls in the metrics of the API server. `None` for a restart of the API server, which
+    /// resets the metrics.
     counted: Option<usize>,
-    /// Writes that got no answer, as the API server was not there.
+    /// The number of writes that failed because the API server was not available.
     unanswered: usize,
 }
 
@@ -128,7 +131,7 @@ fn row(incident: Incident, times: usize, stage: &Stage, direct: &Direct, writers
 }
 
 impl Row {
-    /// Counts failed calls that no kill explains.
+    /// Returns the number of failed calls that the kill of a replica does not explain.
     fn unexcused(&self) -> usize {
         self.direct.unexcused() + self.through.unexcused()
     }

@@ -1,4 +1,4 @@
-//! A replica: the real binary with its ServiceAccount's rights.
+//! A replica: a process of `portcullis serve` with the permissions of its ServiceAccount.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -11,20 +11,21 @@ use crate::user::User;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// Shorter than in production, but long enough for the relay to learn of it on a machine that is busy.
+/// The lame-duck period in seconds. It is shorter than in production, but the relay that acts as the Service still
+/// notices in this time that the replica is not ready, even on a busy machine.
 const LAME_DUCK: &str = "3";
 
-/// A replica that runs until it is dropped, which kills it.
+/// A running replica. If it is dropped, the process is killed.
 pub struct Replica {
     daemon: Daemon,
-    /// Where it serves webhooks.
+    /// The address of the webhooks.
     pub address: SocketAddr,
-    /// Where it is probed.
+    /// The address of the probes and metrics.
     pub admin: SocketAddr,
 }
 
 impl Replica {
-    /// Starts one with these arguments, and waits until it is ready.
+    /// Starts a replica with these further arguments, and waits until it is ready.
     pub fn start(cluster: &Cluster, arguments: &[String]) -> Self {
         let taken = |error: &DaemonError| error.port_was_taken();
         on_free_ports(|ports| Self::start_on(cluster, arguments, ports), taken).expect("a replica runs")
@@ -42,23 +43,25 @@ impl Replica {
         Ok(Self { daemon, address, admin })
     }
 
-    /// Asks it to end as the kubelet does, and waits until it has.
+    /// Sends SIGTERM to the replica, as the kubelet does, and waits until the process has ended. Panics if the exit
+    /// status is not success.
     pub fn terminate(&self) {
         let status = self.daemon.terminate().expect("it can be sent a signal");
         assert!(status.success(), "{status}\n{}", self.log_end());
     }
 
-    /// Returns the last lines of its log.
+    /// Returns the last lines of the replica's log.
     pub fn log_end(&self) -> String {
         self.daemon.log_end()
     }
 
-    /// Counts the lines of its log that contain a text.
+    /// Returns the number of lines in the replica's log that contain a text.
     pub fn logged(&self, text: &str) -> usize {
         self.daemon.logged(text)
     }
 
-    /// Returns the value of a line of its metrics that begins with `line`.
+    /// Returns the value of a metric of the replica. `line` is the beginning of a line of `/metrics`: the name, the
+    /// labels and the space before the value.
     pub fn metric(&self, line: &str) -> Option<f64> {
         let answer = http::get(self.admin.port(), "/metrics").ok()?;
         answer.lines().find_map(|found| found.strip_prefix(line)).and_then(|value| value.trim().parse().ok())

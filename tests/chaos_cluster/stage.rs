@@ -1,4 +1,5 @@
-//! The cluster, the two replicas, the address of their Service, and the registration.
+//! The environment of the chaos tests: a cluster, two replicas, the address of their Service, and the webhook
+//! configurations.
 
 use std::fs;
 use std::net::SocketAddr;
@@ -20,7 +21,8 @@ use crate::support::service::Service;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const PERMISSIONS: &str = include_str!("../../certs/self-managed.yaml");
-/// A CA is changed when it is asked for; leaves are renewed every few seconds by themselves.
+/// Arguments of `portcullis serve` for self-managed certificates. The CA is valid for 30 days, so it changes only if a
+/// test requests it. The overlap of the old and the new CA is short.
 const SELF_MANAGED: [&str; 7] = [
     "--self-managed=portcullis-system/portcullis-ca",
     "--server-name=127.0.0.1",
@@ -30,30 +32,33 @@ const SELF_MANAGED: [&str; 7] = [
     "--drain=10",
     "--log-format=text",
 ];
-/// An object that a rule denies by default. Once it is denied, the webhooks are active.
+/// An object that a rule denies by default. When the API server denies it, the webhooks are active.
 const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: ComponentVersionOverwrites
 metadata: {name: probe}
 overwrites: [{source: {}, substitution: {repositoryContext: none}}]
 ";
 
-/// Where the replicas have their certificates from.
+/// The source of the serving certificates of the replicas.
 pub enum Certificates {
-    /// Self-managed: the replicas manage a CA; a leaf is valid for this many seconds.
+    /// The replicas manage a CA in a Secret, and issue their own leaf certificates. A leaf certificate is valid for
+    /// `leaf_life` seconds.
     SelfManaged { leaf_life: u32 },
-    /// Whoever keeps the Secret that is mounted: cert-manager, or a person.
+    /// The replicas read a certificate from a mounted Secret, as with cert-manager. The test issues this certificate
+    /// with `authority`.
     Mounted { authority: Box<Authority>, mount: SecretMount },
 }
 
-/// The CA of clients, and the API server's client certificate.
+/// The requirement that clients present a certificate: the CA for client certificates, and the accepted name.
 pub struct Clients {
-    /// Signs clients' certificates.
+    /// The CA that issues client certificates.
     pub authority: Authority,
-    /// The name in the API server's certificate.
+    /// The name in the client certificate of the API server.
     pub name: &'static str,
 }
 
-/// The administrator's files with the API server's client certificate for webhooks.
+/// Admission configuration of the kube-apiserver. It contains the path of a kubeconfig with the client certificate for
+/// calls of webhooks.
 const ADMISSION_CONFIGURATION: &str = "apiVersion: apiserver.config.k8s.io/v1
 kind: AdmissionConfiguration
 plugins:
@@ -90,7 +95,7 @@ impl Clients {
 
 /// The environment of the chaos tests.
 pub struct Stage {
-    // Dropped in this order.
+    // The fields are dropped in this order: the replicas before the cluster.
     pub replicas: Mutex<Vec<Replica>>,
     pub service: Service,
     pub certificates: Certificates,
@@ -99,7 +104,7 @@ pub struct Stage {
 }
 
 impl Certificates {
-    /// Uses certificates of a mounted Secret.
+    /// Creates a CA, and a mounted Secret with a certificate of this CA.
     pub fn mounted() -> Self {
         let authority = Box::new(Authority::new());
         let mount = SecretMount::new(&authority.leaf());
@@ -118,7 +123,8 @@ impl Certificates {
 }
 
 impl Stage {
-    /// Starts it all, and waits until the webhooks are in force.
+    /// Starts a cluster and two replicas, applies the manifests, and waits until the webhooks are active. If `clients`
+    /// is set, the replicas require client certificates.
     pub fn start(certificates: Certificates, clients: Option<&Clients>) -> Self {
         let prepare = |folder: &Path| clients.into_iter().for_each(|clients| clients.write(folder));
         let cluster = Cluster::start(prepare).expect("a cluster runs");
@@ -148,7 +154,7 @@ impl Stage {
         self.add_replica_with(&self.arguments);
     }
 
-    /// Starts a replica with other arguments than the first ones.
+    /// Starts a replica with these arguments, and waits until the Service sends connections to it.
     pub fn add_replica_with(&self, arguments: &[String]) {
         let replica = Replica::start(&self.cluster, arguments);
         self.service.add(replica.address, replica.admin);
@@ -157,12 +163,12 @@ impl Stage {
         eventually(|| self.service.is_ready(address).then_some(()));
     }
 
-    /// Takes the oldest replica out of the list; the Service still knows it.
+    /// Removes the oldest replica from `replicas`, and returns it. The Service continues to send connections to it.
     pub fn take_replica(&self) -> Replica {
         self.replicas.lock().unwrap().remove(0)
     }
 
-    /// Waits until an object that a rule denies is denied.
+    /// Waits until the webhooks deny an object that violates a rule.
     pub fn until_active(&self) {
         eventually(|| {
             let create = ["create", "--dry-run=server", "-f", "-"];
@@ -171,7 +177,8 @@ impl Stage {
         });
     }
 
-    /// Returns a value of the Secret, such as `ca.crt`, or nothing while there is no Secret.
+    /// Returns a value of the CA's Secret by its key, such as `ca.crt`. Returns `None` if the Secret or the key does
+    /// not exist.
     pub fn secret(&self, key: &str) -> Option<String> {
         let get = ["get", "secret", "portcullis-ca", "-n", "portcullis-system", "--ignore-not-found", "-o", "json"];
         let output = self.cluster.kubectl().args(get).run().expect_success();
@@ -183,7 +190,7 @@ impl Stage {
         Some(String::from_utf8(text).unwrap())
     }
 
-    /// Returns the caBundle of every webhook of a configuration.
+    /// Returns the caBundle of each webhook in a webhook configuration. `kind` and `name` identify the configuration.
     pub fn bundles(&self, kind: &str, name: &str) -> Vec<String> {
         let output = self.cluster.kubectl().args(["get", kind, name, "-o", "json"]).run().expect_success();
         let configuration: Value = serde_json::from_str(&output.stdout).unwrap();
@@ -192,7 +199,7 @@ impl Stage {
         webhooks.map(|webhook| String::from_utf8(bundle(webhook).unwrap_or(Ok(Vec::new())).unwrap()).unwrap()).collect()
     }
 
-    /// Returns whether every bundle of ours is exactly this PEM text.
+    /// Returns whether the caBundle of every webhook of Portcullis is equal to this PEM text.
     pub fn bundles_are(&self, text: &str) -> bool {
         let kinds = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
         let all = kinds.iter().flat_map(|kind| {
@@ -201,7 +208,7 @@ impl Stage {
         all.collect::<Vec<_>>().iter().all(|bundle| bundle == text)
     }
 
-    /// Asks for another CA.
+    /// Annotates the Secret of the CA, which makes the replicas replace the CA.
     pub fn ask_for_another_ca(&self) {
         let annotate = ["annotate", "secret", "portcullis-ca", "-n", "portcullis-system"];
         let asked = self.cluster.kubectl().args(annotate).args(["--overwrite", "portcullis.dev/renew-ca=now"]).run();
@@ -225,7 +232,7 @@ fn manifests(cluster: &Cluster, address: SocketAddr, certificates: &Certificates
     Manifests::read(&folder).unwrap()
 }
 
-/// Applies manifests as an administrator does.
+/// Applies manifests to a cluster as its administrator.
 pub fn apply(cluster: &Cluster, manifests: &str) {
     cluster.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(manifests).run().expect_success();
 }

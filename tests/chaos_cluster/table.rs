@@ -1,4 +1,4 @@
-//! Writes the table of docs/reliability.md.
+//! Writes the tables of the chaos tests into docs/reliability.md.
 
 use std::{fs, io};
 
@@ -7,7 +7,7 @@ use crate::{Row, Run};
 const BEGIN: &str = "<!-- chaos -->";
 const END: &str = "<!-- /chaos -->";
 
-/// Returns every storm's table.
+/// Returns the tables of all runs as Markdown.
 pub fn write(runs: &[Run]) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join("\n")
 }
@@ -19,7 +19,7 @@ fn run(run: &Run) -> String {
     format!("Certificates: {}.\n\n{head}{rows}", run.way)
 }
 
-/// One line of a table.
+/// Returns the row of an incident in a table.
 pub fn row(row: &Row) -> String {
     let Row { words, direct, through, counted, unanswered } = row;
     let counted = counted.map_or("–".to_owned(), |count| count.to_string());
@@ -43,7 +43,7 @@ fn failed(all: usize, on_the_killed: usize) -> String {
     }
 }
 
-/// Writes the text between the markers of a page.
+/// Replaces the text between the markers of a page.
 pub fn put(page: &str, text: &str) -> io::Result<()> {
     let before = fs::read_to_string(page)?;
     let (head, rest) = before.split_once(BEGIN).ok_or(io::ErrorKind::InvalidData)?;

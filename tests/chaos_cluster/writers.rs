@@ -1,7 +1,9 @@
-//! Writers like kubectl: they create, change and delete objects through the kube-apiserver, which calls the webhooks.
+//! Clients that create, change and delete objects through the kube-apiserver, like kubectl. The kube-apiserver calls
+//! the webhooks.
 //!
-//! A failed call is one that the API server reports. With `failurePolicy: Ignore` the writer does not notice it, so the
-//! API server's counters are read too. Failures of the API server itself are not counted.
+//! A write counts as failed if the API server reports a failed webhook call, or rejects the object. With
+//! `failurePolicy: Ignore`, the client gets no report of a failed call, so the tests also read the API server's
+//! metrics. Failures of the API server itself are not counted.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,15 +21,16 @@ use super::stage::Stage;
 
 const WRITERS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(10);
-/// The API server's message about a failed call, which the writer gets with `failurePolicy: Fail`.
+/// The API server's error message for a failed webhook call. The client gets it with `failurePolicy: Fail`.
 const FAILED: &str = "failed calling webhook";
-/// Its counters of failed calls: those that denied the request, and those that admitted it.
+/// The API server's metrics of failed webhook calls, each with a part of its labels. The first metric counts failed
+/// calls after which the request was denied, the second one those after which it was admitted.
 const COUNTERS: [(&str, &str); 2] = [
     ("apiserver_admission_webhook_rejection_count", "error_type=\"calling_webhook_error\""),
     ("apiserver_admission_webhook_fail_open_count", "portcullis.dev"),
 ];
 
-/// Writers who write without a pause.
+/// Running clients that write objects until they are dropped.
 pub struct Writers {
     tally: Arc<Tally>,
     unanswered: Arc<AtomicUsize>,
@@ -41,7 +44,7 @@ impl Callers for Writers {
 }
 
 impl Writers {
-    /// Begins to write, in a namespace of their own.
+    /// Starts the clients, which write objects in a new namespace.
     pub fn start(stage: &Stage) -> Self {
         let namespace = stage.cluster.namespace("storm");
         let (tally, unanswered) = (Arc::new(Tally::default()), Arc::default());
@@ -58,7 +61,7 @@ impl Writers {
         Self { tally, unanswered, tasks }
     }
 
-    /// Writes that got no answer, as the API server was not there.
+    /// Returns the number of writes that failed because the API server was not available.
     pub fn unanswered(&self) -> usize {
         self.unanswered.load(Ordering::Relaxed)
     }
@@ -71,7 +74,7 @@ impl Drop for Writers {
     }
 }
 
-/// Returns the failed calls that this API server has counted since its start.
+/// Returns the number of failed webhook calls that the API server has counted since its start.
 pub fn counted_by_the_api_server(stage: &Stage) -> usize {
     let request = Request::get("/metrics").body(Vec::new()).unwrap();
     let text = stage.cluster.block_on(stage.cluster.client().request_text(request)).unwrap();
@@ -82,8 +85,8 @@ pub fn counted_by_the_api_server(stage: &Stage) -> usize {
     COUNTERS.iter().map(of).sum()
 }
 
-/// Returns the log records of failed calls and of the caBundles, in the order of their time of day: what the API server says about
-/// calls, and what replicas say about the CA.
+/// Returns log records of the API server about failed webhook calls, and log records of the replicas about their CA,
+/// caBundles and listeners. The records are sorted by time of day.
 pub fn logged_failures_and_steps(stage: &Stage) -> Vec<String> {
     let logs = std::fs::read_dir(stage.cluster.folder()).unwrap().flatten().map(|entry| entry.path());
     let logs = logs.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
@@ -101,7 +104,8 @@ fn lines_about_calls_and_steps(log: &std::path::Path) -> Vec<String> {
     lines.map(|line| format!("{} {name} {line}", time_of_day(line))).collect()
 }
 
-/// Returns the time of day of a record: `W1123 07:58:41.827175 …`, or `2026-11-23T07:58:41.827175Z …`.
+/// Returns the time of day in a log record. A record begins like `W1123 07:58:41.827175` (API server) or
+/// `2026-11-23T07:58:41.827175Z` (Portcullis).
 fn time_of_day(line: &str) -> &str {
     let from = line.find(':').map_or(0, |at| at.saturating_sub(2));
     line.get(from..from + 15).unwrap_or(line)
@@ -153,7 +157,8 @@ impl Writer {
         sleep(PAUSE).await;
     }
 
-    /// A lost answer explains an object that already exists, or no longer exists.
+    /// Counts the result of a write. The statuses 404 and 409 are no failures: if the answer to an earlier write was
+    /// lost, the object no longer exists, or already exists.
     fn count<T>(&self, began: Instant, result: Result<T, kube::Error>) {
         match result {
             Ok(_) => self.tally.count(began, Ok(())),

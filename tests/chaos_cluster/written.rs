@@ -1,24 +1,25 @@
-//! The output of `portcullis manifests`, in the order of application.
+//! Reads the output of `portcullis manifests`, and splits it into parts in the order in which they must be applied.
 
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Where Roles and the ServiceAccount belong, whether or not the manifests create it.
+/// The namespace of the Roles and the ServiceAccount. It is always applied, because the manifests may not contain it.
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: portcullis-system\n";
 
-/// Manifests in three parts, each a stream of yaml documents.
+/// The manifests in three parts. Each part is a stream of YAML documents.
 pub struct Manifests {
-    /// Namespaces and CRDs, which the others need.
+    /// Namespaces and CRDs, which must exist before the other objects.
     pub foundations: String,
-    /// All but the other two.
+    /// All objects that are in no other part.
     pub others: String,
-    /// The webhook configurations, which are applied last: they deny requests until portcullis serves.
+    /// The webhook configurations. They are applied last, because the API server denies requests until Portcullis
+    /// answers.
     pub webhooks: String,
 }
 
 impl Manifests {
-    /// Reads the yaml files of a folder, in the order of their paths.
+    /// Reads the YAML files of a folder and its subfolders, in the order of their paths.
     pub fn read(folder: &Path) -> io::Result<Self> {
         let mut manifests = Self { foundations: NAMESPACE.to_owned(), others: String::new(), webhooks: String::new() };
         for file in yaml_files(folder)? {
@@ -40,12 +41,12 @@ impl Manifests {
     }
 }
 
-/// Returns the kind of an object; `None` for an empty document.
+/// Returns the kind of the object in a YAML document. Returns `None` for an empty document.
 fn kind(document: &str) -> Option<&str> {
     document.lines().find_map(|line| line.strip_prefix("kind:")).map(str::trim)
 }
 
-/// Returns the yaml files of a folder and those in it, in the order of their paths.
+/// Returns the paths of the YAML files in a folder and its subfolders, in order.
 fn yaml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {

@@ -1,4 +1,5 @@
-//! Scenarios of changes of `certificate.way`, with cert-manager's own controllers.
+//! Scenarios that change `certificate.way`, which selects who issues the serving certificate. cert-manager's own
+//! controllers run.
 
 use std::time::Duration;
 
@@ -8,10 +9,10 @@ use crate::scenarios::{ROLLED_OUT, UPGRADE};
 use crate::stage::Stage;
 
 const ISSUED: Duration = Duration::from_mins(1);
-/// The name of a certificate's Secret in the way `cert-manager`, and its leaf.
+/// Shell command that prints the serving certificate from the Secret that cert-manager writes.
 const LEAF: &str = "kubectl -n portcullis-system get secret portcullis-cert-manager -o jsonpath='{.data.tls\\.crt}'";
 
-/// Changes the way as docs/install.md says, and back.
+/// Changes `certificate.way` to `secret`, as docs/install.md says, and back to `self-managed`.
 pub fn change_to_secret(stage: &mut Stage) -> Result<(), String> {
     write_certificate(stage)?;
     to_secret(stage)?;
@@ -20,7 +21,8 @@ pub fn change_to_secret(stage: &mut Stage) -> Result<(), String> {
     Ok(())
 }
 
-/// Changes the way to `cert-manager` and back, from each of the other two. In between, cert-manager issues a new leaf.
+/// Changes `certificate.way` to `cert-manager`, once from `self-managed` and once from `secret`, and then back to
+/// `self-managed`. In between, cert-manager issues a new leaf certificate.
 pub fn change_to_cert_manager(stage: &mut Stage) -> Result<(), String> {
     let crds = stage.node.cert_manager_crds();
     stage.succeed(&format!(
@@ -51,7 +53,7 @@ fn to_secret(stage: &Stage) -> Result<(), String> {
     Ok(())
 }
 
-/// Deletes the Secret of the leaf, which has cert-manager issue another one.
+/// Deletes the Secret of the leaf certificate, and waits until cert-manager has issued a new one.
 fn issue_another_leaf(stage: &Stage) -> Result<(), String> {
     let before = stage.succeed(LEAF)?;
     stage.succeed("kubectl -n portcullis-system delete secret portcullis-cert-manager")?;
@@ -59,7 +61,7 @@ fn issue_another_leaf(stage: &Stage) -> Result<(), String> {
     Ok(())
 }
 
-/// Writes `ca.crt`, and a Secret with a certificate of this CA.
+/// Creates a CA, writes its certificate to `ca.crt`, and creates a Secret with a certificate that this CA issued.
 fn write_certificate(stage: &Stage) -> Result<(), String> {
     let folder = stage.shell.folder();
     let subject = pki::Subject {

@@ -1,4 +1,4 @@
-//! Scenarios of changes to a release: restarts, upgrades, configuration, certificates.
+//! Scenarios that change a release: restarts, upgrades, scaling and configuration.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use crate::images;
 use crate::scenarios::{RELOAD, ROLLED_OUT, UPGRADE};
 use crate::stage::Stage;
 
-/// A tree with a mistake that no stream makes: KZ004.
+/// A ConfigMap with a kustomize tree that violates rule KZ004. The objects of the streams do not violate this rule.
 const GAP: &str = "apiVersion: v1
 kind: ConfigMap
 metadata: {name: gap, namespace: default, labels: {portcullis.dev/kustomize-tree: kubectl}}
@@ -20,16 +20,16 @@ const IMAGES: &str = "kubectl -n portcullis-system get pods -l app.kubernetes.io
                       --field-selector=status.phase=Running -o jsonpath='{.items[*].spec.containers[0].image}'";
 const STATE: &str = "kubectl -n portcullis-system get deployment/portcullis configmap/portcullis \
                      -o jsonpath='{.items[*].metadata.generation} {.items[1].data}'";
-/// The time until the last pod of a former ReplicaSet is gone: its grace period.
+/// Timeout for the pods of a previous ReplicaSet to end. They have a grace period.
 const ENDED: Duration = Duration::from_mins(2);
 
-/// Restarts every pod.
+/// Restarts all pods of the server with `kubectl rollout restart`.
 pub fn restart(stage: &mut Stage) -> Result<(), String> {
     stage.succeed(&format!("kubectl -n portcullis-system rollout restart deployment/portcullis\n{ROLLED_OUT}"))?;
     Ok(())
 }
 
-/// Scales to one replica and back.
+/// Scales the server to one replica, and back to two.
 pub fn scale(stage: &mut Stage) -> Result<(), String> {
     for replicas in [1, 2] {
         stage.succeed(&format!(
@@ -41,7 +41,7 @@ pub fn scale(stage: &mut Stage) -> Result<(), String> {
     Ok(())
 }
 
-/// Deletes the pods one by one, as a drain does.
+/// Deletes the pods of the server one by one, as when nodes are drained.
 pub fn drain(stage: &mut Stage) -> Result<(), String> {
     let pods = stage.succeed("kubectl -n portcullis-system get pods -l app.kubernetes.io/name=portcullis -o name")?;
     for pod in pods.lines() {
@@ -50,7 +50,7 @@ pub fn drain(stage: &mut Stage) -> Result<(), String> {
     Ok(())
 }
 
-/// Upgrades to another image, and rolls back.
+/// Upgrades to another image, and rolls back as docs/upgrading.md says.
 pub fn upgrade(stage: &mut Stage) -> Result<(), String> {
     let next = format!("{}:{}", images::REPOSITORY, images::NEXT);
     stage.succeed(&format!("{UPGRADE} --wait --set image.tag={}", images::NEXT))?;
@@ -61,7 +61,7 @@ pub fn upgrade(stage: &mut Stage) -> Result<(), String> {
     Ok(())
 }
 
-/// Changes the level of a rule, and back. No pod restarts.
+/// Changes the level of a rule, and back. Checks that no pod restarts.
 pub fn configure(stage: &mut Stage) -> Result<(), String> {
     stage.shell.write("gap.yaml", GAP);
     let before = stage.succeed(IMAGES.replace(".spec.containers[0].image", ".metadata.name").as_str())?;
@@ -74,7 +74,8 @@ pub fn configure(stage: &mut Stage) -> Result<(), String> {
     if before == after { Ok(()) } else { Err(format!("pods were replaced: {before}, {after}")) }
 }
 
-/// Tries a configuration with an unknown rule: the schema refuses it and, without the schema, the hook. Nothing changes.
+/// Tries to upgrade to a configuration with an unknown rule. Checks that the schema of the chart rejects it, that the
+/// hook rejects it if the schema is skipped, and that the release does not change.
 pub fn configure_badly(stage: &mut Stage) -> Result<(), String> {
     let before = stage.succeed(STATE)?;
     let bad = format!("{UPGRADE} --set config.rules.KZ999=warn");

@@ -1,4 +1,4 @@
-//! The commands of documentation pages, run as a reader runs them.
+//! Reads the commands of documentation pages, and runs them as a reader does.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,38 +14,36 @@ pub struct Page {
     text: String,
 }
 
-/// A shell with the commands of a user, in a folder with the chart.
+/// A shell that runs the commands of a user. Its working directory contains links to the chart and the examples.
 pub struct Shell {
     folder: PathBuf,
     path: String,
     kubeconfig: PathBuf,
 }
 
-/// What a command printed.
+/// The result of a shell command.
 #[derive(Debug)]
 pub struct Answer {
-    /// The command.
     pub command: String,
-    /// Whether it succeeded.
     pub is_success: bool,
-    /// Its output, errors included.
+    /// The output, which includes standard error.
     pub text: String,
 }
 
 impl Page {
-    /// Reads a page of `docs/`.
+    /// Reads a page of the folder `docs`.
     pub fn read(name: &'static str) -> Self {
         let path = Path::new(REPOSITORY).join("docs").join(name);
         Self { name, text: fs::read_to_string(path).expect("the page exists") }
     }
 
-    /// Returns the content of the block in this language, by its number, below a heading.
+    /// Returns the content of a code block below a heading. `number` counts only blocks in `language`, from 0.
     pub fn block(&self, heading: &str, language: &str, number: usize) -> String {
         let mut blocks = self.blocks(heading, language).into_iter();
         blocks.nth(number).unwrap_or_else(|| panic!("{} {heading}: no {language} block {number}", self.name))
     }
 
-    /// Returns the blocks in this language between a heading and the next one.
+    /// Returns the content of all code blocks in a language between a heading and the next one.
     fn blocks(&self, heading: &str, language: &str) -> Vec<String> {
         let (mut blocks, mut is_below, mut open) = (Vec::new(), false, None);
         for line in self.text.lines() {
@@ -62,7 +60,7 @@ impl Page {
 }
 
 impl Shell {
-    /// Opens a shell in a folder of the node.
+    /// Creates the working directory of the shell in the folder of the node.
     pub fn open(node: &Node) -> Self {
         let folder = node.folder().join("work");
         fs::create_dir_all(&folder).expect("there is room");
@@ -77,17 +75,17 @@ impl Shell {
         Self { folder, path, kubeconfig: node.kubeconfig() }
     }
 
-    /// Returns the folder in which commands run.
+    /// Returns the path of the working directory.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Writes a file into the folder.
+    /// Writes a file into the working directory.
     pub fn write(&self, name: &str, text: &str) {
         fs::write(self.folder.join(name), text).expect("there is room");
     }
 
-    /// Runs a command, or several.
+    /// Runs one or more shell commands. The first failure ends the run.
     pub fn run(&self, command: &str) -> Answer {
         let mut bash = Command::new("bash");
         bash.args(["-e", "-o", "pipefail", "-c", &format!("exec 2>&1\n{command}")]).current_dir(&self.folder);
@@ -99,18 +97,18 @@ impl Shell {
 }
 
 impl Answer {
-    /// Returns the output of a command that succeeded.
+    /// Returns the output if the command succeeded.
     ///
     /// # Errors
-    /// If it failed, with its output.
+    /// If the command failed. The error contains the command and its output.
     pub fn success(self) -> Result<String, String> {
         if self.is_success { Ok(self.text) } else { Err(format!("$ {}\n{}", self.command, self.text)) }
     }
 
-    /// Returns the output of a command that failed.
+    /// Returns the output if the command failed.
     ///
     /// # Errors
-    /// If it succeeded, with its output.
+    /// If the command succeeded. The error contains the command and its output.
     pub fn failure(self) -> Result<String, String> {
         if self.is_success {
             Err(format!("this was to fail: $ {}\n{}", self.command, self.text))

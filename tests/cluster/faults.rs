@@ -1,4 +1,5 @@
-//! Scenarios of faults: killed processes, a lost Secret, restarts of the API server and of the node.
+//! Scenarios of faults: a killed server, a deleted Secret, restarts of the API server and of the node. Also starts a
+//! cluster with IPv6 only.
 
 use std::fs;
 use std::process::Command;
@@ -8,19 +9,20 @@ use crate::network::IPV6;
 use crate::scenarios::{INSTALL, RELOAD, ROLLED_OUT};
 use crate::stage::Stage;
 
-/// What docs/install.md and certs/README.md promise: within a minute; twice that on a busy machine.
+/// Timeout for Portcullis to recover from a fault. It is long because the machine may be busy.
 const RESTORED: Duration = Duration::from_mins(2);
 const CA: &str = "kubectl -n portcullis-system get secret portcullis-ca -o jsonpath='{.data.ca\\.crt}'";
-/// The begin of a server's command line.
+/// Beginning of the command line of a server process, as in `/proc/<pid>/cmdline`.
 const SERVER: &[u8] = b"/portcullis\0serve\0--";
-/// The pods of the server: each with its number of restarts, and whether it is ready.
+/// Shell command that prints, for each pod of the server, the number of restarts and whether it is ready, such as
+/// `1true`.
 const RESTARTS: &str = "kubectl -n portcullis-system get pods -l app.kubernetes.io/name=portcullis \
                         -o jsonpath='{range .items[*]}{.status.containerStatuses[0].restartCount}{.status.containerStatuses[0].ready} {end}'";
-/// The addresses of the server: of its Service, and of its pods.
+/// Shell command that prints the IP addresses of the server's Service and pods.
 const ADDRESSES: &str = "kubectl -n portcullis-system get services,pods -l app.kubernetes.io/name=portcullis \
                          -o jsonpath='{.items[*].spec.clusterIPs[*]} {.items[*].status.podIPs[*].ip}'";
 
-/// Kills the process of one container.
+/// Kills one of two server processes, and waits until its container has restarted.
 pub fn kill(stage: &mut Stage) -> Result<(), String> {
     let ids = servers();
     let [first, _] = ids[..] else { return Err(format!("{} servers run", ids.len())) };
@@ -33,7 +35,7 @@ pub fn kill(stage: &mut Stage) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the ids of the servers' processes.
+/// Returns the process ids of all servers.
 fn servers() -> Vec<u32> {
     let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -41,7 +43,7 @@ fn servers() -> Vec<u32> {
     ids.filter(is_server).collect()
 }
 
-/// Deletes the Secret of the CA. The servers restore it, and a new server uses the same CA.
+/// Deletes the Secret of the CA. Checks that the servers restore it, and that a new server uses the same CA.
 pub fn delete_ca(stage: &mut Stage) -> Result<(), String> {
     let before = stage.succeed(CA)?;
     stage.succeed("kubectl -n portcullis-system delete secret portcullis-ca")?;
@@ -50,14 +52,14 @@ pub fn delete_ca(stage: &mut Stage) -> Result<(), String> {
     if stage.succeed(CA)? == before { Ok(()) } else { Err("a new server changed the CA".to_owned()) }
 }
 
-/// Restarts the API server.
+/// Restarts the API server, and waits until `portcullis verify` succeeds.
 pub fn restart_api_server(stage: &mut Stage) -> Result<(), String> {
     stage.node.restart_api_server().map_err(|error| error.to_string())?;
     stage.until(RESTORED, "portcullis verify", |answer| answer.is_success)?;
     Ok(())
 }
 
-/// Kills everything on the node, and starts it again.
+/// Kills all processes of the node, starts the node again, and waits until the server is ready.
 pub fn reboot(stage: &mut Stage) -> Result<(), String> {
     stage.node.reboot().map_err(|error| error.to_string())?;
     stage.until(RELOAD, "portcullis verify", |answer| answer.is_success)?;
@@ -65,7 +67,8 @@ pub fn reboot(stage: &mut Stage) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts the cluster again with an IPv6-only network, and installs there.
+/// Starts a new cluster with an IPv6-only network, and installs the chart. Checks that the server has only IPv6
+/// addresses.
 pub fn change_to_ipv6(stage: &mut Stage) -> Result<(), String> {
     stage.node.change_network(&IPV6).map_err(|error| error.to_string())?;
     stage.succeed(INSTALL)?;

@@ -1,4 +1,4 @@
-//! The files of the node: certificates, kubeconfigs and configuration.
+//! Writes the files of the node: certificates, kubeconfigs and configuration.
 
 use std::fs;
 use std::io;
@@ -60,7 +60,8 @@ users: [{name: user, user: {client-certificate: FOLDER/USER.crt, client-key: FOL
 contexts: [{name: node, context: {cluster: node, user: user}}]
 current-context: node
 "#;
-/// The users of the API server: file, user, group.
+/// The users with a client certificate and a kubeconfig. Each entry contains the file name, the user and the group,
+/// which may be empty.
 const USERS: [(&str, &str, &str); 5] = [
     ("admin", "admin", "system:masters"),
     ("node", "system:node:node", "system:nodes"),
@@ -69,7 +70,7 @@ const USERS: [(&str, &str, &str); 5] = [
     ("proxy", "system:kube-proxy", ""),
 ];
 
-/// Writes all files.
+/// Writes all files of the node into a folder.
 pub fn write(folder: &Path, network: &Network) -> io::Result<()> {
     write_certificates(folder, network)?;
     let plugins = packages::plugin_folder().ok_or_else(|| io::Error::other("there are no CNI plugins"))?;

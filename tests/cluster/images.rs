@@ -1,4 +1,4 @@
-//! The images of the node. None comes from a registry.
+//! Imports the images of the node from files. The node pulls no image from a registry.
 
 use std::io;
 use std::path::Path;
@@ -6,14 +6,15 @@ use std::process::{Command, Output};
 
 use crate::node::Node;
 
-/// The name of the image in docs/install.md.
+/// The name of Portcullis' image in docs/install.md.
 pub const REPOSITORY: &str = "registry.example/portcullis";
-/// The tag of the image that upgrades use. It is the same image.
+/// The tag to which the scenarios upgrade. It names the same image as the tag of the version.
 pub const NEXT: &str = "next";
 const WRITER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/packages/image.py");
 const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };
 
-/// Imports the archive of `make image-archive`, under the names that the scenarios use, and the image of pods' first process.
+/// Imports the image of Portcullis from `archive`, and tags it as the scenarios need it. Also imports the `pause`
+/// image, which contains the first process of every pod.
 pub fn import(node: &Node, archive: &Path) -> io::Result<()> {
     let pause = node.folder().join("pause.tar");
     let mut command = Command::new("python3");

@@ -1,10 +1,12 @@
-//! Runs the chart on a node of its own, as a user does: install, upgrade, failures and removal, during writes.
+//! Tests the Helm chart on a real one-node cluster: installation, upgrades, faults and removal, while clients write
+//! objects.
 //!
-//! `make test-cluster` builds the image and runs every scenario. A filter selects some of them, besides the installation:
-//! `cargo test --features otlp --test cluster -- restart`. Options:
+//! `make test-cluster` builds the image and runs all scenarios. To run only some of them, pass parts of their names, as
+//! in `cargo test --features otlp --test cluster -- restart`. The first scenario, which installs the release, always
+//! runs. Options:
 //!
-//! - `--check` only reports what is missing.
-//! - `--write` writes the table into docs/reliability.md.
+//! - `--check` only reports missing requirements.
+//! - `--write` writes the table of results into docs/reliability.md.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is the result")]
@@ -52,14 +54,14 @@ use crate::node::Node;
 use crate::programs::Programs;
 use crate::stage::{Row, Scenario, Stage};
 
-/// Names the archive that `make image-archive` wrote.
+/// Environment variable with the path of the archive that `make image-archive` writes.
 const ARCHIVE: &str = "PORTCULLIS_IMAGE_ARCHIVE";
 
-/// Pods, and what happened last.
+/// Shell command that prints all pods and the last 20 events.
 const STATE: &str = "kubectl get pods -A; kubectl get events -A --sort-by=.lastTimestamp \
                      -o custom-columns=REASON:.reason,OBJECT:.involvedObject.name,MESSAGE:.message | tail -n 20";
 
-/// The options of this suite.
+/// The command-line options of this test.
 struct Options {
     check: bool,
     write: bool,
@@ -96,19 +98,19 @@ fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     if options.check || !missing.is_empty() {
         return Ok(if missing.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE });
     }
-    // Built here, because the namespaces have no network.
+    // Builds missing programs now, because the namespaces have no network connection.
     Programs::find()?;
     archive()?;
     Ok(sandbox::run()?)
 }
 
-/// Returns the path of the image archive.
+/// Returns the path of the image archive, which the environment variable [`ARCHIVE`] contains.
 fn archive() -> Result<PathBuf, String> {
     let path = std::env::var_os(ARCHIVE).map(PathBuf::from).ok_or("run `make test-cluster`, which builds the image")?;
     if path.is_file() { Ok(path) } else { Err(format!("{ARCHIVE} is {}, which does not exist", path.display())) }
 }
 
-/// Starts the node, and runs the selected scenarios.
+/// Starts the node, runs the selected scenarios, and prints the table of results.
 fn play(options: &Options, folder: &Path) -> Result<ExitCode, Box<dyn Error>> {
     let begun = Instant::now();
     let mut stage = Stage::new(Node::start(Programs::find()?, folder, &archive()?)?);
@@ -130,7 +132,7 @@ fn play(options: &Options, folder: &Path) -> Result<ExitCode, Box<dyn Error>> {
     Ok(if rows.iter().all(|row| row.failure.is_none()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns whether a scenario runs. The first one installs the release, so it always does.
+/// Returns whether the options select a scenario. The first scenario installs the release, so it is always selected.
 fn is_selected(scenario: &Scenario, options: &Options) -> bool {
     let is_named = options.filters.iter().any(|filter| scenario.name.contains(filter.as_str()));
     options.filters.is_empty() || scenario.name == scenarios::ALL[0].name || is_named

@@ -1,32 +1,31 @@
-//! The network of the node: a bridge with its address, and routes. It has addresses of one IP version.
+//! The network of the node: a bridge with the address of the node, and routes. All addresses have the same IP version.
 
 use std::fs;
 use std::io;
 use std::process::Command;
 
-/// The addresses of one IP version.
+/// The addresses of the node, its Services and its pods. All have the same IP version.
 pub struct Network {
-    /// The address of the node.
     pub node: &'static str,
-    /// The address of the node in a URL.
+    /// The address of the node in the form for URLs: an IPv6 address is in brackets.
     pub host: &'static str,
-    /// The addresses of Services.
+    /// The address range of Services.
     pub services: &'static str,
     /// The address of the Service `kubernetes`.
     pub api_service: &'static str,
-    /// The addresses of pods.
+    /// The address range of pods.
     pub pods: &'static str,
-    /// All addresses.
+    /// The address range that contains all addresses of the IP version.
     pub any: &'static str,
-    /// The address on which a server listens.
+    /// The unspecified address, on which servers listen.
     pub listen: &'static str,
-    /// The option of `ip` that selects the version.
+    /// The option of the command `ip` that selects the IP version.
     version: &'static str,
-    /// The node's address, with its prefix.
+    /// The address of the node with its prefix length.
     assigned: &'static str,
 }
 
-/// IPv4 only.
+/// The addresses of a node with IPv4 only.
 pub static IPV4: Network = Network {
     node: "172.30.0.1",
     host: "172.30.0.1",
@@ -38,7 +37,7 @@ pub static IPV4: Network = Network {
     version: "-4",
     assigned: "172.30.0.1/24",
 };
-/// IPv6 only.
+/// The addresses of a node with IPv6 only.
 pub static IPV6: Network = Network {
     node: "fd00:30::1",
     host: "[fd00:30::1]",
@@ -56,12 +55,12 @@ const SYSCTLS: [(&str, &str); 6] = [
     ("/proc/sys/net/bridge/bridge-nf-call-iptables", "1"),
     ("/proc/sys/net/bridge/bridge-nf-call-ip6tables", "1"),
     ("/proc/sys/net/ipv6/conf/all/forwarding", "1"),
-    // An address is used at once, not after a search for duplicates.
+    // Disables duplicate address detection, so that an IPv6 address can be used at once.
     ("/proc/sys/net/ipv6/conf/all/accept_dad", "0"),
     ("/proc/sys/net/ipv6/conf/default/accept_dad", "0"),
 ];
 
-/// The network of pods, for containerd.
+/// The CNI configuration of the pod network, which containerd reads.
 pub const CNI: &str = r#"{"cniVersion": "1.0.0", "name": "pods", "plugins": [
   {"type": "bridge", "bridge": "cni0", "isGateway": true, "ipMasq": true, "hairpinMode": true,
    "ipam": {"type": "host-local", "dataDir": "FOLDER/ipam", "ranges": [[{"subnet": "PODS"}]], "routes": [{"dst": "ANY"}]}},
@@ -69,7 +68,7 @@ pub const CNI: &str = r#"{"cniVersion": "1.0.0", "name": "pods", "plugins": [
 "#;
 
 impl Network {
-    /// Creates the network.
+    /// Sets the sysctls, and creates the bridge `node0` with the address of the node and a default route.
     pub fn create(&self) -> io::Result<()> {
         SYSCTLS
             .iter()
@@ -81,7 +80,7 @@ impl Network {
             "link add node0 type bridge".to_owned(),
             format!("{version} addr add {assigned} dev node0"),
             "link set node0 up".to_owned(),
-            // Service addresses need a route before kube-proxy replaces them.
+            // The kernel requires a route to the address of a Service, before kube-proxy's rules replace the address.
             format!("{version} route add default dev node0"),
         ] {
             let output = Command::new("ip").args(arguments.split(' ')).output()?;

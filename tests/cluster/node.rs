@@ -1,4 +1,4 @@
-//! The node: a control plane, containerd, kubelet and kube-proxy.
+//! The node: the processes of a Kubernetes control plane, containerd, kubelet and kube-proxy.
 
 use std::fs;
 use std::io;
@@ -14,10 +14,11 @@ use crate::programs::Programs;
 use crate::{http, images, reboot, sandbox};
 
 const ETCD_PORT: u16 = 2379;
-/// Generous: a busy machine with two processors starts the API server in half a minute.
+/// Timeout for the node, and for each of its processes, to become ready. On a busy machine with two processors, the API
+/// server needs half a minute to start.
 const LIMIT: Duration = Duration::from_mins(2);
 
-/// A running node. Its processes end with the namespaces of this suite.
+/// A running node. Its processes end when the PID namespace of this test ends.
 pub struct Node {
     daemons: Vec<Daemon>,
     programs: Programs,
@@ -25,10 +26,10 @@ pub struct Node {
     network: &'static Network,
 }
 
-/// Why the node does not run.
+/// An error while starting the node.
 #[derive(Debug, thiserror::Error)]
 pub enum NodeError {
-    /// A program does not run.
+    /// A program did not start, or did not become ready.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
     /// A system call or a command failed.
@@ -37,7 +38,7 @@ pub enum NodeError {
 }
 
 impl Node {
-    /// Starts the node with these images, and waits until pods can run.
+    /// Starts the node, waits until it is ready, and imports the images. `archive` contains the image of Portcullis.
     pub fn start(programs: Programs, folder: &Path, archive: &Path) -> Result<Self, NodeError> {
         reboot::mount_empty_folders()?;
         files::write(folder, &IPV4)?;
@@ -49,14 +50,14 @@ impl Node {
         Ok(node)
     }
 
-    /// Kills everything on the node at once, as a power failure does, and starts it again.
+    /// Kills all processes of the node at once, as a power failure does, and starts the node again.
     pub fn reboot(&mut self) -> Result<(), NodeError> {
         self.daemons.clear();
         reboot::lose_everything(&self.folder)?;
         self.start_all()
     }
 
-    /// Starts again as a new cluster with another network. Only the images are kept.
+    /// Deletes the cluster, and starts a new one with another network. Only the images are kept.
     pub fn change_network(&mut self, network: &'static Network) -> Result<(), NodeError> {
         self.daemons.clear();
         reboot::lose_everything(&self.folder)?;
@@ -70,20 +71,21 @@ impl Node {
         self.start_all()
     }
 
-    /// Restarts the API server.
+    /// Kills the API server, starts it again, and waits until it is ready.
     pub fn restart_api_server(&mut self) -> Result<(), NodeError> {
         let at = self.daemons.iter().position(|daemon| daemon.name() == "kube-apiserver");
-        // Killed when it is dropped: it would wait a minute for its watches.
+        // Dropping the daemon kills the process. After SIGTERM, the API server would wait up to a minute for its
+        // watches to end.
         drop(at.map(|at| self.daemons.remove(at)));
         self.start_api_server()
     }
 
-    /// Returns the folder of cert-manager's CRDs.
+    /// Returns the path of the folder with cert-manager's CRDs.
     pub fn cert_manager_crds(&self) -> PathBuf {
         self.programs.cert_manager_crds()
     }
 
-    /// Starts cert-manager's controllers, as a process of the node.
+    /// Starts cert-manager's controllers as a process on the node.
     pub fn start_cert_manager(&mut self) -> Result<(), NodeError> {
         let mut command = Command::new(self.programs.cert_manager());
         let daemon = self.daemon_of("cert-manager", command.arg(self.kubeconfig()))?;
@@ -91,12 +93,12 @@ impl Node {
         Ok(())
     }
 
-    /// Stops the controllers of cert-manager.
+    /// Kills the process of cert-manager's controllers.
     pub fn stop_cert_manager(&mut self) {
         self.daemons.retain(|daemon| daemon.name() != "cert-manager");
     }
 
-    /// Returns the folder of the node.
+    /// Returns the path of the folder with the files and logs of the node.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
@@ -106,7 +108,7 @@ impl Node {
         self.programs.of_node(name)
     }
 
-    /// Returns kubectl as the administrator.
+    /// Returns a kubectl command with the kubeconfig of the administrator.
     pub fn kubectl(&self) -> Kubectl {
         let program = self.programs.of_control_plane("kubectl");
         Kubectl::new(program, self.kubeconfig(), self.folder.join("home"))
@@ -117,14 +119,14 @@ impl Node {
         self.folder.join("admin.kubeconfig")
     }
 
-    /// Returns a command of the client of containerd.
+    /// Returns a command of `ctr`, the client of containerd, for the containerd of the node.
     pub fn ctr(&self) -> Command {
         let mut command = Command::new("ctr");
         command.arg("--address").arg(self.folder.join("containerd.sock")).args(["--namespace", "k8s.io"]);
         command
     }
 
-    /// Returns the last lines of every log.
+    /// Returns the last lines of the log of every process.
     pub fn log_ends(&self) -> String {
         self.daemons.iter().map(|daemon| format!("== {}\n{}\n", daemon.name(), daemon.log_end())).collect()
     }
@@ -159,8 +161,9 @@ impl Node {
         self.until_ready()
     }
 
-    /// Waits until the node accepts pods. A node that was lost is reported as ready until its lease expires, so a pod that starts
-    /// is what counts; scenarios wait for their pods.
+    /// Waits until the node has the condition `Ready`, and the default ServiceAccount exists. After a reboot, the
+    /// condition can still be `True` from before, until the lease of the node expires. So scenarios also wait until
+    /// their pods are ready.
     fn until_ready(&self) -> Result<(), NodeError> {
         let is_ready = || {
             let wait = ["wait", "--for=condition=Ready", "node/node", "--timeout=1s"];
@@ -189,7 +192,8 @@ impl Node {
             format!("--tls-cert-file={}", file("server.crt")),
             format!("--tls-private-key-file={}", file("server.key")),
             format!("--client-ca-file={}", file("ca.crt")),
-            // The certificate, as a public key is not read out of a private key in PKCS #8.
+            // The certificate contains the public key. The API server cannot read the public key from a private key in
+            // PKCS #8 format.
             format!("--service-account-key-file={}", file("server.crt")),
             format!("--service-account-signing-key-file={}", file("server.key")),
             format!("--kubelet-client-certificate={}", file("admin.crt")),
@@ -238,7 +242,8 @@ impl Node {
     }
 }
 
-/// The kubelet requires that its cgroup exists. Version 1 requires that a cpuset is not empty.
+/// Creates the cgroup of the node, which the kubelet requires. In cgroup v1, a cpuset must not be empty, so this
+/// function copies the values of the parent cgroup.
 fn create_cgroups(name: &str) -> io::Result<()> {
     for controller in sandbox::controllers() {
         let folder = controller.join(name);

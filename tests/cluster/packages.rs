@@ -1,10 +1,10 @@
-//! The programs that the node takes from the distribution.
+//! Checks that the programs and CNI plugins that the node needs from the Linux distribution are installed.
 
 use std::env;
 use std::path::PathBuf;
 use std::process::Command;
 
-/// Programs, and the packages of Debian and Ubuntu that contain them.
+/// The required programs, each with the package of Debian and Ubuntu that contains it.
 const PROGRAMS: [(&str, &str); 8] = [
     ("containerd", "containerd"),
     ("ctr", "containerd"),
@@ -17,10 +17,11 @@ const PROGRAMS: [(&str, &str); 8] = [
 ];
 const PLUGINS: [&str; 4] = ["bridge", "host-local", "loopback", "portmap"];
 const PLUGINS_PACKAGE: &str = "containernetworking-plugins";
-/// Folders of CNI plugins: Debian's, and the one that most other distributions use.
+/// Folders that may contain CNI plugins: the folder of Debian, and that of most other distributions.
 const PLUGIN_FOLDERS: [&str; 2] = ["/usr/lib/cni", "/opt/cni/bin"];
 
-/// Returns what is missing, one sentence each. The last one says how to install it.
+/// Returns one sentence for each missing requirement. If programs are missing, the last sentence says how to install
+/// them.
 pub fn missing() -> Vec<String> {
     let mut missing = Vec::new();
     if !is_root() {
@@ -40,7 +41,7 @@ pub fn missing() -> Vec<String> {
     missing
 }
 
-/// Returns the folder that contains all the CNI plugins of the node.
+/// Returns the path of the folder that contains all CNI plugins of the node.
 pub fn plugin_folder() -> Option<PathBuf> {
     let is_complete = |folder: &PathBuf| PLUGINS.iter().all(|name| folder.join(name).is_file());
     PLUGIN_FOLDERS.iter().map(PathBuf::from).find(is_complete)

@@ -1,4 +1,4 @@
-//! The CA of the cluster, and the certificates of its parts.
+//! A CA for tests, and the certificates that it issues for the cluster and for Portcullis.
 
 use std::fs;
 use std::io;
@@ -12,20 +12,20 @@ pub struct Authority {
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// The subject of a certificate: user and group of Kubernetes, and the names of a server.
+/// The subject of a certificate: the user and group of a Kubernetes client, or the names of a server.
 pub struct Subject {
-    /// The file name.
+    /// The name of the files with the certificate and the key, without extension.
     pub file: &'static str,
-    /// The user.
+    /// The common name, which is the user of a client.
     pub user: &'static str,
-    /// The group; may be empty.
+    /// The organization, which is the group of a client. May be empty.
     pub group: &'static str,
-    /// DNS names and IP addresses.
+    /// The DNS names and IP addresses of a server.
     pub names: Vec<String>,
 }
 
 impl Authority {
-    /// Creates a CA, and writes its certificate to `ca.crt`.
+    /// Creates a CA, and writes its certificate to `ca.crt` in a folder.
     pub fn create(folder: &Path) -> io::Result<Self> {
         let key = KeyPair::generate().map_err(io::Error::other)?;
         let mut params = parameters("portcullis test cluster", "", &[])?;
@@ -35,7 +35,7 @@ impl Authority {
         Ok(Self { issuer: Issuer::new(params, key) })
     }
 
-    /// Writes a certificate and its key.
+    /// Issues a certificate, and writes it and its key to files in a folder.
     pub fn issue(&self, folder: &Path, subject: &Subject) -> io::Result<()> {
         let key = KeyPair::generate().map_err(io::Error::other)?;
         let params = parameters(subject.user, subject.group, &subject.names)?;

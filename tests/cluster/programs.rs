@@ -1,4 +1,5 @@
-//! The programs of the node: those of the end-to-end tests, and the rest of Kubernetes, built with Go, once.
+//! The programs of the node. The end-to-end tests provide etcd, kube-apiserver and kubectl. Go builds the other
+//! programs once, and a cache keeps them.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -22,7 +23,7 @@ const CERT_MANAGER_SOURCES: [&str; 3] = [
 ];
 const PORTCULLIS: &str = env!("CARGO_BIN_EXE_portcullis");
 
-/// The programs of the node, and those of its users.
+/// The paths of the programs that run on the node, and of those that its users run.
 pub struct Programs {
     assets: Assets,
     node: PathBuf,
@@ -31,7 +32,7 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Finds the programs, and builds what is missing.
+    /// Finds the programs, and builds those that are not in the cache.
     pub fn find() -> Result<Self, AssetsError> {
         Ok(Self { assets: Assets::find()?, node: built()?, cert_manager: built_cert_manager()?, helm: assets::helm()? })
     }
@@ -52,17 +53,18 @@ impl Programs {
         self.node.join(name)
     }
 
-    /// Returns the path of cert-manager's controllers.
+    /// Returns the path of the program with cert-manager's controllers.
     pub fn cert_manager(&self) -> PathBuf {
         self.cert_manager.join("controllers")
     }
 
-    /// Returns the folder of cert-manager's CRDs.
+    /// Returns the path of the folder with cert-manager's CRDs.
     pub fn cert_manager_crds(&self) -> PathBuf {
         self.cert_manager.join("crds")
     }
 
-    /// Links kubectl, helm and portcullis into a folder, for the `PATH` of commands in documentation.
+    /// Creates symbolic links to kubectl, helm and portcullis in a folder. The `PATH` of commands from the
+    /// documentation contains this folder.
     pub fn link_into(&self, folder: &Path) -> std::io::Result<()> {
         fs::create_dir_all(folder)?;
         let kubectl = self.of_control_plane("kubectl");

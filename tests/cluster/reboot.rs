@@ -1,19 +1,20 @@
-//! What a node loses when it reboots: processes, mounts, interfaces, rules and the contents of `/run`.
+//! Simulates the reboot of a node, which loses its processes, mounts, network interfaces, firewall rules and the
+//! contents of `/run`.
 
 use std::fs;
 use std::io;
 use std::path::Path;
 use std::process::{self, Command};
 
-/// Folders of the machine that the node writes to, each hidden by an empty file system.
+/// Folders of the host that the node writes to. An empty tmpfs is mounted on each of them.
 const FOLDERS: [&str; 4] = ["/run", "/var/log", "/var/lib/cni", "/var/lib/kubelet"];
-/// The first of them is emptied by a reboot.
+/// The folder that a reboot empties.
 const RUN: &str = FOLDERS[0];
-/// The first process of the namespace.
+/// The id of the first process in the PID namespace.
 const INIT: u32 = 1;
 const RULES: [&str; 4] = ["-t nat -F", "-t nat -X", "-F", "-X"];
 
-/// Hides the folders of the machine.
+/// Mounts an empty tmpfs on each of the [`FOLDERS`], so that the node does not change files of the host.
 pub fn mount_empty_folders() -> io::Result<()> {
     for folder in FOLDERS {
         fs::create_dir_all(folder)?;
@@ -22,9 +23,10 @@ pub fn mount_empty_folders() -> io::Result<()> {
     Ok(())
 }
 
-/// Kills all processes of the node, and removes what does not survive a reboot.
+/// Kills all processes of the node, and removes the mounts, firewall rules, network interfaces and files that a reboot
+/// removes. `folder` is the folder of the node.
 pub fn lose_everything(folder: &Path) -> io::Result<()> {
-    // Processes may start others while they are killed.
+    // Processes may start new ones while they are killed, so this repeats until none is left.
     while kill_all()? > 0 {}
     for point in mounts_below(folder)?.iter().rev() {
         command("umount", &["--lazy", point])?;
@@ -43,18 +45,18 @@ pub fn lose_everything(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Kills every process but this one and the first one. Returns how many there were.
+/// Kills all processes in the PID namespace except this one and the first one. Returns the number of killed processes.
 fn kill_all() -> io::Result<usize> {
     let ids = fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let others: Vec<_> = ids.filter(|id| *id != INIT && *id != process::id() && is_alive(*id)).collect();
     for id in &others {
-        // It may have ended since.
+        // `kill` fails if the process has already ended.
         let _ = Command::new("kill").args(["-KILL", &id.to_string()]).output()?;
     }
     Ok(others.len())
 }
 
-/// Returns whether a process is not a zombie.
+/// Returns whether a process exists and is not a zombie.
 fn is_alive(id: u32) -> bool {
     let status = fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
     status.rsplit(") ").next().is_some_and(|rest| !rest.is_empty() && !rest.starts_with('Z'))

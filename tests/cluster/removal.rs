@@ -1,4 +1,4 @@
-//! Scenarios of removal and emergency, with the commands of the pages.
+//! Scenarios of failed installations, emergencies and uninstallation, with the commands of the documentation.
 
 use std::time::Duration;
 
@@ -8,14 +8,14 @@ use crate::stage::Stage;
 
 const GONE: Duration = Duration::from_mins(2);
 const RIGHT: &str = "kubectl create --dry-run=server -f fragment.yaml";
-/// An object that is sent to a webhook that fails closed.
+/// A correct object of a kind that a webhook with `failurePolicy: Fail` checks.
 const FRAGMENT: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: DryRunConfiguration
 metadata: {name: emergency, namespace: default}
 spec: {exports: []}
 ";
 
-/// Stops all replicas, follows docs/emergency.md, and installs the webhooks again.
+/// Stops all replicas, admits requests again as docs/emergency.md says, and follows its section on recovery.
 pub fn emergency(stage: &mut Stage) -> Result<(), String> {
     let page = Page::read("emergency.md");
     stage.shell.write("fragment.yaml", FRAGMENT);
@@ -26,7 +26,7 @@ pub fn emergency(stage: &mut Stage) -> Result<(), String> {
     }
     stage.succeed(&page.block("# In an emergency", "sh", 0))?;
     stage.until(GONE, RIGHT, |answer| answer.is_success)?;
-    // A Secret that is lost while no replica runs comes back too.
+    // The recovery must also restore a Secret that is deleted while no replica runs.
     stage.succeed("kubectl -n portcullis-system delete secret portcullis-ca")?;
     stage.succeed(&page.block("## Recovery", "sh", 0))?;
     stage.succeed(ROLLED_OUT)?;
@@ -35,10 +35,10 @@ pub fn emergency(stage: &mut Stage) -> Result<(), String> {
     Ok(())
 }
 
-/// Installs a release whose servers do not answer, and removes it as docs/install.md says.
+/// Installs a release whose servers do not answer the webhooks, and removes it as docs/install.md says.
 pub fn fail_to_install(stage: &mut Stage) -> Result<(), String> {
     stage.shell.write("fragment.yaml", FRAGMENT);
-    // Ready, but no request reaches the port of the webhooks.
+    // The pods become ready, but the servers do not listen on the port to which the Service sends requests.
     let unreachable = format!("{INSTALL} --set arguments={{--listen=[::]:9999}} --set verify.seconds=10");
     let failed = stage.shell.run(&unreachable).failure()?;
     if !failed.contains("NOT ANSWERED") {
@@ -50,7 +50,8 @@ pub fn fail_to_install(stage: &mut Stage) -> Result<(), String> {
     uninstall(stage)
 }
 
-/// Installs, checks and removes without Helm, as docs/install.md says.
+/// Installs and removes Portcullis without Helm, as docs/install.md says. In between, checks that a rule denies an
+/// object.
 pub fn install_without_helm(stage: &mut Stage) -> Result<(), String> {
     let page = Page::read("install.md");
     stage.succeed(&page.block("## Without Helm", "sh", 0))?;
@@ -60,13 +61,13 @@ pub fn install_without_helm(stage: &mut Stage) -> Result<(), String> {
     is_writable_and_unregistered(stage)
 }
 
-/// Uninstalls as the page says.
+/// Uninstalls the release as docs/uninstalling.md says.
 pub fn uninstall(stage: &mut Stage) -> Result<(), String> {
     stage.succeed(&Page::read("uninstalling.md").block("# Uninstalling", "sh", 0))?;
     is_writable_and_unregistered(stage)
 }
 
-/// Uninstalls a release whose pods cannot run, as the page says.
+/// Uninstalls a release whose pods cannot start, as docs/uninstalling.md says.
 pub fn uninstall_without_pods(stage: &mut Stage) -> Result<(), String> {
     stage.succeed(INSTALL)?;
     stage.succeed(
@@ -78,8 +79,8 @@ pub fn uninstall_without_pods(stage: &mut Stage) -> Result<(), String> {
     is_writable_and_unregistered(stage)
 }
 
-/// Deletes the namespace first, which the page advises against, and follows its way out. Then installs into a new namespace that
-/// enforces the Pod Security Standard `restricted`.
+/// Deletes the namespace without uninstalling the release first, and removes the remaining objects as
+/// docs/uninstalling.md says.
 pub fn delete_namespace(stage: &mut Stage) -> Result<(), String> {
     stage.succeed(INSTALL)?;
     stage.succeed("kubectl delete namespace portcullis-system --timeout=300s")?;
@@ -91,7 +92,7 @@ pub fn delete_namespace(stage: &mut Stage) -> Result<(), String> {
     is_writable_and_unregistered(stage)
 }
 
-/// Installs into a namespace that enforces the Pod Security Standard `restricted`, and uninstalls.
+/// Installs the release into a namespace that enforces the Pod Security Standard `restricted`, and uninstalls it.
 pub fn install_restricted(stage: &mut Stage) -> Result<(), String> {
     stage.succeed(
         "kubectl create namespace portcullis-system
@@ -103,7 +104,8 @@ pub fn install_restricted(stage: &mut Stage) -> Result<(), String> {
     uninstall(stage)
 }
 
-/// Follows docs/getting-started.md on the installed cluster.
+/// Follows docs/getting-started.md from the installation to the removal. Checks the denial on the page, and its log
+/// record.
 pub fn get_started(stage: &mut Stage) -> Result<(), String> {
     let page = Page::read("getting-started.md");
     stage.succeed(&page.block("## 2. Install Portcullis", "sh", 0))?;

@@ -1,7 +1,7 @@
-//! Runs this suite in namespaces of its own: network, mounts, processes.
+//! Runs this test in new Linux namespaces: network, mounts and processes.
 //!
-//! Interfaces, routes, rules and mounts disappear with the namespaces, and so do all processes, also after a failure. Only the
-//! cgroups and the folder must be removed.
+//! When the namespaces end, also after a failure, the kernel removes their network interfaces, routes, firewall rules
+//! and mounts, and kills their processes. Only the cgroups and the folder of the node must be removed.
 
 use std::env;
 use std::ffi::OsString;
@@ -14,23 +14,24 @@ use tempfile::TempDir;
 
 use crate::cleanup::{self, Process};
 
-/// Names the folder of the node; set for the process in the namespaces.
+/// Environment variable with the path of the node's folder. It is set only for the process in the namespaces.
 const FOLDER: &str = "PORTCULLIS_CLUSTER_FOLDER";
 const CGROUPS: &str = "/sys/fs/cgroup";
-/// A first process that reaps orphans, as the shims of containers are.
+/// Shell script of the first process in the PID namespace. It starts the command in its arguments, and waits for it.
+/// The shell also reaps orphaned processes, such as the shims of containers.
 const INIT: &str = "\"$@\" & wait $!";
 
-/// Returns the folder of the node, if this process is in the namespaces.
+/// Returns the path of the node's folder, if this process runs in the namespaces.
 pub fn folder() -> Option<PathBuf> {
     env::var_os(FOLDER).map(PathBuf::from)
 }
 
-/// Returns the name of the node's cgroup.
+/// Returns the name of the node's cgroup, which is the name of the node's folder.
 pub fn cgroup(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Runs this program again, with the same arguments, in namespaces of its own.
+/// Runs this program again in new namespaces, with the same arguments. Then removes the cgroups of the node.
 pub fn run() -> io::Result<ExitCode> {
     let folder = TempDir::with_prefix("portcullis-node-")?;
     cleanup::add_folder(folder.path());
@@ -43,7 +44,7 @@ pub fn run() -> io::Result<ExitCode> {
     Ok(if status.success() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Returns the folders of cgroup controllers; version 2 has one.
+/// Returns the paths of the cgroup hierarchies: one for cgroup v2, and one for each controller for cgroup v1.
 pub fn controllers() -> Vec<PathBuf> {
     if Path::new(CGROUPS).join("cgroup.controllers").exists() {
         return vec![PathBuf::from(CGROUPS)];
@@ -52,7 +53,7 @@ pub fn controllers() -> Vec<PathBuf> {
     folders.filter(|folder| folder.join("cgroup.procs").exists()).collect()
 }
 
-/// Removes the cgroups of the node, whose processes have ended.
+/// Removes the cgroups of the node. All processes in them must have ended.
 fn remove_cgroups(name: &str) {
     for controller in controllers() {
         remove_cgroup(&controller.join(name));
@@ -65,6 +66,6 @@ fn remove_cgroup(folder: &Path) {
             remove_cgroup(&entry.path());
         }
     }
-    // The run is over and cannot do more than try.
+    // An error is ignored, because the run is over.
     let _ = fs::remove_dir(folder);
 }

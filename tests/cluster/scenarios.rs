@@ -1,4 +1,5 @@
-//! The scenarios, in their order: each one finds the release as the one before has left it.
+//! The scenarios in the order in which they run. Each scenario starts with the state of the cluster that the previous
+//! one left.
 
 use std::time::Duration;
 
@@ -7,20 +8,21 @@ use crate::stage::Expected::{EveryWriteIsAnswered, EveryWriteIsChecked, Failures
 use crate::stage::{Expected, Scenario, Stage};
 use crate::{certificates, changes, faults, removal};
 
-/// The kubelet updates a mounted ConfigMap within about a minute.
+/// Timeout for the servers to use a changed configuration. The kubelet updates a mounted ConfigMap within about a
+/// minute.
 pub const RELOAD: Duration = Duration::from_mins(3);
-/// Applies a tree with a mistake: KZ001.
+/// Shell command that applies a ConfigMap with a kustomize tree that violates rule KZ001.
 pub const WRONG: &str = "kubectl apply -f examples/getting-started/wrong.yaml";
-/// Waits until every pod of the server is a new one, and is ready.
+/// Shell command that waits until all pods of the server have the current template and are ready.
 pub const ROLLED_OUT: &str = "kubectl -n portcullis-system rollout status deployment/portcullis --timeout=300s";
-/// Installs the chart again after the first scenarios.
+/// Shell command that installs the chart again after it was uninstalled. The scenario `install` writes `values.yaml`.
 pub const INSTALL: &str = "helm install portcullis charts/portcullis --namespace portcullis-system --create-namespace \
                            --values values.yaml --set config.rules.KZ=deny";
-/// Upgrades with further values.
+/// Shell command that upgrades the release and keeps its values. Callers append further values.
 pub const UPGRADE: &str =
     "helm upgrade portcullis charts/portcullis --namespace portcullis-system --reset-then-reuse-values";
 
-/// Every scenario. The first one installs the release.
+/// All scenarios. The first one installs the release.
 #[rustfmt::skip]
 pub const ALL: &[Scenario] = &[
     scenario("install", "install, as docs/install.md says", NoWrites, install),
@@ -40,7 +42,7 @@ pub const ALL: &[Scenario] = &[
     scenario("uninstall", "uninstall, as docs/uninstalling.md says", EveryWriteIsAnswered, removal::uninstall),
     scenario("uninstall-without-pods", "uninstall without pods that run", NoWrites, removal::uninstall_without_pods),
     scenario("namespace", "delete the namespace first, and repair it", NoWrites, removal::delete_namespace),
-    // Creates the namespace that the one before has deleted.
+    // Creates the namespace again, which `removal::delete_namespace` deleted.
     scenario("restricted", "install with Pod Security `restricted`, and uninstall", NoWrites, removal::install_restricted),
     scenario("failed-install", "install servers that do not answer, and repair it", NoWrites, removal::fail_to_install),
     scenario("without-helm", "install without Helm, and uninstall", NoWrites, removal::install_without_helm),
@@ -58,7 +60,7 @@ const fn scenario(
     Scenario { name, words, expected, run }
 }
 
-/// Installs the chart with the commands of docs/install.md, and denies as docs/getting-started.md shows.
+/// Installs the chart as docs/install.md says, and checks that a mistake is denied as docs/getting-started.md shows.
 fn install(stage: &mut Stage) -> Result<(), String> {
     let page = Page::read("install.md");
     stage.succeed(&page.block("## 2. Install the chart in shadow mode", "sh", 0))?;
@@ -75,16 +77,17 @@ fn install(stage: &mut Stage) -> Result<(), String> {
     denies_as_getting_started_shows(stage)
 }
 
-/// Enforces the family that the page only warns about.
+/// Sets the level of family KZ to `deny`, and checks that a mistake is denied as docs/getting-started.md shows.
+/// docs/install.md sets this level only to `warn`.
 fn denies_as_getting_started_shows(stage: &Stage) -> Result<(), String> {
     stage.succeed(&format!("{UPGRADE} --set config.rules.KZ=deny"))?;
     stage.until(RELOAD, &format!("{WRONG} --dry-run=server"), |answer| !answer.is_success)?;
-    // Each server reloads its file at a time of its own.
+    // The servers reload the configuration file at different times. After a restart, all of them use the new file.
     stage.succeed(&format!("kubectl -n portcullis-system rollout restart deployment/portcullis\n{ROLLED_OUT}"))?;
     is_denied_as_shown(stage, &Page::read("getting-started.md"))
 }
 
-/// Runs the command of docs/getting-started.md that is denied, and compares the output.
+/// Runs the command of docs/getting-started.md that is denied, and checks that its output is the one on the page.
 pub fn is_denied_as_shown(stage: &Stage, page: &Page) -> Result<(), String> {
     let shown = page.block("## 3. Apply a tree with a mistake", "console", 0);
     let (command, expected) = shown.split_once('\n').ok_or("the page shows no output")?;

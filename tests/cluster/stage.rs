@@ -1,4 +1,4 @@
-//! The stage of the scenarios: the node, a shell, and the streams of writes.
+//! Runs scenarios on the node, and checks the results of the writes during each scenario.
 
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -11,65 +11,65 @@ use crate::streams::{Counts, Streams};
 
 /// Interval for polling.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Writes before a scenario begins and after it has ended.
+/// Number of writes of each stream before a scenario starts, and again after it ends. A scenario fails if a stream has
+/// fewer answered writes.
 const AROUND: usize = 40;
-/// Longest wait for these writes, which the API server may not answer.
+/// Timeout for the writes before a scenario, and for those after it. The API server may not answer them.
 const AROUND_LIMIT: Duration = Duration::from_mins(1);
 
-/// The stage of all scenarios.
+/// The environment of the scenarios: the node, a shell, and a runtime for the streams of writes.
 pub struct Stage {
-    /// The node.
     pub node: Node,
-    /// A user's shell.
     pub shell: Shell,
     runtime: Runtime,
 }
 
 /// A scenario of the suite.
 pub struct Scenario {
-    /// The name, for filters.
+    /// The name by which command-line arguments select the scenario.
     pub name: &'static str,
-    /// The words of the table.
+    /// The description in the table of docs/reliability.md.
     pub words: &'static str,
-    /// What the writes show.
+    /// The requirement on the writes during the scenario.
     pub expected: Expected,
-    /// What happens. It leaves the release installed as it found it.
+    /// The function that runs the scenario. The next scenario starts with the state of the cluster that this function
+    /// leaves.
     pub run: fn(&mut Stage) -> Result<(), String>,
 }
 
-/// What the writes during a scenario must show.
+/// The requirement on the writes during a scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// There are no writes.
+    /// No streams write during the scenario.
     NoWrites,
-    /// Every write is answered and checked.
+    /// Every write is answered, and every object is checked.
     EveryWriteIsChecked,
-    /// Every write is answered; it need not be checked, because the scenario removes the webhooks.
+    /// Every write is answered. Objects may be unchecked, because the scenario removes the webhooks.
     EveryWriteIsAnswered,
-    /// Writes may fail until a killed process is replaced.
+    /// Writes may fail, and objects may be unchecked, because the scenario kills processes.
     FailuresOfKilledProcesses,
 }
 
 /// The result of a scenario.
 pub struct Row {
-    /// The scenario.
     pub scenario: &'static Scenario,
-    /// How long it took.
+    /// The duration, including the writes before and after the scenario.
     pub took: Duration,
-    /// The counts of both streams: fail closed, fail open.
+    /// The counts of the stream whose webhook fails closed, then those of the stream whose webhook fails open. `None`
+    /// if the scenario has no writes.
     pub counts: Option<[Counts; 2]>,
-    /// Why it failed.
+    /// The error message, if the scenario failed.
     pub failure: Option<String>,
 }
 
 impl Stage {
-    /// Sets the stage up on a node.
+    /// Creates the environment of the scenarios on a running node.
     pub fn new(node: Node) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         Self { shell: Shell::open(&node), node, runtime: runtime.expect("a runtime starts") }
     }
 
-    /// Runs a scenario.
+    /// Runs a scenario, and returns its result. Both streams write during the scenario, unless it requires no writes.
     pub fn play(&mut self, scenario: &'static Scenario) -> Row {
         let start = Instant::now();
         if scenario.expected == Expected::NoWrites {
@@ -85,18 +85,18 @@ impl Stage {
         Row { scenario, took: start.elapsed(), counts: Some(counts), failure }
     }
 
-    /// Runs a command of a user, which must succeed. Returns its output.
+    /// Runs a shell command, and returns its output.
     ///
     /// # Errors
-    /// If it fails, with its output.
+    /// If the command fails. The error contains its output.
     pub fn succeed(&self, command: &str) -> Result<String, String> {
         self.shell.run(command).success()
     }
 
-    /// Waits until a command's answer is as wanted.
+    /// Repeats a shell command until `is_so` returns true for its answer. Returns the output of the last run.
     ///
     /// # Errors
-    /// If it is not within the limit, with the last answer.
+    /// If `is_so` does not return true within `limit`. The error contains the last output.
     pub fn until(&self, limit: Duration, command: &str, is_so: impl Fn(&Answer) -> bool) -> Result<String, String> {
         let start = Instant::now();
         loop {
@@ -113,7 +113,7 @@ impl Stage {
 }
 
 impl Expected {
-    /// Returns what the counts violate.
+    /// Returns an error message if the counts of the two streams do not meet the requirement.
     fn violated(self, [closed, open]: &[Counts; 2]) -> Option<String> {
         let failed = closed.failed + open.failed;
         let unchecked = closed.unchecked + open.unchecked;

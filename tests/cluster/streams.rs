@@ -1,7 +1,9 @@
-//! Two streams of writes through the API server: requests of a webhook that fails closed, and of one that fails open.
+//! Two streams of writes through the API server. The first one writes objects that a webhook with `failurePolicy: Fail`
+//! checks, the second one objects that a webhook with `failurePolicy: Ignore` checks.
 //!
-//! Each writes a correct object and one that a rule denies, as dry runs, so nothing is stored. A denied object that is admitted was
-//! not checked: with `failurePolicy: Ignore` there is no other sign of a failed call.
+//! Each stream alternates between a correct object and an object that a rule denies. All writes are dry runs, so the
+//! API server stores nothing. If the API server admits an object that a rule denies, Portcullis has not checked the
+//! object. With `failurePolicy: Ignore`, this is the only sign of a failed call.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -18,36 +20,36 @@ use tokio::time::sleep;
 
 use crate::node::Node;
 
-/// About as many writes as a small team's controllers make.
+/// Pause between two writes of a stream. The resulting rate is about that of the controllers of a small team.
 const PAUSE: Duration = Duration::from_millis(25);
-/// Failures that are kept for the report.
+/// Maximum number of error messages that a stream keeps for the report.
 const SHOWN: usize = 10;
 
-/// The result of one stream.
+/// The counts of the writes of one stream.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
-    /// Writes that the API server answered.
+    /// Number of writes that the API server answered.
     pub writes: usize,
-    /// Writes that were denied because a webhook did not answer, or for another reason that is not a rule.
+    /// Number of writes that failed because a webhook did not answer, or for another reason than a rule.
     pub failed: usize,
-    /// Writes that a rule denies and that were admitted.
+    /// Number of writes that the API server admitted although a rule denies the object.
     pub unchecked: usize,
-    /// Writes that the API server did not answer, or was not ready for.
+    /// Number of writes that the API server did not answer, or for which it was not ready.
     pub without_api_server: usize,
-    /// The first failures.
+    /// The error messages of the first failed writes.
     pub shown: Vec<String>,
 }
 
-/// The policy of the webhook that a stream's requests are sent to.
+/// The `failurePolicy` of the webhook that checks the objects of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The webhook `validate`.
+    /// The policy of the webhook `validate`.
     Fail,
-    /// The webhook `trees`.
+    /// The policy of the webhook `trees`.
     Ignore,
 }
 
-/// Both streams, which write until this is dropped.
+/// The two running streams. [`Streams::stop`] ends them.
 pub struct Streams {
     tallies: [Arc<Tally>; 2],
     tasks: Vec<JoinHandle<()>>,
@@ -68,7 +70,7 @@ struct Stream {
 }
 
 impl Streams {
-    /// Starts both streams.
+    /// Starts both streams on a runtime.
     pub fn start(node: &Node, runtime: &Runtime) -> Self {
         let client = runtime.block_on(client(node));
         let tallies: [Arc<Tally>; 2] = Default::default();
@@ -78,7 +80,7 @@ impl Streams {
         Self { tallies, tasks }
     }
 
-    /// Waits until both have written this many more objects.
+    /// Waits until each stream has made `writes` more writes, or until `limit` has passed.
     pub fn wait_for(&self, writes: usize, limit: Duration) {
         let goals: Vec<_> = self.tallies.iter().map(|tally| tally.begun.load(Ordering::Relaxed) + writes).collect();
         let start = Instant::now();
@@ -88,10 +90,10 @@ impl Streams {
         }
     }
 
-    /// Stops both, after the writes in flight, and returns the counts.
+    /// Stops both streams, and returns their counts. Waits for the writes in flight.
     pub fn stop(self, runtime: &Runtime) -> [Counts; 2] {
         self.tallies.iter().for_each(|tally| tally.is_over.store(true, Ordering::Relaxed));
-        // A write in flight that is aborted would be neither failed nor answered.
+        // An aborted write would count as neither failed nor answered.
         runtime.block_on(futures::future::join_all(self.tasks));
         self.tallies.map(|tally| tally.counts.lock().unwrap().clone())
     }
@@ -109,7 +111,7 @@ impl Policy {
         Stream { api, right, wrong, tally }
     }
 
-    /// Returns an object that is correct, or one that a rule denies: DR003 and KZ001.
+    /// Returns a correct object, or an object that a rule denies: DR003 for `Fail`, KZ001 for `Ignore`.
     fn object(self, is_wrong: bool) -> Value {
         let name = if is_wrong { "wrong" } else { "right" };
         match self {
@@ -175,7 +177,7 @@ impl Counts {
 }
 
 async fn client(node: &Node) -> Client {
-    // A second call finds the provider installed, and that is fine.
+    // Fails if a provider is already installed, which is not a problem.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let kubeconfig = Kubeconfig::read_from(node.kubeconfig()).expect("the node has written it");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;

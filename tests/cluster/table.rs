@@ -10,7 +10,7 @@ const HEAD: &str = "\
 | scenario | duration | writes that fail closed | writes that fail open | failed | not checked | without an API server |
 |---|--:|--:|--:|--:|--:|--:|";
 
-/// Returns the table as Markdown.
+/// Returns the table of the results as Markdown.
 pub fn render(rows: &[Row], kubernetes: &str) -> String {
     let version = env!("CARGO_PKG_VERSION");
     let made =
@@ -33,7 +33,7 @@ fn cells([closed, open]: &[Counts; 2]) -> String {
     format!("| {} | {} | {failed} | {unchecked} | {unanswered}", closed.writes, open.writes)
 }
 
-/// Writes the table into the page.
+/// Writes the table into docs/reliability.md.
 pub fn write(table: &str) -> Result<(), String> {
     page::replace(PAGE, MARKERS, table)
 }

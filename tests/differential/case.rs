@@ -1,4 +1,4 @@
-//! A tree of files with the root to build, as in `tests/vectors/kustomize`.
+//! A tree of files with the folder to build, as in the test vectors in `tests/vectors/kustomize`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -7,26 +7,25 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-/// Stands in the files for the absolute path of the tree.
+/// Placeholder for the absolute path of the tree, in files, in targets of links, and in the folder to build.
 pub const ROOT: &str = "$ROOT";
 
-/// A tree, and the folder to build.
+/// A kustomize tree, and the folder to build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Case {
-    /// A description.
     pub name: String,
-    /// The content of every file.
+    /// The content of each file, by path.
     pub files: BTreeMap<String, String>,
-    /// Links, and where they lead.
+    /// The target of each symbolic link, by path.
     pub links: BTreeMap<String, String>,
-    /// The folder that is built.
+    /// The path of the folder to build.
     pub build: String,
-    /// Whether files may be loaded from anywhere.
+    /// Whether kustomize may load files from anywhere, as with `--load-restrictor LoadRestrictionsNone`.
     pub unrestricted: bool,
 }
 
 impl Case {
-    /// Returns the case that a vector describes.
+    /// Returns the case in a test vector.
     pub fn of_vector(vector: &Value) -> Self {
         let texts = |key: &str| {
             let map = vector[key].as_object().into_iter().flatten();
@@ -41,7 +40,7 @@ impl Case {
         }
     }
 
-    /// As a vector, with what is expected.
+    /// Returns a test vector with this case, the expected result, and the version of kubectl.
     pub fn to_vector(&self, expect: &Value, kubectl: &str) -> Value {
         let mut vector = json!({
             "name": self.name, "build": self.build, "files": self.files, "expect": expect, "kubectl": kubectl,
@@ -53,18 +52,19 @@ impl Case {
         vector
     }
 
-    /// Returns the files with the absolute path of the tree in place of `$ROOT`.
+    /// Returns the path and the content of each file. `root`, the absolute path of the tree, replaces `$ROOT` in the
+    /// content.
     pub fn files_at<'a>(&'a self, root: &'a str) -> impl Iterator<Item = (&'a str, String)> {
         self.files.iter().map(move |(path, text)| (path.as_str(), text.replace(ROOT, root)))
     }
 
-    /// Returns the folder that is built, in a tree that stands at `root`.
+    /// Returns the path of the folder to build. `root`, the absolute path of the tree, replaces `$ROOT`.
     pub fn build_at(&self, root: &str) -> String {
         self.build.replace(ROOT, root)
     }
 
-    /// Writes all of it into an empty folder. What cannot be written, as a file stands where a folder is needed, is
-    /// taken out of the case.
+    /// Writes the tree into an empty folder. Removes files and links from the case that cannot be written, for example
+    /// because a file exists where a folder is needed.
     pub fn write(&mut self, folder: &Path) {
         let root = folder.to_string_lossy().into_owned();
         let written = |path: &str, text: &str| {
@@ -80,12 +80,13 @@ impl Case {
         self.links.retain(|path, target| linked(path, target));
     }
 
-    /// How many bytes are in its files.
+    /// Returns the total size of the files in bytes.
     pub fn size(&self) -> usize {
         self.files.values().map(String::len).sum()
     }
 
-    /// Returns whether building it could reach for something that is not in it: the network, or git.
+    /// Returns whether kustomize can build the tree without network and git. Searches the tree for signs of remote
+    /// references.
     pub fn is_local(&self) -> bool {
         let remote = ["://", "http:", "https:", "git::", "github.com", "git@", "user@"];
         !self.files.values().chain(self.links.values()).any(|text| {

@@ -1,32 +1,32 @@
-//! Classifies errors of kustomize by the layer of the analysis that must detect them.
+//! Classifies the errors of kustomize by the layer of the analysis that must detect them.
 
-/// The layer that must detect an error.
+/// The layer of the analysis that must detect an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// The kustomization file by itself.
+    /// The content of a kustomization file, without other files.
     File,
-    /// What an entry refers to.
+    /// The files and folders that entries of a kustomization file refer to.
     References,
-    /// The manifests.
+    /// The manifests: their YAML syntax, and the names and kinds of objects.
     Objects,
-    /// Which object is which.
+    /// The identities of objects: duplicate ids, and the objects that patches and generators must find.
     Identity,
-    /// The content of an object: only a renderer detects all errors.
+    /// The content of an object. Only rendering detects all errors of this layer.
     Content,
-    /// Plugins, Helm, remote resources.
+    /// Plugins, Helm charts and remote resources, which the analysis does not execute or fetch.
     Outside,
-    /// An unclassified error.
+    /// No layer: the error has no class.
     New,
 }
 
 use Layer::{Content, File, Identity, New, Objects, Outside, References};
 
-/// Parts of error texts, the most specific first: kustomize wraps errors, and reports for every error about a folder
-/// also that it is not a file.
+/// Parts of error messages, each with its layer. The first part that occurs in a message decides. Specific parts come
+/// first, because kustomize wraps errors: a message about an error in a folder also says that the folder is not a file.
 const SIGNS: &[(&str, Layer)] = &[
     ("index out of range [0] with length 0", References),
     ("panic: ", Content),
-    // a field specification meets a scalar where a mapping should be
+    // A field specification leads to a scalar instead of a mapping.
     ("considering field", Content),
     ("is missing for replacement source", Content),
     ("nothing selected by", Content),
@@ -102,14 +102,15 @@ const SIGNS: &[(&str, Layer)] = &[
     ("trouble configuring builtin", Identity),
 ];
 
-/// Returns the class of an error: a part of its text, and the layer.
+/// Returns the class of an error of kustomize: the part of the message that decides, and the layer.
 pub fn of(error: &str) -> (&'static str, Layer) {
     let error = error.rsplit_once("recursed accumulation of path").map_or(error, |(_, innermost)| innermost);
     SIGNS.iter().copied().find(|(sign, _)| error.contains(sign)).unwrap_or(("an error that has no class", New))
 }
 
-/// Returns the rules that tell of an error of a class: what kustomize meets first is to be marked as the first finding.
-/// Nothing where the class is not a help, as an entry that is neither a file nor a folder could be meant as either.
+/// Returns the rules that report errors of a class. If kustomize fails with such an error, the first finding of the
+/// analysis must be of one of these rules. Empty if a class does not determine the rules: an entry that is neither a
+/// file nor a folder, for example, can be meant as either.
 pub fn rules(class: &str) -> &'static [&'static str] {
     match class {
         "expected kind != 'Component'" => &["KZ001"],

@@ -1,4 +1,4 @@
-//! Random mutations of the text of recorded cases.
+//! Random mutations of the files and the build settings of a tree.
 
 use crate::case::Case;
 use crate::dice::Dice;
@@ -45,7 +45,8 @@ const WORDS: &[(&str, &str)] = &[
     ("x", "y"),
     ("a", "b"),
 ];
-/// Marks of YAML, some of which go-yaml and we might read in two ways.
+/// Characters and tokens with a meaning in YAML. go-yaml and the parser of Portcullis might interpret some of them
+/// differently.
 const MARKS: &[&str] = &[
     " ",
     "\n",
@@ -99,7 +100,7 @@ const LISTS: &[&str] = &[
     "configurations",
 ];
 
-/// Changes one thing, unless the one it tries does not fit.
+/// Applies one random mutation. Leaves the case unchanged after four mutations that are not applicable.
 pub fn damage(dice: &mut Dice, case: &mut Case) {
     for _ in 0..4 {
         let mutation = MUTATIONS[dice.below(MUTATIONS.len())];
@@ -138,7 +139,7 @@ fn rename_file(dice: &mut Dice, case: &mut Case) -> Option<()> {
     Some(())
 }
 
-/// Moves the entries of one list to another.
+/// Moves the entries of one list to another by renaming the field.
 fn move_entry(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let (from, to) = (dice.pick(LISTS), dice.pick(LISTS));
     edit(dice, case, |_, lines| {
@@ -202,7 +203,7 @@ fn insert_mark(dice: &mut Dice, case: &mut Case) -> Option<()> {
     Some(())
 }
 
-/// Replaces one file by the content of another.
+/// Replaces the content of one file with the content of another file.
 fn copy_file(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let (from, to) = (some_path(dice, case)?, some_path(dice, case)?);
     let content = case.files.get(&from)?.clone();

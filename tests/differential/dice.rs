@@ -1,31 +1,31 @@
-//! Random choices from a seed: the same seed always gives the same tree.
+//! Random choices from a seed. The same seed always results in the same choices.
 
-/// Whoever makes choices. A program of the same choices runs on the bytes of a fuzzer.
+/// A source of random choices: a pseudorandom generator, or the input of a fuzzer.
 pub struct Dice {
     source: Source,
 }
 
 enum Source {
-    /// The state of a SplitMix64.
+    /// The state of a SplitMix64 generator.
     Seed(u64),
-    /// The remaining bytes of a fuzzer, read from the end. After that, all choices are the first one.
+    /// The unused bytes of a fuzzer's input. They are used from the end. When none is left, every random number is 0.
     #[allow(dead_code, reason = "for the fuzz target that includes this file")]
     Bytes(Vec<u8>),
 }
 
 impl Dice {
-    /// Choices that follow from a number.
+    /// Creates a source whose choices depend only on a seed.
     pub fn new(seed: u64) -> Self {
         Self { source: Source::Seed(seed) }
     }
 
-    /// Choices that follow from bytes.
+    /// Creates a source whose choices depend only on the input of a fuzzer.
     #[allow(dead_code, reason = "for the fuzz target that includes this file")]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self { source: Source::Bytes(bytes.to_vec()) }
     }
 
-    /// Any number.
+    /// Returns a random number.
     pub fn number(&mut self) -> u64 {
         match &mut self.source {
             Source::Bytes(bytes) => u64::from(bytes.pop().unwrap_or_default()) * 0x0101_0101_0101_0101,
@@ -38,22 +38,22 @@ impl Dice {
         }
     }
 
-    /// Returns a number below `bound`, which is not 0.
+    /// Returns a random number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.number() % bound as u64) as usize
     }
 
-    /// Returns whether something happens that does so `percent` times out of 100.
+    /// Returns true with a probability of `percent` out of 100.
     pub fn chance(&mut self, percent: usize) -> bool {
         self.below(100) >= 100 - percent
     }
 
-    /// One of them.
+    /// Returns a random element. Panics if there is none.
     pub fn pick<'a, T: ?Sized>(&mut self, of: &[&'a T]) -> &'a T {
         of[self.below(of.len())]
     }
 
-    /// One of them, if there is any.
+    /// Returns a random element, or `None` if there is none.
     pub fn any<'a, T>(&mut self, of: &'a [T]) -> Option<&'a T> {
         if of.is_empty() { None } else { of.get(self.below(of.len())) }
     }

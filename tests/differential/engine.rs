@@ -1,4 +1,4 @@
-//! Our verdict about a tree.
+//! Runs the analysis of Portcullis on a tree.
 
 use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
@@ -9,21 +9,21 @@ use portcullis::kustomize::{Report, Verdict, analyse};
 
 use crate::case::{Case, ROOT};
 
-/// The path of the trees for the analysis, which does not read the disk.
+/// The absolute path of a tree in memory. The analysis does not read this path on disk.
 const BASE: &str = "/srv/portcullis-tree";
 
-/// A summary of the analysis.
+/// A summary of the analysis' report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opinion {
-    /// `None` when it panicked.
+    /// The verdict. `None` if the analysis panicked.
     pub verdict: Option<Verdict>,
-    /// The rule of the error that kustomize would report first. Empty if another error may come before it.
+    /// The rule of the error that kustomize would report first. Empty if kustomize may report another error before it.
     pub rule: &'static str,
-    /// Findings and reasons, for people to read.
+    /// The findings, and the reasons of an unknown verdict, as text for people.
     pub reported: String,
 }
 
-/// Judges a tree in memory.
+/// Analyzes a tree in memory.
 pub fn judge(case: &Case, version: Version) -> Opinion {
     guarded(|| {
         let files = case.files_at(BASE).fold(Memory::new(), |files, (path, text)| files.file(path, text));
@@ -33,7 +33,7 @@ pub fn judge(case: &Case, version: Version) -> Opinion {
     })
 }
 
-/// Judges a tree on disk.
+/// Analyzes a tree on disk.
 pub fn judge_folder(case: &Case, folder: &Path, version: Version) -> Opinion {
     guarded(|| report(case, Tree::folder(folder).expect("it was just written"), version))
 }

@@ -1,8 +1,8 @@
-//! Random trees, judged by the analysis and built by a real `kubectl kustomize`.
+//! Compares the verdicts of the analysis about random trees with the results of a real `kubectl kustomize`.
 //!
-//! A disagreement is a bug of ours: a tree that we refuse and kustomize builds, or one that we accept and kustomize
-//! refuses for a reason that the analysis claims to see. It is minimised, written to a folder, and printed with its seed.
-//! `cargo test --test differential -- --only SEED` tries one tree again.
+//! A disagreement is a bug in Portcullis. For example, the analysis rejects a tree that kustomize builds, or accepts a
+//! tree that kustomize rejects. The test minimizes the tree of a disagreement, writes it to a folder, and prints it
+//! with its seed. `cargo test --test differential -- --only SEED` tests this tree again.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells what it does")]
@@ -46,31 +46,30 @@ use crate::engine::Opinion;
 use crate::oracle::{Answer, Oracle};
 use crate::tally::Tally;
 
-/// Random kustomize trees, judged by us and by kubectl.
+/// Compares verdicts about random kustomize trees with the results of kubectl.
 #[derive(Parser)]
 struct Arguments {
-    /// How many trees.
+    /// Number of trees.
     #[arg(long, default_value_t = 300)]
     trees: u64,
-    /// The seed of the first one; the others follow from it.
+    /// Seed of the run, from which the seeds of the trees are derived.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Tries the tree of one seed and shows it.
+    /// Tests only the tree with this seed, and prints it.
     #[arg(long)]
     only: Option<u64>,
-    /// How many trees are built at once.
+    /// Number of trees that are built at the same time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Builds no tree, shows the one of `--only`.
+    /// Only prints the tree of `--only`, without a build.
     #[arg(long)]
     show: bool,
-    /// Reports every tree that is rejected because of the content of an object and accepted by us, and every
-    /// unclassified error.
+    /// Prints each tree for which kustomize reports an error that has no class.
     #[arg(long)]
     beyond: bool,
 }
 
-/// Both verdicts about a tree.
+/// The verdicts of the analysis about a tree, and the result of kustomize.
 struct Comparison {
     case: Case,
     opinion: Opinion,
@@ -78,18 +77,19 @@ struct Comparison {
     answer: Answer,
 }
 
-/// Which way they disagree.
+/// The kind of a disagreement between the analysis and kustomize.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Disagreement {
-    /// We reject it by this rule, and it builds.
+    /// The analysis rejects the tree by this rule, and kustomize builds it.
     WronglyRefused(&'static str),
-    /// We accept it, and kustomize fails with an error of this class.
+    /// The analysis accepts the tree, and kustomize fails with an error of this class.
     WronglyAccepted(&'static str),
     /// The analysis panicked.
     Panicked,
-    /// Our verdict differs between the tree in memory and the same tree on disk.
+    /// The analysis has different verdicts about the tree in memory and the same tree on disk.
     Inconsistent,
-    /// Both reject it, but the first error that we report, by this rule, is not the first one of kustomize.
+    /// The analysis and kustomize reject the tree, but the first finding of the analysis does not report kustomize's
+    /// error. Contains the rule of the finding, and the class of the error.
     WrongFirst(&'static str, &'static str),
 }
 
@@ -152,7 +152,7 @@ struct Found {
 }
 
 impl Run<'_> {
-    /// Processes one tree after another until none is left.
+    /// Tests one tree after another until none is left.
     fn work(&self) {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
@@ -201,12 +201,14 @@ impl Run<'_> {
     }
 }
 
-/// Returns the seed of a tree in the run that begins with `first`; of ten digits, as people will type it.
+/// Returns the seed of the tree `number` in a run whose seed is `first`. A seed has at most ten digits, so that users
+/// can easily type it.
 fn seed(first: u64, number: u64) -> u64 {
     Dice::new(first.wrapping_mul(0x1_0000_0001).wrapping_add(number)).number() % 10_000_000_000
 }
 
-/// Returns the tree of a seed: two in three are made, the others are recorded cases that something was done to.
+/// Returns the tree of a seed. About two thirds of the trees are generated; the others are recorded cases with random
+/// mutations.
 fn tree(seed: u64, recorded: &[(bool, Case)]) -> Case {
     let mut dice = Dice::new(seed);
     let mut case = if dice.chance(67) { generate::tree(&mut dice) } else { changed(&mut dice, recorded) };
@@ -217,8 +219,8 @@ fn tree(seed: u64, recorded: &[(bool, Case)]) -> Case {
     case
 }
 
-/// Returns a recorded case that something was done to; oftener one that builds, as most changes of the others change
-/// nothing.
+/// Returns a recorded case with one or two random mutations. Prefers cases that kustomize builds: if a case fails to
+/// build, most mutations do not change the result.
 fn changed(dice: &mut Dice, recorded: &[(bool, Case)]) -> Case {
     let builds = dice.chance(75);
     let fitting: Vec<&Case> =
@@ -228,7 +230,7 @@ fn changed(dice: &mut Dice, recorded: &[(bool, Case)]) -> Case {
     case
 }
 
-/// Returns the recorded cases that need neither network nor git.
+/// Returns the recorded cases that need neither network nor git, each with whether kustomize builds it.
 fn recorded() -> Vec<(bool, Case)> {
     let texts = [
         include_str!("../vectors/kustomize/trees.json"),
@@ -242,7 +244,7 @@ fn recorded() -> Vec<(bool, Case)> {
     cases.filter(|(_, case)| case.is_local()).collect()
 }
 
-/// Writes a tree, builds it, judges it, and clears it away.
+/// Writes a tree to a temporary folder, builds it with kustomize, and analyzes it in memory and on disk.
 fn compare(case: &mut Case, oracle: &Oracle) -> io::Result<Comparison> {
     let folder = tempfile::Builder::new().prefix("portcullis-tree-").tempdir()?;
     let root = fs::canonicalize(folder.path())?;
@@ -273,14 +275,15 @@ impl Comparison {
         }
     }
 
-    /// Returns whether it should be examined although it may be correct.
+    /// Returns whether kustomize rejects the tree with an error that has no class. Such a tree should be examined,
+    /// although the verdict of the analysis may be correct.
     fn is_beyond(&self) -> bool {
         let Answer::Refuses(error) = &self.answer else { return false };
         class::of(error).1 == Layer::New
     }
 }
 
-/// Makes the tree small, writes it to a folder, and prints all about it.
+/// Minimizes the tree, writes it to a folder, and prints the tree and both results.
 fn tell(disagreement: &Disagreement, comparison: &Comparison, oracle: &Oracle) {
     let still = |case: &Case| {
         let same = engine::judge(case, oracle.kustomize).verdict == comparison.opinion.verdict;
@@ -298,7 +301,7 @@ fn tell(disagreement: &Disagreement, comparison: &Comparison, oracle: &Oracle) {
     }
 }
 
-/// Writes the tree into a folder that stays, with a vector for `found.json` beside it.
+/// Writes the tree to a permanent folder, together with a test vector for `found.json`. Returns the path of the folder.
 fn keep(comparison: &Comparison, oracle: &Oracle) -> io::Result<PathBuf> {
     let name = format!("portcullis-differential-{}-", comparison.case.name.replace(' ', "-"));
     let folder = tempfile::Builder::new().prefix(&name).tempdir()?.keep();

@@ -1,11 +1,11 @@
-//! Minimises a tree while the disagreement stays the same.
+//! Minimizes a tree for which two implementations disagree.
 
 use crate::case::Case;
 
-/// How many trees are tried: each that the analysis still judges so costs a build.
+/// Maximum number of smaller trees that are tried. Many of them need a build with kustomize.
 const MAX_BUILDS: usize = 600;
 
-/// Takes away what can be taken away so that `still` holds.
+/// Removes files, links and lines from a case as long as `still` returns true for the rest, and returns the rest.
 pub fn minimise(case: &Case, mut still: impl FnMut(&Case) -> bool) -> Case {
     let (mut best, mut builds) = (case.clone(), 0);
     let mut attempt = |best: &mut Case, smaller: Case| {
@@ -35,7 +35,7 @@ pub fn minimise(case: &Case, mut still: impl FnMut(&Case) -> bool) -> Case {
     }
 }
 
-/// Takes runs of lines out of a file, long ones first.
+/// Removes runs of lines from a file, the longest runs first.
 fn lines(best: &mut Case, path: &str, attempt: &mut impl FnMut(&mut Case, Case) -> bool) {
     let count = |best: &Case| best.files.get(path).map_or(0, |text| text.lines().count());
     let mut run = count(best);

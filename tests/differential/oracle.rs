@@ -1,4 +1,4 @@
-//! Runs `kubectl kustomize`, the reference.
+//! Runs `kubectl kustomize`, whose results are the reference for the analysis.
 
 use std::ffi::OsStr;
 use std::io::{self, Read, Seek};
@@ -13,34 +13,35 @@ use serde_json::Value;
 use crate::case::Case;
 use crate::cleanup::Process;
 
-/// A build takes a tenth of a second; one that takes this long does not end.
+/// Timeout of a build. A build normally takes a tenth of a second, so a build that takes this long is considered
+/// endless.
 const PATIENCE: Duration = Duration::from_secs(30);
 /// Interval for checking whether a build has ended.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// A kubectl.
+/// A kubectl program with its versions.
 #[derive(Debug, Clone)]
 pub struct Oracle {
     program: PathBuf,
-    /// Its version, such as `v1.36.3`.
+    /// The version of kubectl, such as `v1.36.3`.
     pub kubectl: String,
-    /// The kustomize in it.
+    /// The version of kustomize in kubectl.
     pub kustomize: Version,
 }
 
-/// The result for a tree.
+/// The result of a build with kustomize.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// It builds.
+    /// The build succeeded.
     Builds,
-    /// The error.
+    /// The build failed with this error.
     Refuses(String),
-    /// It did not end in time.
+    /// The build did not end before the timeout.
     Endless,
 }
 
 impl Oracle {
-    /// Asks a kubectl for its versions.
+    /// Runs `kubectl version` to find the versions of kubectl and kustomize.
     pub fn new(program: PathBuf) -> io::Result<Self> {
         let reported = command(&program).args(["version", "--client", "--output=json"]).output()?;
         let reported: Value = serde_json::from_slice(&reported.stdout)?;
@@ -49,7 +50,7 @@ impl Oracle {
         Ok(Self { program, kubectl: text(&reported["clientVersion"]["gitVersion"]), kustomize })
     }
 
-    /// Builds a tree that stands in `folder`.
+    /// Builds a tree that was written to `folder`.
     pub fn build(&self, case: &Case, folder: &Path) -> io::Result<Answer> {
         let mut command = command(&self.program);
         command.arg("kustomize").arg(case.build_at(&folder.to_string_lossy())).current_dir(folder);
@@ -76,7 +77,7 @@ impl Oracle {
     }
 }
 
-/// Returns a kubectl command with one thread, without user configuration, git and network.
+/// Returns a kubectl command with one thread, and without user configuration, git and network.
 fn command(program: &Path) -> Command {
     let mut command = Command::new(program);
     command.env_clear().env("GOMAXPROCS", "1").env("GOGC", "400").env("PATH", OsStr::new("/nonexistent"));

@@ -1,4 +1,4 @@
-//! Counts the combinations of results.
+//! Counts trees by the result of kustomize and the verdict of the analysis.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,14 +9,15 @@ use crate::class::{self, Layer};
 use crate::engine::Opinion;
 use crate::oracle::Answer;
 
-/// Maximum number of characters shown of an unclassified error; its end contains the reason.
+/// Maximum number of characters that are printed of an error without a class. The last characters are printed, because
+/// they contain the reason.
 const SHOWN: usize = 160;
 
-/// Counts by kustomize's result, then by ours.
+/// The numbers of trees by the result of kustomize, and then by the verdict of the analysis.
 #[derive(Debug, Default)]
 pub struct Tally {
     rows: BTreeMap<(Option<Layer>, &'static str), Counts>,
-    /// The ends of unclassified errors.
+    /// The last characters of errors without a class.
     new: BTreeSet<String>,
 }
 
@@ -28,7 +29,7 @@ struct Counts {
 }
 
 impl Tally {
-    /// Counts one tree.
+    /// Counts the results for one tree.
     pub fn add(&mut self, opinion: &Opinion, answer: &Answer) {
         let row = match answer {
             Answer::Builds => (None, "builds"),

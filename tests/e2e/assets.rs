@@ -1,10 +1,16 @@
-//! The programs of the end-to-end tests: etcd, kube-apiserver, kubectl, and the CRDs of Landscaper and Crossplane.
+//! Finds or builds the programs and CRDs of the end-to-end tests: etcd, kube-apiserver, kubectl, Helm, and the CRDs of
+//! Landscaper and Crossplane.
 //!
-//! The programs come from the folder in `KUBEBUILDER_ASSETS`, as setup-envtest fills it; otherwise they are built with
-//! Go, once, from the versions pinned in `assets/go.mod`. The CRDs come from the folders in `PORTCULLIS_CRDS` and
-//! `PORTCULLIS_CROSSPLANE_CRDS`, or from the Go modules pinned there and in `assets/crossplane/go.mod`, which is a
-//! separate module because its requirements would change the versions of the programs. Helm, which renders the chart,
-//! is the program in `PORTCULLIS_HELM`, or built from `assets/helm/go.mod`.
+//! etcd, kube-apiserver and kubectl come from the folder in `KUBEBUILDER_ASSETS`, which setup-envtest can fill. Without
+//! this variable, they are built once with Go, in the versions that `assets/go.mod` pins.
+//!
+//! The CRDs come from the folders in `PORTCULLIS_CRDS` and `PORTCULLIS_CROSSPLANE_CRDS`. Without these variables,
+//! Landscaper's CRDs come from the Go module that `assets/go.mod` pins, and Crossplane's CRDs from the Go module that
+//! `assets/crossplane/go.mod` pins. The second file is separate, because the requirements of Crossplane would change
+//! the versions of the programs.
+//!
+//! Helm renders the chart. It is the program in `PORTCULLIS_HELM`, or is built in the version that `assets/helm/go.mod`
+//! pins.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -21,17 +27,18 @@ const GO_SUM: &str = include_str!("assets/go.sum");
 const CROSSPLANE_PINS: (&str, &str) =
     (include_str!("assets/crossplane/go.mod"), include_str!("assets/crossplane/go.sum"));
 
-/// A module of its own too, for the same reason.
+/// The `go.mod` and `go.sum` of Helm. They are separate, because the requirements of Helm would change the versions of
+/// the other programs.
 const HELM_PINS: (&str, &str) = (include_str!("assets/helm/go.mod"), include_str!("assets/helm/go.sum"));
 const HELM_VARIABLE: &str = "PORTCULLIS_HELM";
 
-/// Every program, and the Go package it is built from.
+/// The name of each program, and its Go package.
 const PROGRAMS: [(&str, &str); 3] = [
     ("etcd", "go.etcd.io/etcd/server/v3"),
     ("kubectl", "k8s.io/kubernetes/cmd/kubectl"),
     ("kube-apiserver", "k8s.io/kubernetes/cmd/kube-apiserver"),
 ];
-/// Landscaper's CRDs.
+/// The source of Landscaper's CRDs.
 const LANDSCAPER: Crds = Crds {
     entry: "crds",
     variable: "PORTCULLIS_CRDS",
@@ -40,7 +47,8 @@ const LANDSCAPER: Crds = Crds {
     folder: "crds/manifests",
     prefix: "",
 };
-/// Crossplane's CRDs of compositions: the release that serves EnvironmentConfigs in both versions.
+/// The source of Crossplane's CRDs of the API group `apiextensions.crossplane.io`. The pinned release serves
+/// EnvironmentConfigs in the versions v1alpha1 and v1beta1.
 const CROSSPLANE: Crds = Crds {
     entry: "crossplane-crds",
     variable: "PORTCULLIS_CROSSPLANE_CRDS",
@@ -50,94 +58,89 @@ const CROSSPLANE: Crds = Crds {
     prefix: "apiextensions.crossplane.io_",
 };
 
-/// CRDs that a Go module holds beside its packages.
+/// A set of CRD files, and the Go module that contains them.
 struct Crds {
-    /// Their folder in the cache.
+    /// The name of the folder in the cache to which the CRD files are copied.
     entry: &'static str,
-    /// The variable that names another folder.
+    /// The environment variable that can name a folder with the CRD files, which then replaces the Go module.
     variable: &'static str,
-    /// The folder whose go.mod pins the module.
+    /// The folder whose `go.mod` pins the version of the Go module.
     pins: &'static str,
-    /// The module.
+    /// The path of the Go module, such as `github.com/gardener/landscaper/apis`.
     module: &'static str,
-    /// Their folder in the module.
+    /// The folder of the CRD files in the Go module, such as `crds/manifests`.
     folder: &'static str,
-    /// The prefix of the file names.
+    /// The prefix of the names of the files that are copied.
     prefix: &'static str,
 }
 
-/// Where the programs and the CRDs are.
+/// The paths of the programs and the CRDs.
 pub struct Assets {
-    /// The folder that holds `etcd`, `kube-apiserver` and `kubectl`.
+    /// The folder that contains `etcd`, `kube-apiserver` and `kubectl`.
     programs: PathBuf,
-    /// The folders of CRDs, as yaml files: Landscaper's and Crossplane's.
+    /// The folder with Landscaper's CRDs and the folder with Crossplane's CRDs, as YAML files.
     pub crds: [PathBuf; 2],
-    /// Whether the programs are the pinned ones, rather than those of `KUBEBUILDER_ASSETS`.
+    /// Whether the programs have the pinned versions. Otherwise, they come from `KUBEBUILDER_ASSETS`.
     pub pinned: bool,
 }
 
-/// Why the tests have nothing to run against.
+/// An error that occurred while finding or building the programs and CRDs.
 #[derive(Debug, thiserror::Error)]
 pub enum AssetsError {
-    /// Neither Go nor a folder of programs.
+    /// Go is not installed, and `KUBEBUILDER_ASSETS` is not set.
     #[error(
         "the end-to-end tests need etcd, kube-apiserver and kubectl: install Go 1.26 or newer, or set \
          KUBEBUILDER_ASSETS to a folder that holds them; `make test-fast` runs everything else"
     )]
     NoPrograms,
-    /// Neither Go nor a Helm.
+    /// Go is not installed, and `PORTCULLIS_HELM` is not set.
     #[error(
         "the end-to-end tests need Helm, for the chart: install Go 1.26 or newer, or set {HELM_VARIABLE} to the path of \
          a Helm 3 or 4; `make test-fast` runs everything else"
     )]
     NoHelm,
-    /// Neither Go nor a folder of CRDs.
+    /// Go is not installed, and the environment variable with a folder of CRDs is not set.
     #[error(
         "the end-to-end tests need the CRDs of {module}: install Go 1.26 or newer, or set {variable} to a folder that \
          holds them as yaml files; `make test-fast` runs everything else"
     )]
     NoCrds {
-        /// Where they come from.
+        /// The Go module that contains the CRDs.
         module: &'static str,
-        /// What names another folder.
+        /// The environment variable that can name a folder with the CRDs.
         variable: &'static str,
     },
-    /// The given folder is incomplete.
+    /// The folder in an environment variable lacks a required file.
     #[error("{variable} is {}, which holds no {missing}", folder.display())]
     Incomplete {
-        /// Who named the folder.
+        /// The environment variable that names the folder.
         variable: &'static str,
-        /// The folder.
         folder: PathBuf,
-        /// The missing file.
         missing: &'static str,
     },
-    /// Go failed.
+    /// `go build` failed.
     #[error("`{command}` in {PINS}: {status}")]
     Go {
-        /// The command line.
+        /// The command line, such as `go build k8s.io/kubernetes/cmd/kubectl`.
         command: String,
-        /// How it ended.
         status: ExitStatus,
     },
-    /// Go's answer was not understood, or could not be copied.
+    /// The Go module with the CRDs could not be downloaded, or the CRDs could not be copied.
     #[error("the CRDs of {module}: {source}")]
     Module {
-        /// The pinned Go module.
+        /// The path of the Go module.
         module: &'static str,
-        /// What went wrong.
         source: io::Error,
     },
-    /// Go could not be run.
+    /// The program `go` could not be run.
     #[error("running `go`: {0}")]
     Run(io::Error),
-    /// The cache could not be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
 }
 
 impl Assets {
-    /// Finds everything, and builds what is missing.
+    /// Finds the programs and the CRDs. Builds or downloads those for which no environment variable names a folder.
     pub fn find() -> Result<Self, AssetsError> {
         let key = key();
         let given = given_programs()?;
@@ -148,7 +151,7 @@ impl Assets {
         })
     }
 
-    /// Returns the path of one of the programs.
+    /// Returns the path of a program, such as `kubectl`.
     pub fn program(&self, name: &str) -> PathBuf {
         self.programs.join(name)
     }
@@ -160,13 +163,13 @@ pub fn pinned_kubernetes() -> &'static str {
     versions.expect("go.mod requires k8s.io/kubernetes")
 }
 
-/// Returns the path of kubectl, for those who need no cluster.
+/// Returns the path of kubectl, for tests and benchmarks without a cluster. Builds kubectl if needed.
 pub fn kubectl() -> Result<PathBuf, AssetsError> {
     let programs = given_programs()?.map_or_else(|| built_programs(&key()), Ok)?;
     Ok(programs.join("kubectl"))
 }
 
-/// Returns the path of Helm.
+/// Returns the path of Helm. Builds Helm if needed.
 pub fn helm() -> Result<PathBuf, AssetsError> {
     if let Some(given) = cache::folder_in(HELM_VARIABLE) {
         return Ok(given);
@@ -182,7 +185,7 @@ pub fn helm() -> Result<PathBuf, AssetsError> {
     Ok(folder.join("helm"))
 }
 
-/// Changes whenever what is built would be another program.
+/// Returns the cache key of the programs and of Landscaper's CRDs. It changes whenever the built programs would change.
 fn key() -> String {
     cache::key(&[GO_MOD, GO_SUM, &version_stamps(pinned_kubernetes()), OS, ARCH])
 }
@@ -235,7 +238,8 @@ impl Crds {
     }
 }
 
-/// Has Go download a module in the version that a folder pins. Returns the module's folder.
+/// Downloads a Go module in the version that the `go.mod` in the folder `pins` requires. Returns the path of the
+/// downloaded module.
 pub fn module_folder(pins: &str, module: &str) -> io::Result<PathBuf> {
     let mut command = go();
     command.current_dir(pins).args(["mod", "download", "-json", module]);
@@ -244,7 +248,7 @@ pub fn module_folder(pins: &str, module: &str) -> io::Result<PathBuf> {
     answer["Dir"].as_str().map(PathBuf::from).ok_or_else(|| io::Error::other(format!("not downloaded: {answer}")))
 }
 
-/// Copies the yaml files whose names start with a prefix.
+/// Copies the YAML files whose names start with `prefix` from the folder `source` to the folder `target`.
 pub fn copy_yaml(source: &Path, prefix: &str, target: &Path) -> io::Result<()> {
     for file in yaml_files(source)? {
         let name = file.file_name().expect("a listed file has a name").to_string_lossy().into_owned();
@@ -267,7 +271,8 @@ fn build(package: &str, target: &Path) -> Result<(), AssetsError> {
     build_kubernetes(PINS, package, target)
 }
 
-/// Builds a program of Kubernetes from the pins in a folder.
+/// Builds a Go package in the version that the `go.mod` in the folder `pins` requires, with the version stamps of
+/// Kubernetes. Writes the program to the file `target`.
 pub fn build_kubernetes(pins: &str, package: &str, target: &Path) -> Result<(), AssetsError> {
     eprintln!("e2e: building {package}");
     let mut command = go();
@@ -275,7 +280,8 @@ pub fn build_kubernetes(pins: &str, package: &str, target: &Path) -> Result<(), 
     build_with(command, &format!("-s -w {}", version_stamps(pinned_kubernetes())), package, target)
 }
 
-/// Builds a program with these flags of the linker.
+/// Adds the arguments of `go build` to `command`, with `flags` for the linker, and runs it. Writes the program to the
+/// file `target`.
 pub fn build_with(mut command: Command, flags: &str, package: &str, target: &Path) -> Result<(), AssetsError> {
     command.args(["build", "-mod=readonly", "-buildvcs=false", "-ldflags", flags, "-o"]).arg(target).arg(package);
     let ended = Process::start(&mut command).and_then(|process| process.wait());
@@ -285,7 +291,8 @@ pub fn build_with(mut command: Command, flags: &str, package: &str, target: &Pat
     }
 }
 
-/// Without these a built program reports the version `v0.0.0-master`, by which clients judge skew and features.
+/// Returns linker flags that set the version which a Kubernetes program reports. Without these flags, a program reports
+/// the version `v0.0.0-master`. Clients use the reported version to check the version skew and to select features.
 fn version_stamps(version: &str) -> String {
     let mut numbers = version.trim_start_matches('v').split('.');
     let mut number = || numbers.next().expect("a version has a major and a minor number");
@@ -314,7 +321,8 @@ fn yaml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// Returns a Go command for this machine, without influence of a surrounding workspace or cross-compilation.
+/// Returns a `go` command that builds for this machine. It ignores a surrounding Go workspace and the environment
+/// variables for cross-compilation.
 fn go() -> Command {
     let mut command = Command::new("go");
     command.current_dir(PINS).env("GOWORK", "off").env_remove("GOOS").env_remove("GOARCH");

@@ -1,4 +1,5 @@
-//! Tests of audits: by the command and by the controller manager; reports are written, kept, moved and deleted.
+//! Tests of audits by `portcullis audit` and by the controller manager. Both write, update, move and delete policy
+//! reports.
 
 use std::fs;
 use std::path::PathBuf;
@@ -26,13 +27,14 @@ pub const CASES: &[Case] = &[
     ("audit::an_entry_that_no_tree_matches_is_told_of_by_an_audit", an_idle_entry_is_told_of),
 ];
 
-/// The installed API for reports is global to the cluster, so these tests are serialized.
+/// A lock for tests that install or delete the CRDs of policy reports, because these CRDs affect the whole cluster.
 static REPORTS: Mutex<()> = Mutex::new(());
 
-/// In namespaces of this prefix the rules about dry runs only record.
+/// A prefix of namespaces in which findings of the rules about dry runs are only recorded.
 const LENIENT: &str = "kit-audit";
 
-/// A DryRunConfiguration whose Secret has no namespace: DR002, which is recorded here and denied by default.
+/// Returns a DryRunConfiguration as YAML whose Secret has no namespace. DR002 reports this: it is recorded in the
+/// namespaces of these tests, and denied by default.
 fn bad(name: &str) -> String {
     configuration(name, "{name: a}")
 }
@@ -44,7 +46,7 @@ fn configuration(name: &str, metadata: &str) -> String {
     )
 }
 
-/// What `portcullis audit` answers: its exit code, standard output and standard error.
+/// Runs `portcullis audit`. Returns its exit code, standard output and standard error.
 fn audit(ctx: &Context, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     command.arg("audit").arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Admin)).args(arguments);
@@ -72,13 +74,13 @@ fn uninstall_openreports(ctx: &Context) {
     eventually(|| (!served().status.success()).then_some(()));
 }
 
-/// Our report of a namespace, if there is one.
+/// Returns portcullis' report for a namespace, if it exists.
 fn report(ctx: &Context, resource: &str, namespace: &str) -> Option<Value> {
     let get = ["get", resource, "portcullis-audit", "--namespace", namespace, "--output", "json", "--ignore-not-found"];
     serde_json::from_str(&ctx.cluster.kubectl().args(get).run().expect_success().stdout).ok()
 }
 
-/// The notes of Events of a reason.
+/// Returns the notes of the Events in a namespace that have this reason.
 fn events(ctx: &Context, namespace: &str, reason: &str) -> Vec<String> {
     let get = ["get", "events.events.k8s.io", "--namespace", namespace, "--output", "json"];
     let listed: Value =
@@ -115,14 +117,14 @@ fn reports_findings_until_fixed(ctx: &Context) {
     assert_eq!((&result["resources"][0]["name"], &first["summary"]["fail"]), (&json!("one"), &json!(1)));
     assert_eq!(result["properties"]["version"], env!("CARGO_PKG_VERSION"));
 
-    // Unchanged reports are not written.
+    // An unchanged report is not written again.
     let (_, stdout, stderr) = audit(ctx, &arguments);
     assert!(stderr.contains("0 created, 0 changed, 0 deleted, 1 unchanged"), "{stderr}");
     assert!(stdout.contains("As before:\n") && !stdout.contains("New since"), "{stdout}");
     let again = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("it is there");
     assert_eq!(again["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
 
-    // New findings are distinguished, and existing ones keep their time.
+    // New findings are listed separately, and existing findings keep their timestamps.
     accepts(ctx, &ns, &bad("two"));
     let (_, stdout, stderr) = audit(ctx, &arguments);
     let new = stdout.split("As before:").next().expect("it begins with what is new");
@@ -134,7 +136,7 @@ fn reports_findings_until_fixed(ctx: &Context) {
         both["results"].as_array().expect("it has results").iter().find(|one| one["resources"] == result["resources"]);
     assert_eq!(of_one.map(|one| &one["timestamp"]), Some(&result["timestamp"]));
 
-    // A newer API takes over.
+    // When the API group openreports.io is available, the report moves to it.
     install(ctx, "openreports.io");
     let (_, _, stderr) = audit(ctx, &arguments);
     assert!(stderr.contains("1 created, 0 changed, 1 deleted"), "{stderr}");
@@ -142,7 +144,7 @@ fn reports_findings_until_fixed(ctx: &Context) {
     let moved = report(ctx, "reports.openreports.io", &ns).expect("it is written");
     assert_eq!((&moved["source"], &moved["summary"]["fail"]), (&json!("portcullis"), &json!(2)));
 
-    // What is over is taken away; what is somebody else's is not.
+    // A report without findings is deleted. A report of another owner is not deleted.
     delete(ctx, &ns, "one");
     accepts(ctx, &ns, &configuration("two", "{name: a, namespace: b}"));
     let (code, stdout, stderr) = audit(ctx, &arguments);
@@ -165,7 +167,8 @@ fn the_companion_audits(ctx: &Context) {
     let denied = "portcullis_audit_findings{rule=\"DR002\",outcome=\"fail\"} ";
     assert_eq!(eventually(|| manager.metric(denied)), 1.0);
     assert!(manager.metric("portcullis_audit_last_run_timestamp_seconds ").is_some_and(|at| at > 0.0));
-    // Kinds that definitions declare are granted apart.
+    // All kinds of Landscaper are audited. Rights on the kinds of composites are granted separately, so the log may say
+    // that these kinds are not audited.
     let refused = |line: &str| line.contains("not audited") && line.contains(".landscaper.gardener.cloud");
     assert!(!manager.log().lines().any(refused), "{}", manager.log());
     delete(ctx, &ns, "one");
@@ -173,8 +176,8 @@ fn the_companion_audits(ctx: &Context) {
     manager.terminate();
 }
 
-/// Issue 18, Flux 6: a revision that does not build is in the policy report at once, without a second audit, as an audit would
-/// write it. Nothing is denied here.
+/// Checks that a revision that does not build is added to the policy report at once, and not only by the next audit.
+/// The report is the same as an audit would write. No request is denied in this test (issue 18, Flux 6).
 fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
     let (_reports, _lease) = (REPORTS.lock().unwrap_or_else(PoisonError::into_inner), ACCOUNT_LEASE.lock());
     let ns = ctx.cluster.namespace("lenient");
@@ -184,7 +187,7 @@ fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
     };
     publish("main@sha1:1", PLACED);
     accepts(ctx, &ns, &kustomization("apps", "apps", "./apps", &[]).to_string());
-    // One more finding, which is there before and after.
+    // A second Kustomization has a finding that does not depend on the revision.
     let mut waiting = kustomization("waiting", "apps", "./apps", &[]);
     waiting["spec"]["dependsOn"] = json!([{"name": "none"}]);
     waiting["spec"]["namePrefix"] = json!("waiting-");
@@ -210,7 +213,7 @@ fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
     }
     let (_, stdout, stderr) = audit(ctx, &["--namespace", &ns, "--report", "--config", &config]);
     assert!(stderr.contains("0 created, 0 changed, 0 deleted, 1 unchanged"), "{stdout}{stderr}\n{}", manager.log());
-    // Another broken revision soon after it has an Event of its own.
+    // A second broken revision shortly after the first one gets a separate Event.
     let [root, settings, component] = MISPLACED;
     let again = format!("{}# again\n", root.1);
     publish("main@sha1:3", [(root.0, &again), settings, component]);
@@ -223,7 +226,8 @@ fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
     manager.terminate();
 }
 
-/// The controller manager has followed the tree of the one Installation: its note says what matched.
+/// Checks that an audit reports an entry of overwrites that matches no component. The controller manager has recorded
+/// in an annotation of the Installation which entries match a component of its tree.
 fn an_idle_entry_is_told_of(ctx: &Context) {
     let ns = ctx.cluster.namespace("audit");
     let registry = Registry::start(&RegistryOptions::default());

@@ -1,48 +1,50 @@
-//! A cache outside of the source tree for what is slow to make and never changes under its key.
+//! A cache outside of the source tree, for programs and files that are slow to build. An entry never changes, because
+//! its key depends on everything from which it is built.
 
 use std::env;
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{self, Path, PathBuf};
 
-/// A folder in which every entry is made once, by whichever run comes first.
+/// A folder of cache entries with the same key. Each entry is created once, by the first run that needs it.
 pub struct Cache {
     folder: PathBuf,
 }
 
-/// Why the cache could not be used.
+/// An error that occurred while using the cache.
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
-    /// No variable names a folder.
+    /// None of the environment variables that can name the folder of the cache is set.
     #[error("set PORTCULLIS_CACHE: neither it nor XDG_CACHE_HOME nor HOME says where to keep what the tests build")]
     Nowhere,
-    /// The file system refused.
+    /// A file or folder of the cache could not be created, locked, moved or deleted.
     #[error("cache {path}: {source}")]
     Io {
-        /// What was read or written.
+        /// The path of the file or folder.
         path: PathBuf,
-        /// What the system said.
         source: io::Error,
     },
 }
 
 impl Cache {
-    /// Returns the part of the user's cache that belongs to `key`.
+    /// Opens the folder for `key` in the user's cache. Creates the folder if needed.
     pub fn open(key: &str) -> Result<Self, CacheError> {
         let folder = root().ok_or(CacheError::Nowhere)?.join("e2e").join(key);
         fs::create_dir_all(&folder).map_err(at(&folder))?;
         Ok(Self { folder })
     }
 
-    /// Returns whether the folder `name` is complete.
+    /// Returns whether the cache contains the entry `name`.
     #[allow(dead_code, reason = "asked by the tests with real controllers")]
     pub fn has(&self, name: &str) -> bool {
         self.folder.join(name).is_dir()
     }
 
-    /// The folder `name`, filled by `make` unless it is there already.
+    /// Returns the path of the folder for the entry `name`. If the cache does not contain the entry, calls `make` with
+    /// an empty folder, in which `make` creates the files.
     ///
-    /// It appears under its name only when it is complete, and two runs never make it at once.
+    /// This folder gets its final name when `make` has succeeded. A lock prevents that two runs create entries at the
+    /// same time.
     pub fn entry<E: From<CacheError>>(
         &self,
         name: &str,
@@ -61,7 +63,8 @@ impl Cache {
         Ok(entry)
     }
 
-    /// Returns an empty folder to work in. What an interrupted run left there is gone.
+    /// Creates an empty folder in which an entry is built, and returns its path. Deletes the files that an interrupted
+    /// run left in this folder.
     fn draft(&self, name: &str) -> Result<PathBuf, CacheError> {
         let draft = self.folder.join(format!("{name}.draft"));
         if draft.exists() {
@@ -71,7 +74,7 @@ impl Cache {
         Ok(draft)
     }
 
-    /// Held until the file is dropped; the system releases it when the process dies.
+    /// Locks the folder of the cache. The lock is released when the returned file is dropped, or when the process ends.
     fn lock(&self) -> Result<File, CacheError> {
         let path = self.folder.join("lock");
         let file = File::create(&path).map_err(at(&path))?;
@@ -87,8 +90,8 @@ impl Cache {
     }
 }
 
-/// Returns a key that changes whenever one of `parts` does: FNV-1a, as the standard library's hash may differ between
-/// releases.
+/// Returns a cache key, which is an FNV-1a hash of `parts`. The hash of the standard library is not used, because it
+/// may differ between Rust releases.
 pub fn key(parts: &[&str]) -> String {
     let bytes = parts.iter().flat_map(|part| part.bytes().chain([0]));
     let hash =
@@ -96,7 +99,8 @@ pub fn key(parts: &[&str]) -> String {
     format!("{hash:016x}")
 }
 
-/// Returns the folder that a variable names, if it is set: absolute, as Go runs in a folder of its own.
+/// Returns the path that an environment variable contains, if it is set. The path is made absolute, because `go` runs
+/// in another folder.
 pub fn folder_in(variable: &str) -> Option<PathBuf> {
     let value = env::var_os(variable)?;
     path::absolute(value).ok()

@@ -1,7 +1,8 @@
-//! Changes of the way to certificates, under writes: every replica is replaced by one with the arguments that the chart renders
-//! for the other way, and the chart's registration is applied again as Helm 4 and Helm 3 apply it.
+//! Tests of changes between the ways to issue certificates, during writes to the API server.
 //!
-//! Kubelet, Deployment controller and hooks are not part of it.
+//! For each change, every replica is replaced by a replica with the arguments that the chart renders for the new way.
+//! The webhook configurations of the chart are applied again, as Helm 4 and Helm 3 apply them. There is no kubelet and
+//! no Deployment controller, and no hook runs.
 
 use std::path::PathBuf;
 
@@ -23,10 +24,10 @@ use crate::support::pki::{Authority, SecretMount};
 pub const CASES: &[Case] = &[("certificate_ways::no_request_fails_while_the_way_changes", no_request_fails)];
 
 const REPLICAS: usize = 2;
-/// Seconds. Long enough for a busy machine, see `self_managed`.
+/// The lifetime of a leaf certificate in seconds. It is long enough for a busy machine, see `self_managed`.
 const LEAF_LIFE: u32 = 24;
 
-/// A way to certificates: its values, and what a pod would have mounted.
+/// A way to issue certificates: the chart values, and the files that would be mounted into a Pod.
 struct Way {
     values: Value,
     mounted: Option<Mounted>,
@@ -35,7 +36,7 @@ struct Way {
 struct Mounted {
     authority: Authority,
     mount: SecretMount,
-    /// The folder of the ConfigMap.
+    /// The folder that replaces the mounted ConfigMap.
     config: PathBuf,
 }
 
@@ -73,8 +74,9 @@ fn no_request_fails(_: &Context) {
     }
 }
 
-/// Does what Helm and the controllers of the cluster do with an upgrade: new replicas, before the old ones end, and the
-/// registration in the meantime.
+/// Simulates an upgrade with Helm to another way to issue certificates. Replaces the replicas one by one: a new replica
+/// is ready before an old one ends. Applies the webhook configurations after the first replacement, and again at the
+/// end.
 fn change(stage: &Stage, way: &Way) {
     let rendered = helm_renders(way);
     let arguments = way.arguments(&rendered);
@@ -92,7 +94,8 @@ fn helm_renders(way: &Way) -> Rendered {
     Helm::find().and_then(|helm| helm.render(&way.values)).expect("it renders")
 }
 
-/// Applies the registration as Helm 4 does, which fails on a conflict, and as Helm 3 does.
+/// Applies the webhook configurations twice: server-side as Helm 4 does, which fails on a conflict, and client-side as
+/// Helm 3 does.
 fn register(stage: &Stage, rendered: &Rendered) {
     for apply in [&["apply", "--server-side", "--field-manager=helm", "-f", "-"][..], &["apply", "-f", "-"]] {
         stage.cluster.kubectl().args(apply).stdin(registration(stage, rendered)).run().expect_success();
@@ -109,7 +112,7 @@ fn registration(stage: &Stage, rendered: &Rendered) -> String {
     list(&registration)
 }
 
-/// The address that stands for the Service.
+/// Replaces the reference to the Service in every webhook with the local address that simulates the Service.
 fn reaching(mut configuration: Value, stage: &Stage) -> Value {
     for webhook in configuration["webhooks"].as_array_mut().expect("it has webhooks") {
         let client = webhook["clientConfig"].as_object_mut().expect("it has a client");
@@ -129,12 +132,13 @@ impl Way {
 
     fn cert_manager(config: PathBuf) -> Self {
         let mounted = Mounted::new(config);
-        // cert-manager writes the CA beside the leaf.
+        // cert-manager writes the CA into the Secret of the leaf certificate.
         std::fs::write(mounted.mount.path().join("ca.crt"), mounted.authority.root_pem()).expect("it can be written");
         Self { values: json!({"certificate": {"way": "cert-manager"}}), mounted: Some(mounted) }
     }
 
-    /// The rendered arguments about certificates, with the folders that a pod would have mounted.
+    /// Returns the rendered arguments about certificates, with local folders instead of mounted ones. Adds arguments
+    /// for the tests, such as a short lifetime of leaf certificates.
     fn arguments(&self, rendered: &Rendered) -> Vec<String> {
         let of_certificates = ["--certs", "--publish-ca", "--ca-state", "--self-managed"];
         let arguments = rendered.arguments(RELEASE).into_iter();

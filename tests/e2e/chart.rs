@@ -47,19 +47,19 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
-/// Tests after which no other test can run.
+/// Tests that must run last, because portcullis is not registered after them.
 pub const LAST: &[Case] = &[("chart::unregister_takes_the_registration_away", unregister)];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const VALUES: &str = include_str!("../../charts/portcullis/values.yaml");
-/// Stand-ins for cert-manager's kinds, which take anything.
+/// The kinds of cert-manager and their plural names. The tests define these kinds with CRDs that accept any content.
 const CERT_MANAGER: [(&str, &str); 2] = [("Issuer", "issuers"), ("Certificate", "certificates")];
 
 fn helm() -> Helm {
     Helm::find().expect("there is a Helm")
 }
 
-/// Returns the values of each way to certificates.
+/// Returns the chart values for each way to issue certificates.
 fn ways() -> [Value; 4] {
     [
         json!({"certificate": {"way": "self-managed"}}),
@@ -69,14 +69,15 @@ fn ways() -> [Value; 4] {
     ]
 }
 
-/// Returns every choice of families but none at all.
+/// Returns all combinations of at least one rule family.
 fn choices() -> Vec<Vec<&'static str>> {
     let families = Registry::standard().families();
     let chosen = |bits: usize| families.iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0);
     (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
 }
 
-/// Returns the values of a release with these families, and with all that belongs to them.
+/// Returns chart values that enable only these rule families, with their optional controllers, audits and stored
+/// Kustomizations.
 fn of_families(on: &[&str]) -> Value {
     let all = Registry::standard().families();
     let families: Map<_, _> = all.into_iter().map(|one| (one.to_owned(), json!(on.contains(&one)))).collect();
@@ -106,7 +107,7 @@ fn the_chart_passes_helm_lint(_: &Context) {
     }
 }
 
-/// The rendering is deterministic and does not depend on time.
+/// Checks that the chart renders the same output twice, so that the output does not depend on time or chance.
 fn two_renderings_are_identical(_: &Context) {
     let helm = helm();
     for values in ways() {
@@ -116,7 +117,8 @@ fn two_renderings_are_identical(_: &Context) {
     }
 }
 
-/// For every combination of families, and every way to issue certificates.
+/// Checks that the chart and `portcullis manifests` write the same objects, for every combination of families and for
+/// every way to issue certificates.
 fn the_chart_registers_like_manifests(_: &Context) {
     let helm = helm();
     for families in choices() {
@@ -144,7 +146,8 @@ fn compare(rendered: &Rendered, families: &[&str]) {
     }
 }
 
-/// Excludes objects that only a release has: Deployments and related objects, and the rights for its certificates.
+/// Returns whether `portcullis manifests` writes this object of the chart. It writes no Deployments, Services or
+/// similar objects, and no rights for certificates.
 fn written_by_manifests(object: &Value) -> bool {
     const KINDS: [&str; 6] =
         ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"];
@@ -153,7 +156,8 @@ fn written_by_manifests(object: &Value) -> bool {
     (KINDS.contains(&kind) || kind.ends_with("WebhookConfiguration")) && !is_of_certificates
 }
 
-/// `portcullis manifests --image` writes the objects of the chart, but for NetworkPolicies and the Secret that the server creates.
+/// Checks that `portcullis manifests --image` writes all objects of the chart, except for NetworkPolicies and the
+/// Secret of the server, and that the API server accepts these objects.
 fn numbered_manifests_install_what_the_chart_does(ctx: &Context) {
     let (helm, all) = (helm(), Registry::standard().families());
     for families in [all.clone(), vec!["OW"], vec!["DR"], vec!["KZ"]] {
@@ -195,7 +199,7 @@ fn numbered_manifests_install_what_the_chart_does(ctx: &Context) {
     }
 }
 
-/// Removes the labels that only say which chart an object is from.
+/// Removes labels that differ between the chart and `portcullis manifests`, such as the version of the chart.
 fn without_labels(mut object: Value) -> Value {
     let labels = ["app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"];
     if let Some(of_pods) = object.pointer_mut("/spec/template/metadata/labels").and_then(Value::as_object_mut) {
@@ -211,7 +215,8 @@ fn without_labels(mut object: Value) -> Value {
     object
 }
 
-/// Removes the parts that depend on the way to issue certificates, and empty lists of rules.
+/// Returns the objects by kind and name. Removes annotations, caBundles and empty lists of rules from webhook
+/// configurations.
 fn by_name(objects: impl Iterator<Item = Value>) -> BTreeMap<String, Value> {
     let named = |mut object: Value| {
         if object["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration")) {
@@ -243,7 +248,8 @@ fn files(folder: &std::path::Path) -> Vec<Value> {
     objects
 }
 
-/// Each way to certificates, with all families and with each alone, and with everything else that values can say.
+/// Checks that the API server accepts the objects of the chart for each way to issue certificates, with all families
+/// and with each family alone, and with almost all other values set.
 fn the_api_server_accepts_every_rendering(ctx: &Context) {
     CERT_MANAGER.into_iter().for_each(|(kind, plural)| define(ctx, "cert-manager.io", kind, plural));
     let helm = helm();
@@ -314,7 +320,7 @@ fn define(ctx: &Context, group: &str, kind: &str, plural: &str) {
     });
 }
 
-/// An unknown key beside any known key is an error.
+/// Checks that Helm rejects an unknown key in every map of the values.
 fn unknown_values_are_refused(_: &Context) {
     let helm = helm();
     let values = yaml::read(VALUES, &yaml::Limits::default()).expect("it is YAML").remove(0).value;
@@ -323,7 +329,7 @@ fn unknown_values_are_refused(_: &Context) {
     assert!(places.len() > 20, "{places:?}");
     for place in places {
         let mut wrong = values.clone();
-        // A map of anything takes any key, but no such value.
+        // Some maps accept any key, but none of them accepts an empty list as a value.
         wrong.pointer_mut(&place).expect("it is there")["unknown"] = json!([]);
         let output = helm.template(&wrong).expect("it runs");
         let stderr = String::from_utf8_lossy(&output.stderr);
@@ -366,7 +372,8 @@ fn rejects_conflicting_values(_: &Context) {
     }
 }
 
-/// Issue 18: the dry-run deployer ran beside real deployers, and nothing prevented those from processing items.
+/// Checks that DeployItems in dry run are routed to the dry-run deployer if it is enabled. Issue 18: the dry-run
+/// deployer ran beside real deployers, and nothing prevented them from processing these DeployItems.
 fn with_the_dry_run_deployer_items_are_routed(_: &Context) {
     let rendered = |values: &Value| {
         let objects = helm().render(values).expect("it renders").objects;
@@ -413,7 +420,8 @@ fn pod(object: &Value) -> Option<Value> {
     is_run.then(|| object["spec"]["template"]["spec"].clone())
 }
 
-/// Those under which `self_managed` tries it on a cluster of its own, and the arguments.
+/// Checks that a server with a self-managed CA gets the rights with which the tests in `self_managed` run, and the
+/// arguments for this CA.
 fn self_managed_servers_get_the_tested_rights(_: &Context) {
     let rendered = helm().render(&json!({"certificate": {"way": "self-managed"}})).expect("it renders");
     let tried: Vec<Value> = yaml::read(include_str!("../../certs/self-managed.yaml"), &yaml::Limits::default())
@@ -441,7 +449,8 @@ fn self_managed_servers_get_the_tested_rights(_: &Context) {
     }
 }
 
-/// The controller manager reads the same file as the server, and accepts the rendered arguments.
+/// Checks that the controller manager reads the same configuration file as the server, and accepts the rendered
+/// arguments.
 fn audits_use_the_configuration(_: &Context) {
     let rendered = helm().render(&json!({"audit": {"enabled": true}})).expect("it renders");
     let pod = &rendered.find("Deployment", &format!("{RELEASE}-companion"))["spec"]["template"]["spec"];
@@ -454,7 +463,8 @@ fn audits_use_the_configuration(_: &Context) {
     assert!(String::from_utf8_lossy(&refused.stderr).contains("/nowhere"), "nothing else is wrong: {refused:?}");
 }
 
-/// Issue 21: an unknown flag or rule passed Helm, and the next pod did not start.
+/// Checks that a hook accepts valid configuration and arguments, and rejects unknown flags, before anything changes.
+/// Issue 21: Helm accepted an unknown flag or rule, and the next Pod did not start.
 fn checks_configuration_and_arguments(_: &Context) {
     let everything = with(
         of_families(&Registry::standard().families()),
@@ -485,7 +495,8 @@ fn checks_configuration_and_arguments(_: &Context) {
     }
 }
 
-/// Runs the command of a container here, and returns its exit code.
+/// Runs the command of a container on this machine, with `config` instead of the mounted configuration file. Returns
+/// the exit code.
 fn checked(container: &Value, config: &std::path::Path) -> Option<i32> {
     let arguments = container["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mounted = "/etc/portcullis/config/portcullis.yaml";
@@ -494,7 +505,8 @@ fn checked(container: &Value, config: &std::path::Path) -> Option<i32> {
     Command::new(BINARY).args(here).output().expect("it runs").status.code()
 }
 
-/// A configuration is reloaded, except for the parts that the controller manager reads once.
+/// Checks that a change of the configuration does not restart Pods that reload it. The controller manager reads some
+/// values, such as `artifactHosts`, only when it starts, so a change of these values restarts its Pods.
 fn restarts_pods_only_where_needed(_: &Context) {
     let templates = |config: Value| {
         let rendered = helm().render(&json!({"audit": {"enabled": true}, "config": config})).expect("it renders");
@@ -507,7 +519,9 @@ fn restarts_pods_only_where_needed(_: &Context) {
     assert_ne!(other_companion, manager);
 }
 
-/// Issue 21, point 2: Helm never writes a caBundle, so it neither conflicts with the server nor removes what the server wrote.
+/// Checks that the webhook configurations of the chart are the same for every way to issue certificates. Issue 21,
+/// point 2: Helm never writes a caBundle, so Helm does not conflict with the server, and does not remove the caBundle
+/// of the server.
 fn registration_does_not_depend_on_the_way(_: &Context) {
     let registration = |way: &Value| {
         let rendered = helm().render(&with(of_families(&Registry::standard().families()), way)).expect("it renders");
@@ -522,7 +536,8 @@ fn registration_does_not_depend_on_the_way(_: &Context) {
     assert!(all[0].iter().all(|object| object["metadata"]["annotations"].is_null()), "cert-manager injects nothing");
 }
 
-/// With a certificate from a Secret, as with a self-managed one.
+/// Checks that a server with a mounted certificate restores the deleted Secret with the state of its CA, like a server
+/// with a self-managed CA.
 fn restores_the_state_of_the_ca(ctx: &Context) {
     let secret = ["secret", "portcullis-ca", "--namespace", NAMESPACE];
     let state = || {
@@ -537,7 +552,8 @@ fn restores_the_state_of_the_ca(ctx: &Context) {
     assert_eq!(eventually(|| state().and_then(trusted)), before);
 }
 
-/// Issue 21, point 8. Every object and pod has the common labels; the API server accepts every rendering.
+/// Checks values that users of other charts expect (issue 21, point 8). All objects and Pods have the common labels,
+/// and the API server accepts the objects for every way to issue certificates.
 fn applies_every_expected_value(ctx: &Context) {
     CERT_MANAGER.into_iter().for_each(|(kind, plural)| define(ctx, "cert-manager.io", kind, plural));
     define_monitors(ctx);
@@ -614,7 +630,7 @@ fn expected_values() -> Value {
     with(all, &json!({"companion": manager}))
 }
 
-/// Defines the Prometheus operator's kinds; the definitions accept anything.
+/// Defines the kinds of the Prometheus operator with CRDs that accept any content.
 fn define_monitors(ctx: &Context) {
     for (kind, plural) in
         [("PodMonitor", "podmonitors"), ("ServiceMonitor", "servicemonitors"), ("PrometheusRule", "prometheusrules")]
@@ -658,7 +674,8 @@ fn uses_an_existing_service_account(_: &Context) {
     }
 }
 
-/// The rights of a release with one family, in the name of somebody who has no others.
+/// Checks for each family that a server with only this family starts and watches with only the rights that the chart
+/// grants for this family.
 fn a_server_of_one_family_runs(ctx: &Context) {
     let helm = helm();
     for family in Registry::standard().families() {
@@ -678,7 +695,8 @@ fn a_server_of_one_family_runs(ctx: &Context) {
         fs::write(&kubeconfig, admin.replace("-token\"}", &format!("-token{who}"))).expect("there is room");
         let start = |[port, admin]: [u16; 2]| {
             let mut command = Command::new(BINARY);
-            // The CA needs permissions of its own; the other tests have them.
+            // Arguments about the CA are omitted, because the CA needs additional rights. Other tests cover these
+            // rights.
             let of_ca = |argument: &String| argument.starts_with("--publish-ca") || argument.starts_with("--ca-state");
             command.args(gate::arguments(&rendered, &folder).into_iter().filter(|argument| !of_ca(argument)));
             command.arg("--kubeconfig").arg(&kubeconfig);
@@ -711,7 +729,7 @@ fn portcullis(ctx: &Context, user: User, arguments: &[&str]) -> Output {
     command.args(arguments).arg("--kubeconfig").arg(ctx.cluster.kubeconfig(user)).output().expect("it is built")
 }
 
-/// As the hook of the chart does, with its rights.
+/// Runs `portcullis verify` with the rights of the chart's hook, and checks its output.
 fn verify_reports_who_answers(ctx: &Context) {
     let arguments = ["verify", "--namespace=default", "--within=30"];
     let output = portcullis(ctx, User::Verify, &arguments);
@@ -742,13 +760,14 @@ fn verify_reports_who_answers(ctx: &Context) {
     );
 }
 
-/// The manifests of `make test-kind`, which is not available everywhere.
+/// Checks the results for the manifests that `make test-kind` uses, because `make test-kind` cannot run everywhere.
 fn the_manifests_of_the_kind_test_are_judged_as_expected(ctx: &Context) {
     rejects(ctx, "default", include_str!("../../examples/getting-started/wrong.yaml"), &["KZ001"]);
     accepts(ctx, "default", include_str!("../../examples/getting-started/right.yaml"));
 }
 
-/// Like the hook of the chart before a release is uninstalled, with its rights. Afterwards nothing is denied.
+/// Runs `portcullis unregister` with the rights of the chart's hook that runs before a release is uninstalled.
+/// Afterwards, no request is denied.
 fn unregister(ctx: &Context) {
     let output = portcullis(ctx, User::Unregister, &["unregister"]);
     let text = String::from_utf8_lossy(&output.stdout);

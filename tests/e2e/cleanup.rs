@@ -1,6 +1,7 @@
-//! Cleans up processes and temporary folders that must not outlive a run.
+//! Ends the processes and deletes the temporary folders of a test run.
 //!
-//! Their owners clean up on drop. A signal ends the run without drops, so all resources are registered here too.
+//! Usually, `Drop` implementations do this. A signal ends the run without dropping values, so all processes and folders
+//! are also registered here.
 
 use std::fs;
 use std::io;
@@ -12,7 +13,7 @@ use std::time::Duration;
 
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Interval for polling a process.
+/// The interval for polling a process.
 const PAUSE: Duration = Duration::from_millis(10);
 
 static RESOURCES: Mutex<Resources> = Mutex::new(Resources { children: Vec::new(), folders: Vec::new() });
@@ -22,11 +23,11 @@ struct Resources {
     folders: Vec<PathBuf>,
 }
 
-/// A process that never outlives the run. It is killed on drop.
+/// A child process. It is killed when this value is dropped, or when a signal ends the run.
 pub struct Process(Arc<Mutex<Child>>);
 
 impl Process {
-    /// Starts `command`.
+    /// Starts `command`, and registers the process, so that it is killed when a signal ends the run.
     pub fn start(command: &mut Command) -> io::Result<Self> {
         let mut cleanup = lock(&RESOURCES);
         let child = Arc::new(Mutex::new(command.spawn()?));
@@ -35,19 +36,21 @@ impl Process {
         Ok(Self(child))
     }
 
-    /// Returns how it ended, if it has.
+    /// Returns the exit status if the process has ended.
     pub fn status(&self) -> io::Result<Option<ExitStatus>> {
-        // After a signal, nobody gets past this point, so a killed process is not reported as a failure.
+        // After a signal, the cleanup keeps this lock. So a process that the cleanup kills is not reported as a
+        // failure.
         let _no_signal = lock(&RESOURCES);
         lock(&self.0).try_wait()
     }
 
-    /// Its id.
+    /// Returns the process id.
     pub fn id(&self) -> u32 {
         lock(&self.0).id()
     }
 
-    /// Waits for its end by polling, so that a signal can kill it in between.
+    /// Waits until the process ends. Polls, because a waiting thread would keep the lock that is needed to kill the
+    /// process.
     pub fn wait(&self) -> io::Result<ExitStatus> {
         loop {
             match self.status()? {
@@ -64,12 +67,12 @@ impl Drop for Process {
     }
 }
 
-/// Has `folder` deleted when a signal ends the run.
+/// Registers `folder`, so that it is deleted when a signal ends the run.
 pub fn add_folder(folder: &Path) {
     lock(&RESOURCES).folders.push(folder.to_owned());
 }
 
-/// Cleans up on SIGINT, SIGTERM and SIGHUP before the run ends.
+/// Starts a thread that waits for SIGINT, SIGTERM or SIGHUP, cleans up, and then ends the run.
 pub fn clear_on_signals() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let signals = {
@@ -95,13 +98,14 @@ async fn first(signals: Vec<(Signal, i32)>) -> i32 {
     futures::future::select_all(arrivals).await.0
 }
 
-/// Keeps the list locked to the end, so that nothing is started meanwhile.
+/// Kills all processes, deletes all folders, and exits with `code`. Keeps the resources locked, so that no process is
+/// started meanwhile.
 fn clear_and_exit(code: i32) -> ! {
     let cleanup = lock(&RESOURCES);
-    // The latest first: the API server before its etcd.
+    // The processes are killed in reverse order, so that the API server ends before etcd.
     cleanup.children.iter().rev().filter_map(Weak::upgrade).for_each(|child| kill(&child));
     for folder in &cleanup.folders {
-        // The run is over and cannot do more than try.
+        // Errors are ignored, because the run is ending.
         let _ = fs::remove_dir_all(folder);
     }
     std::process::exit(code)
@@ -114,7 +118,7 @@ fn kill(child: &Mutex<Child>) {
     let _ = child.wait();
 }
 
-/// Returns the lock, also when a test panicked while it held it: a process can be killed all the same.
+/// Locks `mutex`, even if a test panicked while it held the lock. The processes must be killed in this case too.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

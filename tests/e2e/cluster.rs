@@ -1,6 +1,7 @@
-//! A Kubernetes API server with its etcd, for the length of a run.
+//! A cluster for tests: an API server and its etcd, which run until the [`Cluster`] is dropped.
 //!
-//! It has no kube-controller-manager: nothing finalises namespaces, collects garbage or creates pods.
+//! The cluster has no kube-controller-manager. So namespaces are not finalized, garbage is not collected, and no Pods
+//! are created.
 
 use std::fs;
 use std::future::Future;
@@ -29,8 +30,9 @@ use crate::user::{self, User};
 const GRACE: Duration = Duration::from_secs(5);
 const PROBE_LIMIT: Duration = Duration::from_secs(2);
 const COMPOSITIONS: &str = "compositions.apiextensions.crossplane.io";
-/// Compositions as in clusters up to Crossplane 1.17: with an environment, and patches from and to it. Its content is
-/// preserved, so that the rules must detect what the schema of those clusters would reject.
+/// A JSON patch for the CRD of Compositions. It allows the fields of Crossplane up to 1.17: `environment`, and patches
+/// from and to the environment. The API server does not validate the content of these fields. So the rules must detect
+/// errors that the CRD of Crossplane 1.17 would reject.
 const KEEPS_ENVIRONMENT: &str = r#"[
   {"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/environment",
    "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
@@ -39,9 +41,9 @@ const KEEPS_ENVIRONMENT: &str = r#"[
    "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}}
 ]"#;
 
-/// A running cluster. Dropping it stops the API server, then etcd, and deletes all they wrote.
+/// A running cluster. When it is dropped, the API server stops, then etcd stops, and their files are deleted.
 pub struct Cluster {
-    // Dropped in this order.
+    // Rust drops the fields in this order.
     client: Client,
     authority: CertificateDer<'static>,
     port: u16,
@@ -55,44 +57,41 @@ pub struct Cluster {
     namespaces: AtomicUsize,
 }
 
-/// Where its parts listen.
+/// The ports on which the API server and etcd listen for clients.
 #[derive(Clone, Copy)]
 struct Ports {
     api_server: u16,
     etcd: u16,
 }
 
-/// Why no cluster could be started.
+/// An error that occurred while starting or restarting a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
-    /// A program to run is missing.
+    /// The programs, or the CRDs of Landscaper or Crossplane, were not found or not built.
     #[error(transparent)]
     Assets(#[from] AssetsError),
-    /// Definitions of kinds are missing.
+    /// The CRDs of Flux, Argo CD or Fleet were not found or not downloaded.
     #[error(transparent)]
     Crds(#[from] CrdsError),
-    /// A program does not run.
+    /// etcd or the API server did not start.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
-    /// A system call failed.
     #[error("{doing} for the cluster: {source}")]
     Io {
-        /// The attempted action.
+        /// The action that failed, such as `writing kubeconfigs`.
         doing: &'static str,
-        /// The error of the operating system.
         source: io::Error,
     },
-    /// Its certificate could not be made.
+    /// The certificate of the API server could not be created.
     #[error("making the API server's certificate: {0}")]
     Certificate(#[from] rcgen::Error),
-    /// There is not a client for it.
     #[error("making a client for the API server: {0}")]
     Client(#[from] kube::Error),
 }
 
 impl Cluster {
-    /// Starts etcd and the API server, and waits until they are ready. Before that `prepare` may write further files for
-    /// the API server into the cluster's folder.
+    /// Starts etcd and the API server, and waits until they are ready. Before that, calls `prepare` with the folder of
+    /// the cluster, so that the caller can add configuration files of the API server.
     pub fn start(prepare: impl FnOnce(&Path)) -> Result<Self, ClusterError> {
         let (assets, delivery_crds) = (Assets::find()?, delivery_crds::folder()?);
         let (folder, runtime) = (temporary_folder()?, new_runtime()?);
@@ -117,8 +116,8 @@ impl Cluster {
         })
     }
 
-    /// Restarts the API server at the same address, as when a node restarts. It is killed, because it would wait a
-    /// minute for its watches.
+    /// Restarts the API server on the same port, as when a node restarts. Sends SIGTERM, and kills the process after
+    /// [`GRACE`], because the API server would wait a minute for open watches.
     pub fn restart_api_server(&self) -> Result<(), ClusterError> {
         let mut api_server = self.api_server.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = api_server.take() {
@@ -136,17 +135,17 @@ impl Cluster {
         Ok(())
     }
 
-    /// Pauses or resumes etcd.
+    /// Pauses etcd with SIGSTOP, or resumes it with SIGCONT.
     pub fn pause_etcd(&self, paused: bool) {
         self.etcd.signal(if paused { "STOP" } else { "CONT" }).expect("it can be sent a signal");
     }
 
-    /// kubectl as the administrator.
+    /// Returns a call of kubectl as the administrator, to which arguments can be added.
     pub fn kubectl(&self) -> Kubectl {
         self.kubectl_as(User::Admin)
     }
 
-    /// kubectl as `user`.
+    /// Returns a call of kubectl as `user`, to which arguments can be added.
     pub fn kubectl_as(&self, user: User) -> Kubectl {
         let home = self.folder().join(format!("{user:?}"));
         Kubectl::new(self.assets.program("kubectl"), self.kubeconfig(user), home)
@@ -157,16 +156,16 @@ impl Cluster {
         kubeconfig_of(user, self.folder())
     }
 
-    /// Returns a client with the administrator's rights. Its calls run in [`Cluster::block_on`].
+    /// Returns a client with the rights of the administrator. Run its requests with [`Cluster::block_on`].
     pub fn client(&self) -> Client {
         self.client.clone()
     }
 
-    /// Returns a client with the rights of `user`. Its calls run in [`Cluster::block_on`].
+    /// Returns a client with the rights of `user`. Run its requests with [`Cluster::block_on`].
     ///
     /// # Panics
     ///
-    /// When none can be made.
+    /// If the client cannot be created.
     pub fn client_as(&self, user: User) -> Client {
         self.runtime.block_on(async { client(self.port, &self.authority, user) }).expect("there was a client before")
     }
@@ -177,12 +176,12 @@ impl Cluster {
         self.ports.etcd
     }
 
-    /// Runs a future to its end.
+    /// Runs a future to completion on the runtime of the cluster, and returns its output.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
         self.runtime.block_on(future)
     }
 
-    /// Creates a namespace for a test.
+    /// Creates a namespace for a test. Returns its name, which is `prefix` and a number.
     ///
     /// # Panics
     ///
@@ -194,7 +193,7 @@ impl Cluster {
         name
     }
 
-    /// Applies the CRDs of Landscaper, Crossplane, Flux, Argo CD and Fleet, and waits until they are served.
+    /// Applies the CRDs of Landscaper, Crossplane, Flux, Argo CD and Fleet, and waits until they are established.
     ///
     /// # Panics
     ///
@@ -210,15 +209,15 @@ impl Cluster {
         self.wait_for_crds();
     }
 
-    /// Waits until all CRDs are served.
+    /// Waits until all CRDs are established.
     ///
     /// # Panics
     ///
-    /// When they are not within a minute.
+    /// If a CRD is not established within a minute.
     pub fn wait_for_crds(&self) {
         let wait =
             || self.kubectl().args(["wait", "--for=condition=Established", "crd", "--all", "--timeout=60s"]).run();
-        // kubectl fails on a definition that is too new to have conditions
+        // `kubectl wait` fails for a CRD that is so new that it has no conditions.
         let mut output = wait();
         for _ in 0..20 {
             if output.status.success() || !output.stderr.contains(".status.conditions accessor error") {
@@ -230,17 +229,18 @@ impl Cluster {
         output.expect_success();
     }
 
-    /// Returns the programs of the cluster.
+    /// Returns the paths of the programs and CRDs that the cluster uses.
     pub fn assets(&self) -> &Assets {
         &self.assets
     }
 
-    /// Returns the API server's audit log of the release's users, one JSON object per line.
+    /// Returns the path of the API server's audit log. The log contains the requests of the users in
+    /// [`User::OF_RELEASE`], one JSON object per line.
     pub fn audit_log(&self) -> PathBuf {
         self.folder().join(AUDIT_LOG)
     }
 
-    /// Returns a folder that is deleted with the cluster.
+    /// Returns the path of a folder that is deleted with the cluster.
     pub fn folder(&self) -> &Path {
         self.folder.path()
     }
@@ -253,13 +253,15 @@ fn temporary_folder() -> Result<TempDir, ClusterError> {
     Ok(folder)
 }
 
-/// One thread drives all clients; the tests' own threads block on it.
+/// Starts the Tokio runtime for all clients, with one worker thread. The threads of the tests block until their futures
+/// complete.
 fn new_runtime() -> Result<Runtime, ClusterError> {
     let made = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
     made.map_err(doing("starting a runtime"))
 }
 
-/// Writes the files of the API server. Returns its self-signed certificate.
+/// Writes the certificate, key, tokens and audit policy of the API server into `folder`. Returns the certificate, which
+/// is self-signed.
 fn write_files(folder: &Path) -> Result<CertificateDer<'static>, ClusterError> {
     let names = ["127.0.0.1".to_owned(), "localhost".to_owned()];
     let made = rcgen::generate_simple_self_signed(names)?;
@@ -291,7 +293,7 @@ async fn is_ready(port: u16, authority: &CertificateDer<'_>) -> bool {
 }
 
 fn client(port: u16, authority: &CertificateDer<'_>, user: User) -> Result<Client, kube::Error> {
-    // A second call finds the provider installed, and that is fine.
+    // Installing the provider fails if it is already installed. This error is ignored.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let url = Uri::try_from(format!("https://127.0.0.1:{port}")).expect("a port makes a URL");
     let mut config = Config::new(url);

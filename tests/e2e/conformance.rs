@@ -1,4 +1,5 @@
-//! Tests of the conformance kit, with deployers that keep the contract and deployers that each break a requirement.
+//! Tests of `portcullis conformance deployer`. A correct deployer passes. Each of the other deployers violates one
+//! requirement, and fails.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,7 +14,8 @@ use crate::context::Context;
 use crate::controller_manager::Options;
 use crate::user::User;
 
-/// The tests of this file. Namespaces that begin with `kit-` let broken writes pass: see config.yaml.
+/// The tests of this file. In namespaces that begin with `kit-`, `config.yaml` does not deny writes that violate the
+/// deployer contract.
 pub const CASES: &[Case] = &[
     ("conformance::a_correct_deployer_passes", a_correct_deployer_passes),
     ("conformance::finishing_in_the_wrong_order_is_seen", |ctx| is_caught(ctx, "order", "DP001")),
@@ -30,7 +32,8 @@ pub const CASES: &[Case] = &[
 const TYPE: &str = "example.org/config-map";
 const EXAMPLES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/deployer");
 
-/// Returns the example deployer, built once; where it is built depends on how we were.
+/// Builds the example deployer once, and returns the path of its binary. The binary is in the folder `examples` beside
+/// the portcullis binary.
 fn deployer() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     BUILT.get_or_init(|| {
@@ -44,7 +47,8 @@ fn deployer() -> &'static Path {
     })
 }
 
-/// Runs the example deployer in a namespace, until it is dropped.
+/// Starts the example deployer in a namespace. `broken` is the requirement that it violates. The process is killed when
+/// the returned value is dropped.
 fn run(ctx: &Context, ns: &str, broken: Option<&str>) -> io::Result<Process> {
     let mut command = Command::new(deployer());
     command.args(["--namespace", ns, "--zone", "ours", "--kubeconfig"]).arg(ctx.cluster.kubeconfig(User::Admin));
@@ -67,7 +71,7 @@ fn reported(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Returns the names of the requirements with a verdict.
+/// Returns the names of the requirements that have this verdict in a report.
 fn with_verdict(report: &Value, verdict: &str) -> Vec<String> {
     let requirements = report["requirements"].as_array().expect("it is a list").iter();
     let requirements = requirements.filter(|requirement| requirement["verdict"] == verdict);
@@ -146,7 +150,7 @@ fn reports_what_cannot_be_tested(ctx: &Context) {
     assert_eq!(kit(ctx, "default", &["--timeout", "soon"]).status.code(), Some(2));
 }
 
-/// The dry-run deployer of the controller manager must fulfil the contract like any deployer.
+/// Checks that the dry-run deployer of the controller manager meets all requirements, like any other deployer.
 fn the_deployer_of_dry_runs_passes(ctx: &Context) {
     const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run=true";
     const CONFIGURATION: &str = "landscaper.gardener.cloud/dry-run-configuration=test-dry-run";
@@ -175,7 +179,7 @@ fn the_deployer_of_dry_runs_passes(ctx: &Context) {
     assert_eq!(with_verdict(&report, "met").len(), report["requirements"].as_array().map_or(0, Vec::len), "{report:#}");
 }
 
-/// In namespaces with the webhook, a broken deployer cannot make an invalid write.
+/// Checks that a broken deployer cannot store an invalid status in a namespace where the rules deny it.
 fn a_broken_deployer_is_refused(ctx: &Context) {
     let ns = ctx.cluster.namespace("guarded");
     let _deployer = run(ctx, &ns, Some("order")).expect("it starts");

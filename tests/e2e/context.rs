@@ -1,4 +1,4 @@
-//! The context of every test.
+//! The context that every test gets as its argument.
 
 use std::fs;
 
@@ -8,35 +8,34 @@ use crate::collector::Collector;
 use crate::control_plane::TRACING;
 use crate::gate::{Gate, GateError, GateOptions};
 
-/// The administrator's tracing configuration. Without a rate, only requests of administrators with a trace are traced.
+/// The API server's tracing configuration, without the endpoint. It sets no sampling rate. So the API server traces
+/// only requests of administrators, and only if a request already belongs to a trace.
 const TRACING_CONFIGURATION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n";
 
-/// The running parts that all tests share.
+/// The servers that all tests share.
 pub struct Context {
-    // Dropped in this order.
-    /// Portcullis, when a test of this run needs it.
+    // Rust drops the fields in this order.
+    /// The portcullis process, if a test of this run needs it.
     pub gate: Option<Gate>,
-    /// The API server.
     pub cluster: Cluster,
-    /// Where artifacts come from.
+    /// The server from which portcullis fetches the artifacts of Flux sources.
     pub artifacts: ArtifactServer,
-    /// Where traces go, the API server's and portcullis'.
+    /// The collector to which portcullis and the API server export their traces.
     pub collector: Collector,
 }
 
-/// Why the tests cannot begin.
+/// An error that occurred while starting the context.
 #[derive(Debug, thiserror::Error)]
 pub enum ContextError {
-    /// There is not an API server.
     #[error(transparent)]
     Cluster(#[from] ClusterError),
-    /// There is not a portcullis.
     #[error(transparent)]
     Gate(#[from] GateError),
 }
 
 impl Context {
-    /// Starts a cluster that serves Landscaper's kinds, and portcullis when there are options for it.
+    /// Starts a cluster and applies all CRDs. If `gate` contains options, also starts portcullis and registers its
+    /// webhooks.
     pub fn start(
         gate: Option<&GateOptions<'_>>,
         artifacts: ArtifactServer,
@@ -46,7 +45,7 @@ impl Context {
         let cluster = Cluster::start(|folder| {
             fs::write(folder.join(TRACING), tracing).expect("there is room");
         })?;
-        // Started before Landscaper's kinds exist: the server must become ready without them, and notice them later.
+        // Portcullis starts before the CRDs exist. It must become ready without them, and detect them later.
         let started = gate.map(|options| Gate::start(&cluster, options)).transpose()?;
         cluster.apply_crds();
         if let Some((gate, options)) = started.as_ref().zip(gate) {

@@ -8,17 +8,20 @@ use crate::assets::Assets;
 use crate::daemon::{Daemon, DaemonError, on_free_ports};
 use crate::http;
 
-/// The requests of the release's users to the API server, one JSON object per line.
+/// The name of the audit log in the folder of the cluster. The log contains the requests of the release's users to the
+/// API server, one JSON object per line.
 pub const AUDIT_LOG: &str = "audit.log";
 const ETCD_LIMIT: Duration = Duration::from_secs(30);
 const API_SERVER_LIMIT: Duration = Duration::from_mins(1);
 
-/// Where the API server's spans go, where this file is in the cluster's folder.
+/// The name of the API server's tracing configuration. The API server exports traces if the folder of the cluster
+/// contains this file.
 pub const TRACING: &str = "tracing.yaml";
-/// How admission is configured, where this file is in the cluster's folder.
+/// The name of the API server's admission configuration. The API server uses this file if the folder of the cluster
+/// contains it.
 pub const ADMISSION: &str = "admission.yaml";
 
-/// Starts etcd with its data in `folder`. Gives the port for its clients as well.
+/// Starts etcd with its data in `folder`, and waits until it is healthy. Returns the process and the port for clients.
 pub fn start_etcd(assets: &Assets, folder: &Path) -> Result<(Daemon, u16), DaemonError> {
     let start = |ports: [u16; 2]| {
         let mut command = etcd_command(assets, folder, ports);
@@ -29,8 +32,8 @@ pub fn start_etcd(assets: &Assets, folder: &Path) -> Result<(Daemon, u16), Daemo
     on_free_ports(start, DaemonError::port_was_taken)
 }
 
-/// Starts the API server with `tls.crt`, `tls.key`, `tokens.csv` and `audit-policy.yaml` of `folder`, and waits until
-/// `is_ready` holds for its port. Returns the port as well.
+/// Starts the API server on a free port with the files `tls.crt`, `tls.key`, `tokens.csv` and `audit-policy.yaml` in
+/// `folder`. Waits until `is_ready` returns true for this port. Returns the process and the port.
 pub fn start_api_server(
     assets: &Assets,
     folder: &Path,
@@ -44,7 +47,8 @@ pub fn start_api_server(
     on_free_ports(start, DaemonError::port_was_taken)
 }
 
-/// Returns the same on a port of the caller's, until `is_ready`.
+/// Starts the API server on the given port, with the same files as [`start_api_server`]. Waits until `is_ready` returns
+/// true.
 pub fn start_api_server_on(
     assets: &Assets,
     folder: &Path,
@@ -85,7 +89,8 @@ fn api_server_command(assets: &Assets, folder: &Path, etcd_port: u16, port: u16)
         format!("--token-auth-file={}", file("tokens.csv")),
         format!("--audit-policy-file={}", file("audit-policy.yaml")),
         format!("--audit-log-path={}", file(AUDIT_LOG)),
-        // The certificate, as a public key is not read out of a private key in PKCS #8.
+        // This is the certificate, because the API server cannot read the public key from a private key in PKCS #8
+        // format.
         format!("--service-account-key-file={}", file("tls.crt")),
         format!("--service-account-signing-key-file={}", file("tls.key")),
     ]);
@@ -95,7 +100,8 @@ fn api_server_command(assets: &Assets, folder: &Path, etcd_port: u16, port: u16)
         "--authorization-mode=RBAC",
         "--service-account-issuer=https://kubernetes.default.svc",
         "--service-cluster-ip-range=10.0.0.0/24",
-        // ServiceAccounts that it checks do not exist here, and endpoints lead nowhere.
+        // The plugin requires ServiceAccounts, which no controller creates here. Endpoints of the Service `kubernetes`
+        // would be of no use, because there is no cluster network.
         "--disable-admission-plugins=ServiceAccount",
         "--endpoint-reconciler-type=none",
     ]);
@@ -103,7 +109,8 @@ fn api_server_command(assets: &Assets, folder: &Path, etcd_port: u16, port: u16)
         command.arg(format!("--admission-control-config-file={}", file(ADMISSION)));
     }
     if folder.join(TRACING).exists() {
-        // Milliseconds, so that a test waits no longer for spans than for anything else.
+        // The delay is in milliseconds. It is shorter than the default of five seconds, so that tests do not wait for
+        // spans.
         command.arg(format!("--tracing-config-file={}", file(TRACING))).env("OTEL_BSP_SCHEDULE_DELAY", "500");
     }
     command

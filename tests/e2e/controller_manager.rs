@@ -1,4 +1,4 @@
-//! Runs `portcullis reconcile` as a process beside a test.
+//! Runs the controller manager, `portcullis reconcile`, as a background process of a test.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,47 +14,49 @@ use crate::deadline::deadline;
 use crate::http;
 use crate::user::User;
 
-/// Where portcullis is installed.
+/// The namespace of the Helm release.
 pub const NAMESPACE: &str = "portcullis-system";
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 
-/// Held by a test that uses the Lease of the release itself.
+/// A lock for tests that must not run at the same time, such as those that use the Lease of the release.
 pub static ACCOUNT_LEASE: Mutex<()> = Mutex::new(());
 
 static NUMBER: AtomicUsize = AtomicUsize::new(0);
 
-/// A controller manager that runs until it is dropped, which kills it.
+/// A controller manager. It is killed when this value is dropped.
 pub struct ControllerManager {
     daemon: Daemon,
     admin_port: u16,
     log: PathBuf,
 }
 
-/// How to run one.
+/// The options for starting a controller manager.
 pub struct Options<'a> {
-    /// Where it acts; everywhere, if it is empty.
+    /// The namespace in which the controller manager acts. If it is empty, the controller manager acts in all
+    /// namespaces.
     pub namespace: &'a str,
-    /// How it reaches the API server.
+    /// The path of the kubeconfig for the API server.
     pub kubeconfig: PathBuf,
-    /// The namespace of its Lease.
+    /// The namespace of the Lease for leader election.
     pub lease: &'a str,
-    /// Further arguments.
+    /// Additional command-line arguments.
     pub arguments: &'a [&'a str],
-    /// Arguments about its Lease.
+    /// Flags with the times of leader election, such as [`QUICK`].
     pub timing: &'a [&'a str],
 }
 
-/// Times for a test: a kill is noticed after a second.
+/// Flags for leader election with which another replica takes over about a second after the leader was killed.
 pub const QUICK: [&str; 6] = ["--lease-duration", "1", "--renew-deadline", "0.8", "--retry-period", "0.2"];
 
 impl<'a> Options<'a> {
-    /// Uses its ServiceAccount, a Lease in the test's own namespace, and the dry-run deployer.
+    /// Returns options with the ServiceAccount of the controller manager and its dry-run deployer. The Lease is in
+    /// `namespace`, which is the namespace of the test.
     pub fn new(cluster: &Cluster, namespace: &'a str) -> Self {
         let kubeconfig = cluster.kubeconfig(User::ControllerManager);
         Self { namespace, kubeconfig, lease: namespace, arguments: &["--dry-run-deployer"], timing: &QUICK }
     }
 
-    /// Starts it, and waits until it is ready.
+    /// Starts the controller manager, and waits until it is ready. Before that, grants the rights on the Lease.
     pub fn start(&self, cluster: &Cluster) -> ControllerManager {
         grant_lease(cluster, self.lease);
         let taken = |error: &DaemonError| error.port_was_taken();
@@ -78,8 +80,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Trials would fight for the one Lease of the release. So the Role that the chart rendered for it is granted in another
-/// namespace too, as if the release were there.
+/// Copies the Role and RoleBinding for the Lease of the release to another namespace. So every test can use a Lease in
+/// its own namespace, and tests do not compete for the Lease of the release.
 fn grant_lease(cluster: &Cluster, namespace: &str) {
     if namespace == NAMESPACE {
         return;
@@ -94,30 +96,30 @@ fn grant_lease(cluster: &Cluster, namespace: &str) {
 }
 
 impl ControllerManager {
-    /// Returns whether it acts.
+    /// Returns whether the controller manager is the leader.
     pub fn leads(&self) -> bool {
         self.metric("portcullis_companion_leading ") == Some(1.0)
     }
 
-    /// Returns the value of a line of its metrics that begins with `line`.
+    /// Returns the value of the first metric whose line begins with `line`.
     pub fn metric(&self, line: &str) -> Option<f64> {
         let answer = http::get(self.admin_port, "/metrics").ok()?;
         answer.lines().find_map(|found| found.strip_prefix(line)).and_then(|value| value.trim().parse().ok())
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Sends SIGTERM to the controller manager, waits until it ends, and checks that it succeeded.
     pub fn terminate(self) {
         let status = self.daemon.terminate().expect("it can be sent a signal");
         assert!(status.success(), "{status}\n{}", self.log());
     }
 
-    /// Returns the most memory that it ever had resident, in bytes.
+    /// Returns the peak resident memory of the controller manager in bytes, if the system provides it.
     #[allow(dead_code, reason = "asked by a benchmark")]
     pub fn peak_memory(&self) -> Option<u64> {
         self.daemon.peak_memory()
     }
 
-    /// Its log.
+    /// Returns the content of the log.
     pub fn log(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }

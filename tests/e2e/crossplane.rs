@@ -1,6 +1,6 @@
 //! Tests of composition environments, as a user of kubectl.
 //!
-//! Crossplane does not run; a CRD replaces the one that it would create from the definition.
+//! Crossplane does not run. The tests create the CRD that Crossplane would create from the CompositeResourceDefinition.
 
 use std::fs;
 use std::process::Command;
@@ -38,7 +38,8 @@ const COMPOSITION: &str = include_str!("../../examples/crossplane/composition.ya
 const COMPOSITE: &str = include_str!("../../examples/crossplane/composite.yaml");
 const FIRST_DESIGN: &str = include_str!("../../examples/crossplane/first-design.yaml");
 
-/// What Crossplane up to 1.17 makes of the definition, as far as it matters here.
+/// The CRD that Crossplane up to 1.17 creates from the CompositeResourceDefinition `DEFINITION`, with the fields that
+/// these tests need.
 const CRD: &str = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: xexamples.demo.org}
@@ -75,7 +76,8 @@ pub fn kubectl(ctx: &Context, args: &[&str]) -> Output {
     ctx.cluster.kubectl().args(args).run()
 }
 
-/// Creates the definition with its kind, and webhooks for it, once for all tests.
+/// Creates the CompositeResourceDefinition, the CRD and the webhooks for its composites, once for all tests. Waits
+/// until portcullis changes composites.
 pub fn composites(ctx: &Context) {
     static READY: OnceLock<()> = OnceLock::new();
     READY.get_or_init(|| {
@@ -86,7 +88,7 @@ pub fn composites(ctx: &Context) {
         ctx.cluster.wait_for_crds();
         let probe = composition("probe", "environmentConfigs: [{ref: {name: probe}}]\n");
         let config = environment_config("v1beta1", "probe", "", "{region: probe}");
-        // Native environments are seen to be on by the references of a composite.
+        // Portcullis detects from the references of a stored composite that native environments are enabled.
         let reference = "{apiVersion: apiextensions.crossplane.io/v1alpha1, kind: EnvironmentConfig, name: probe}";
         let seen = composite("seen", "probe", &format!("  environmentConfigRefs: [{reference}]\n"));
         ctx.cluster.kubectl().args(apply).stdin(format!("{probe}---\n{config}---\n{seen}")).run().expect_success();
@@ -98,8 +100,8 @@ pub fn composites(ctx: &Context) {
     });
 }
 
-/// Registers the webhooks as `portcullis manifests --definitions` writes them, with the CA and port of the other
-/// webhooks.
+/// Applies the webhook configurations and rights that `portcullis manifests --definitions` writes, with the CA and the
+/// port of the other webhooks.
 fn register(ctx: &Context) {
     let get = ["get", "validatingwebhookconfiguration", "portcullis", "-o", "json"];
     let registered: Value =
@@ -322,7 +324,7 @@ fn a_composite_gets_references_and_patches(ctx: &Context) {
         ctx.cluster.kubectl().args(create).stdin(&yaml).run().stdout.contains("eu-7").then_some(())
     });
     patches(ctx, "default", &yaml, &expected);
-    // Applied again, nothing changes.
+    // A second application changes nothing.
     let version = || kubectl(ctx, &["get", "xexample", "carries", "-o", "jsonpath={.metadata.resourceVersion}"]).stdout;
     let before = version();
     patches(ctx, "default", &yaml, &expected);
@@ -417,7 +419,8 @@ fn denies_deletion_of_an_environment_config_in_use(ctx: &Context) {
     });
     assert!(refused.contains("EN010") && refused.contains("XExample \"used-by\""), "{refused}");
     assert!(!kubectl(ctx, &delete).status.success());
-    // The composite refers to it by name, independently of its labels; a Composition that selects it does not.
+    // The composite refers to the EnvironmentConfig by name, so a change of its labels is accepted. For a Composition
+    // that selects an EnvironmentConfig by its labels, such a change causes a warning.
     accepts(ctx, "default", &environment_config("v1beta1", "used", "tier: silver", "{a: b}"));
     let label = |tier: &str| environment_config("v1beta1", "labelled", &format!("tier: {tier}"), "{a: b}");
     accepts(ctx, "default", &label("copper"));
@@ -437,7 +440,8 @@ fn denies_deletion_of_an_environment_config_in_use(ctx: &Context) {
 fn the_registration_follows_the_definitions(ctx: &Context) {
     composites(ctx);
     let ns = ctx.cluster.namespace("composites");
-    // With the controller manager's own rights, which are bound to these configurations.
+    // The controller manager runs with its own rights, which are restricted to the webhook configurations for
+    // composites.
     let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
     let options = Options { arguments: &["--composites"], ..Options::new(&ctx.cluster, &ns) };
     let _companion = options.start(&ctx.cluster);

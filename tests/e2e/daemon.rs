@@ -1,4 +1,4 @@
-//! A process that runs beside the tests and writes a log.
+//! A background process of a test, which writes its output to a log file.
 
 use std::fs::{self, File};
 use std::io;
@@ -10,64 +10,58 @@ use std::time::{Duration, Instant};
 
 use crate::cleanup::Process;
 
-/// Interval for polling.
+/// The interval for polling.
 pub const PAUSE: Duration = Duration::from_millis(50);
-/// Number of attempts to find free ports: another process can take a port between the check and the bind.
+/// The number of attempts to find free ports. Another process can take a port between the check and the bind.
 const ATTEMPTS: usize = 3;
 const SHOWN_LINES: usize = 20;
 
-/// A process that runs until it is dropped.
+/// A background process. It is killed when this value is dropped.
 pub struct Daemon {
     name: &'static str,
     process: Process,
     log: PathBuf,
 }
 
-/// Why a daemon does not run.
+/// An error that occurred while starting a daemon.
 #[derive(Debug, thiserror::Error)]
 pub enum DaemonError {
-    /// It could not be started.
     #[error("starting {name}: {source}")]
     Start {
-        /// Which one.
+        /// The name of the daemon, such as `etcd`.
         name: &'static str,
-        /// The error of the operating system.
         source: io::Error,
     },
-    /// It ended before it was ready.
+    /// The process ended before it was ready.
     #[error("{name} ended before it was ready: {status}; its log ends with\n{log}")]
     Ended {
-        /// Which one.
         name: &'static str,
-        /// How it ended.
         status: ExitStatus,
-        /// The last lines of its log.
+        /// The last lines of the log.
         log: String,
     },
-    /// It was not ready in time.
+    /// The process was not ready within `limit`.
     #[error("{name} was not ready after {limit:?}; its log ends with\n{log}")]
     NotReady {
-        /// Which one.
         name: &'static str,
-        /// How long it was given.
         limit: Duration,
-        /// The last lines of its log.
+        /// The last lines of the log.
         log: String,
     },
-    /// The system has no port to give.
+    /// No free ports were found.
     #[error("looking for free ports: {0}")]
     Ports(io::Error),
 }
 
 impl Daemon {
-    /// Starts `command`, its output going to `log`.
+    /// Starts `command`, and writes its output to the file `log`.
     pub fn start(name: &'static str, command: &mut Command, log: &Path) -> Result<Self, DaemonError> {
         let started = logged(command, log).and_then(Process::start);
         let process = started.map_err(|source| DaemonError::Start { name, source })?;
         Ok(Self { name, process, log: log.to_owned() })
     }
 
-    /// Waits until `ready` returns true.
+    /// Waits until `ready` returns true. Fails if the process ends before that, or after `limit`.
     pub fn wait_until(&self, limit: Duration, ready: impl Fn() -> bool) -> Result<(), DaemonError> {
         let (name, start) = (self.name, Instant::now());
         while !ready() {
@@ -82,44 +76,44 @@ impl Daemon {
         Ok(())
     }
 
-    /// Returns what it is called.
+    /// Returns the name of the daemon, such as `etcd`.
     #[allow(dead_code, reason = "asked by the tests with real controllers")]
     pub fn name(&self) -> &'static str {
         self.name
     }
 
-    /// Returns the path of its log.
+    /// Returns the path of the log file.
     #[allow(dead_code, reason = "asked by the tests with real controllers")]
     pub fn log(&self) -> PathBuf {
         self.log.clone()
     }
 
-    /// Asks it to end, as the kubelet does, and waits until it has.
+    /// Sends SIGTERM to the process, as the kubelet does, and waits until the process ends.
     pub fn terminate(&self) -> io::Result<ExitStatus> {
         self.signal("TERM")?;
         self.process.wait()
     }
 
-    /// Sends it a signal by its name, such as `STOP`.
+    /// Sends a signal to the process. `name` is the name of the signal without `SIG`, such as `STOP`.
     pub fn signal(&self, name: &str) -> io::Result<()> {
         let id = self.process.id().to_string();
         Command::new("kill").args([&format!("-{name}"), &id]).status().map(drop)
     }
 
-    /// Returns the most memory that it ever had resident, in bytes.
+    /// Returns the peak resident memory of the process in bytes, if the system provides it.
     pub fn peak_memory(&self) -> Option<u64> {
         let status = fs::read_to_string(format!("/proc/{}/status", self.process.id())).ok()?;
         let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
         Some(line.trim().strip_suffix(" kB")?.parse::<u64>().ok()? * 1024)
     }
 
-    /// Counts the lines of its log that contain a text.
+    /// Returns the number of lines of the log that contain `text`.
     pub fn logged(&self, text: &str) -> usize {
         let log = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&log).lines().filter(|line| line.contains(text)).count()
     }
 
-    /// Returns the last lines of its log.
+    /// Returns the last lines of the log.
     pub fn log_end(&self) -> String {
         let bytes = fs::read(&self.log).unwrap_or_default();
         let text = String::from_utf8_lossy(&bytes);
@@ -129,13 +123,14 @@ impl Daemon {
 }
 
 impl DaemonError {
-    /// Returns whether it ended because its port was in use.
+    /// Returns whether the process ended because its port was in use, according to its log.
     pub fn port_was_taken(&self) -> bool {
         matches!(self, Self::Ended { log, .. } if log.to_lowercase().contains("address already in use"))
     }
 }
 
-/// Starts something on `N` free ports, and retries with others if `port_was_taken` holds for its error.
+/// Calls `start` with `N` free ports. If `start` fails with an error for which `port_was_taken` returns true, retries
+/// with other ports.
 pub fn on_free_ports<const N: usize, T, E: From<DaemonError>>(
     start: impl Fn([u16; N]) -> Result<T, E>,
     port_was_taken: impl Fn(&E) -> bool,
@@ -145,7 +140,7 @@ pub fn on_free_ports<const N: usize, T, E: From<DaemonError>>(
     retried.unwrap_or_else(attempt)
 }
 
-/// All ports are held until the last one is found, so that they differ.
+/// Returns `N` different free ports. All ports stay bound until the last one is found, so that no port is found twice.
 fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     let listeners = [(); N].map(|()| TcpListener::bind((Ipv4Addr::LOCALHOST, 0)));
     let mut ports = [0; N];

@@ -1,4 +1,5 @@
-//! Tests of trees behind objects, as a user of kubectl and as Flux's controllers.
+//! Tests of kustomize trees that objects contain or refer to. The tests act as a user of kubectl and as Flux's
+//! controllers.
 
 use std::sync::Arc;
 use std::thread;
@@ -34,27 +35,27 @@ pub const CASES: &[Case] = &[
     ("delivery::stored_kustomizations", stored_kustomizations),
 ];
 
-/// Returns the configuration for these tests: the gate at the sources is on. It only warns in namespaces that
-/// `config.yaml` names.
+/// Returns the configuration for these tests, which denies revisions with errors at their Flux source. In namespaces
+/// that begin with `lenient-`, `config.yaml` reduces this to warnings. `host` is the allowed host of artifacts.
 pub fn configuration(host: &str) -> String {
     format!("deliveries: {{flux-sources: deny}}\nguard: {{hold: source}}\nartifactHosts: [\"{host}\"]\n")
 }
 
-/// The memory limit of a pod in the chart.
+/// The memory limit of the server in the chart, in bytes.
 const MEMORY: u64 = 1 << 30;
 
-/// How often it is asked for.
+/// The interval at which an object is applied again in a dry run.
 const PAUSE: Duration = Duration::from_millis(300);
 
 const COMPONENT: &str = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: ldap-\n";
 const SETTINGS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n";
-/// The Component is listed among the resources.
+/// The files of a wrong tree: the Component is listed under `resources`.
 pub const MISPLACED: [(&str, &str); 3] = [
     ("apps/kustomization.yaml", "resources:\n  - settings.yaml\n  - ../components/ldap\n"),
     ("apps/settings.yaml", SETTINGS),
     ("components/ldap/kustomization.yaml", COMPONENT),
 ];
-/// The Component is where it belongs.
+/// The files of a correct tree: the Component is listed under `components`.
 pub const PLACED: [(&str, &str); 3] = [
     ("apps/kustomization.yaml", "resources:\n  - settings.yaml\ncomponents:\n  - ../components/ldap\n"),
     ("apps/settings.yaml", SETTINGS),
@@ -79,7 +80,7 @@ fn status(name: &str, artifact: &Artifact) -> Value {
     })
 }
 
-/// Returns a Flux Kustomization.
+/// Returns a Flux Kustomization whose source is the GitRepository `source`.
 pub fn kustomization(name: &str, source: &str, path: &str, components: &[&str]) -> Value {
     json!({
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"name": name},
@@ -88,13 +89,13 @@ pub fn kustomization(name: &str, source: &str, path: &str, components: &[&str]) 
     })
 }
 
-/// Sets the status like source-controller.
+/// Writes an artifact into the status of a GitRepository, as source-controller does. Returns the output of kubectl.
 fn set_status(ctx: &Context, ns: &str, name: &str, artifact: &Artifact) -> Output {
     let apply = ["apply", "--server-side", "--force-conflicts", "--subresource=status", "--namespace", ns, "-f", "-"];
     ctx.cluster.kubectl().args(apply).stdin(status(name, artifact).to_string()).run()
 }
 
-/// Applies a GitRepository with this artifact.
+/// Creates a GitRepository if it does not exist, and writes the artifact into its status.
 pub fn set_source(ctx: &Context, ns: &str, name: &str, artifact: &Artifact) {
     ctx.cluster
         .kubectl()
@@ -110,8 +111,8 @@ pub fn dry_run(ctx: &Context, ns: &str, object: &Value) -> Output {
     ctx.cluster.kubectl().args(apply).stdin(object.to_string()).run()
 }
 
-/// Retries a dry-run application of a Kustomization until the answer contains `words`: watches may lag, and a debug
-/// build is slow with large archives.
+/// Applies an object in a dry run until the output of kubectl contains `words`, and returns this output. Retries are
+/// needed because watches may lag, and because a debug build is slow with large archives.
 #[track_caller]
 pub fn answered(ctx: &Context, ns: &str, object: &Value, words: &str) -> Output {
     let begun = Instant::now();
@@ -125,7 +126,7 @@ pub fn answered(ctx: &Context, ns: &str, object: &Value, words: &str) -> Output 
     }
 }
 
-/// Returns a Kustomization on a source of its own, with this artifact.
+/// Creates a GitRepository with this artifact. Returns a Kustomization of the same name with this source.
 fn with_artifact(ctx: &Context, ns: &str, name: &str, artifact: &Artifact) -> Value {
     set_source(ctx, ns, name, artifact);
     kustomization(name, name, "./apps", &[])
@@ -239,8 +240,8 @@ fn vectors() -> Value {
     serde_json::from_str(&text).expect("the vectors are JSON")
 }
 
-/// Sends every vector, as an object and an artifact, through the API server. Errors of Flux are reported; others are
-/// not, except for warnings.
+/// Sends every test vector through the API server, as an artifact and a Kustomization. Checks that portcullis reports
+/// errors for exactly those vectors for which Flux fails, apart from warnings and from a vector that needs git.
 fn the_flux_vectors(ctx: &Context) {
     let ns = ctx.cluster.namespace("vectors");
     for (number, case) in vectors().as_array().expect("a list").iter().enumerate() {
@@ -263,7 +264,7 @@ fn the_flux_vectors(ctx: &Context) {
         let refusals =
             output.stderr.lines().filter(|line| line.contains("KZ0") && !harmless.iter().any(|id| line.contains(id)));
         let reported: Vec<_> = refusals.collect();
-        // X7c needs git, which is not run
+        // Vector X7c needs git, which portcullis does not run.
         let is_unknown = case["expect"]["error"].as_str().is_some_and(|error| error.contains("git fetch"));
         assert!(reported.is_empty() == (accepted || is_unknown), "{name}: {output}");
         assert!(output.status.success() || case["expect"]["stage"] == "generate", "{name}: {output}");
@@ -272,7 +273,7 @@ fn the_flux_vectors(ctx: &Context) {
 
 fn bad_servers_never_block(ctx: &Context) {
     let ns = ctx.cluster.namespace("bad-servers");
-    // Each uses another archive, because a cached one needs no server.
+    // Each case uses a different archive, because portcullis does not fetch an archive again that is in its cache.
     let archive = |name: &str| packed([("apps/kustomization.yaml", format!("resources: []\n# {name}\n"))]);
     let mut leading = Packer::new();
     leading.file("../../apps/kustomization.yaml", b"resources: []\n");
@@ -306,14 +307,15 @@ fn bad_servers_never_block(ctx: &Context) {
     }
 }
 
-/// Returns a webhook's counter in the API server's metrics.
+/// Returns the sum of the API server's counters whose name begins with `metric` and whose labels contain `webhook`.
 fn counted(ctx: &Context, metric: &str, webhook: &str) -> f64 {
     let metrics = ctx.cluster.kubectl().args(["get", "--raw", "/metrics"]).run().expect_success().stdout;
     let ours = |line: &&str| line.starts_with(metric) && line.contains(webhook);
     metrics.lines().filter(ours).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
-/// While many Kustomizations wait for slow and malicious servers, all other requests are answered normally.
+/// Checks that other requests are answered as usual while many Kustomizations wait for slow and malicious servers, and
+/// that portcullis stays below the memory limit.
 fn others_are_not_slowed(ctx: &Context) {
     let ns = ctx.cluster.namespace("siege");
     let nine = |name: &str| [name; 9].join(", ");
@@ -346,12 +348,13 @@ fn others_are_not_slowed(ctx: &Context) {
             let output = siege.join().expect("kubectl ran");
             assert!(output.status.success(), "{output}");
         }
-        // Late artifacts are judged outside the handlers, and also use memory.
+        // Portcullis checks an artifact that arrives late after it has answered the request. These checks also use
+        // memory.
         for object in objects.iter().skip(3).step_by(4) {
             eventually_judged(ctx, &ns, object);
         }
     });
-    // Our own answer in every case, rather than a failure policy that admits the request.
+    // Portcullis answered every call. No request was admitted because of `failurePolicy: Ignore`.
     assert!(counted(ctx, "apiserver_admission_webhook_fail_open_count", ".portcullis.dev") < 1.0);
     let peak = ctx.gate.as_ref().and_then(crate::gate::Gate::peak_memory);
     if let Some(peak) = peak {
@@ -404,7 +407,8 @@ fn sveltos_trees(ctx: &Context) {
 fn ordinary_config_maps_cost_no_call(ctx: &Context) {
     let ns = ctx.cluster.namespace("ordinary");
     let calls = || counted(ctx, "apiserver_admission_webhook_request_total", "trees.portcullis.dev");
-    // other tests may send trees meanwhile: a hundred ordinary objects would show
+    // Other tests may send trees meanwhile, so the counter may increase. But if ordinary objects were sent, it would
+    // increase by a hundred.
     let before = calls();
     let many: Vec<_> = (0..50)
         .flat_map(|number| {

@@ -1,8 +1,10 @@
-//! The CRDs of Flux and Argo CD from their Go modules, and a small one for Fleet's Bundle. `PORTCULLIS_DELIVERY_CRDS`
-//! names a folder with all of them instead.
+//! The CRDs of Flux, Argo CD and policy reports from Go modules, and a minimal CRD of Fleet's Bundle.
 //!
-//! The modules are pinned here rather than in `assets/go.mod`, where they would affect the versions of Kubernetes'
-//! dependencies.
+//! If `PORTCULLIS_DELIVERY_CRDS` is set, the CRDs of Flux, Argo CD and Fleet come from the folder that it names. If
+//! `PORTCULLIS_REPORT_CRDS` is set, the CRDs of policy reports come from the folder that it names.
+//!
+//! The Go modules are pinned here. In `assets/go.mod`, they would change the versions of the dependencies of
+//! Kubernetes.
 
 use std::fs;
 use std::io;
@@ -13,11 +15,11 @@ use crate::cache::{self, Cache, CacheError};
 
 const FLEET: &str = include_str!("crds/bundles.yaml");
 
-/// A Go module, and the required files in it.
+/// A Go module, and the CRD files that are copied from it.
 struct Module {
     path: &'static str,
     version: &'static str,
-    /// Its hash in go.sum.
+    /// The hash of the Go module, as in `go.sum`.
     sum: &'static str,
     folder: &'static str,
     files: &'static [&'static str],
@@ -52,7 +54,8 @@ const MODULES: [Module; 3] = [
     },
 ];
 
-/// The two kinds of policy reports. wgpolicyk8s.io comes with Kyverno: the working group's own module is not to be had.
+/// The Go modules with the CRDs of policy reports, for the API groups `openreports.io` and `wgpolicyk8s.io`. The CRDs
+/// of `wgpolicyk8s.io` come from Kyverno, because the Go module of the working group itself is not available.
 const REPORTS: [Module; 2] = [
     Module {
         path: "github.com/openreports/reports-api",
@@ -70,25 +73,22 @@ const REPORTS: [Module; 2] = [
     },
 ];
 
-/// Why the definitions are not there.
+/// An error that occurred while getting the CRDs.
 #[derive(Debug, thiserror::Error)]
 pub enum CrdsError {
-    /// Go did not get a module.
+    /// A Go module could not be downloaded, or its files could not be copied.
     #[error("the definitions of {module}: {source}; set {variable} to a folder that holds them as yaml files")]
     Module {
-        /// Which.
         module: &'static str,
-        /// What names another folder.
+        /// The environment variable that can name a folder with the CRDs.
         variable: &'static str,
-        /// Why.
         source: io::Error,
     },
-    /// The cache could not be used.
     #[error(transparent)]
     Cache(#[from] CacheError),
 }
 
-/// Returns the folder that has them.
+/// Returns the path of the folder with the CRDs of Flux, Argo CD and Fleet.
 pub fn folder() -> Result<PathBuf, CrdsError> {
     if let Some(folder) = cache::folder_in("PORTCULLIS_DELIVERY_CRDS") {
         return Ok(folder);
@@ -102,7 +102,7 @@ pub fn folder() -> Result<PathBuf, CrdsError> {
     })
 }
 
-/// Returns the folder that has the definitions of policy reports; a test installs them.
+/// Returns the path of the folder with the CRDs of policy reports. Only the tests of audits install them.
 pub fn reports() -> Result<PathBuf, CrdsError> {
     let variable = "PORTCULLIS_REPORT_CRDS";
     if let Some(folder) = cache::folder_in(variable) {

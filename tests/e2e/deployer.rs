@@ -45,7 +45,7 @@ const MANIFEST: &str = "landscaper.gardener.cloud/kubernetes-manifest";
 const T1: &str = "2026-01-01T12:00:00Z";
 const T2: &str = "2026-01-01T12:01:00Z";
 
-/// A DeployItem and who writes its status.
+/// A DeployItem, and the generation of deployers that write its status.
 struct Item<'c> {
     ctx: &'c Context,
     ns: String,
@@ -53,20 +53,20 @@ struct Item<'c> {
     generation: Generation,
 }
 
-/// Which status deployers write.
+/// A generation of deployers, which determines the fields of the status that they write.
 #[derive(Clone, Copy, PartialEq)]
 enum Generation {
-    /// `phase`, since Landscaper 0.52.
+    /// The deployers since Landscaper 0.52, which write `phase`.
     Newer,
-    /// `phase` and `deployItemPhase`.
+    /// The deployers before Landscaper 0.52, which write `phase` and `deployItemPhase`.
     Older,
 }
 
 const BOTH: [Generation; 2] = [Generation::Newer, Generation::Older];
 
 impl Generation {
-    /// Converts a write to this generation: deletions had no phases of their own in `phase`, and only few in
-    /// `deployItemPhase`.
+    /// Converts a status of the newer generation to this generation. In the older generation, `phase` has no separate
+    /// phases for deletions, and `deployItemPhase` has only a few phases.
     fn written(self, mut status: Value) -> Value {
         let phase = status["phase"].as_str().map(str::to_owned);
         let (Self::Older, Some(phase)) = (self, phase) else { return status };
@@ -90,7 +90,8 @@ fn yaml(name: &str, type_name: &str, spec: &str) -> String {
     )
 }
 
-/// The API server itself warns about the name of Landscaper's finalizer.
+/// Creates an object, and checks that no DP rule warns. The API server itself warns about the name of Landscaper's
+/// finalizer.
 #[track_caller]
 fn created(ctx: &Context, ns: &str, yaml: &str) {
     let output =
@@ -165,13 +166,13 @@ impl<'c> Item<'c> {
         Self::working(ctx).done()
     }
 
-    /// A deployer has started.
+    /// Writes the status of a DeployItem whose job `b` a deployer has picked up.
     fn taken(self) -> Self {
         self.trigger("b").pick_up();
         self
     }
 
-    /// The job has succeeded.
+    /// Writes the status of a DeployItem whose job `b` has succeeded.
     fn done(self) -> Self {
         self.finish("Succeeded", "b");
         self
@@ -262,7 +263,8 @@ fn a_test_reconcile_brings_its_own_job(ctx: &Context) {
     }
 }
 
-/// The container deployer writes a failure first, the mock deployer any phase.
+/// Checks that deployers may write the final phase first, and `jobIDFinished` in a second write. The container deployer
+/// does this for a failure, and the mock deployer for any phase.
 fn two_steps_are_admitted(ctx: &Context) {
     for generation in BOTH {
         let item = Item::of(ctx, generation).taken();
@@ -453,7 +455,8 @@ fn only_true_keeps_deployed_objects(ctx: &Context) {
     item.patch(&annotated("true"), &[]).expect_success();
 }
 
-/// Restoring a backup of a running job breaks requirements; a declared backup may be restored, but not over a job.
+/// Checks that only a user under `deployers.restorers` may restore the status of a running job, which otherwise
+/// violates requirements. This user must not overwrite the status of an open job.
 fn a_backup_restores_statuses(ctx: &Context) {
     let taken = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "a"});
     let item = Item::new(ctx);

@@ -54,7 +54,7 @@ fn configuration(fragments: &[&str]) -> String {
     )
 }
 
-/// Returns an object with these annotations and this owner.
+/// Returns an object of one of Landscaper's kinds as YAML, with these annotations and this owner reference.
 fn object(kind: &str, name: &str, annotations: &str, owner: &str, spec: &str) -> String {
     format!(
         "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\n  annotations: \
@@ -82,7 +82,7 @@ fn export(path: &str) -> String {
     )
 }
 
-/// Returns the reference to an existing object.
+/// Returns an owner reference to a stored object as YAML.
 fn owner(ctx: &Context, ns: &str, kind: &str, name: &str) -> String {
     let get = ["get", kind, name, "--namespace", ns, "-o", "jsonpath={.metadata.uid}"];
     let uid = ctx.cluster.kubectl().args(get).run().expect_success().stdout;
@@ -119,7 +119,8 @@ fn the_seeds_example_is_accepted(ctx: &Context) {
     assert!(shown.contains("Secret") && shown.contains("test-secret"), "{shown}");
 }
 
-/// Creates root, sub-installation and Execution, each immediately after its owner.
+/// Creates a root Installation, a sub-installation and an Execution, each immediately after its owner. Returns owner
+/// references to them.
 fn chain(ctx: &Context, ns: &str, marks: &str) -> [String; 3] {
     accepts(ctx, ns, &installation("root", marks, ""));
     let root = owner(ctx, ns, "Installation", "root");
@@ -163,7 +164,7 @@ fn removes_annotations_after_the_dry_run(ctx: &Context) {
             let written = kubectl(ctx, &ns, &["label", "--overwrite", object, "pass=1", "-o", "json"]).expect_success();
             let stored: Value = serde_json::from_str(&written.stdout).expect("kubectl writes JSON");
             let is_gone = stored.pointer(DRY_RUN).is_none() && stored.pointer(CONFIGURATION).is_none();
-            // Setting an existing label would not be a write.
+            // The label is removed again, because kubectl sends no request for a label that is already set.
             kubectl(ctx, &ns, &["label", object, "pass-"]).expect_success();
             is_gone.then_some(())
         });
@@ -200,7 +201,8 @@ fn without_dry_run_nothing_changes(ctx: &Context) {
     patches(ctx, &ns, &item("item", "", &execution, ""), &[(DRY_RUN, Value::Null), (CONFIGURATION, Value::Null)]);
 }
 
-/// Registers the webhooks a second time, for this namespace only, without a server.
+/// Checks that only root Installations can be written while portcullis does not answer. The webhooks are registered a
+/// second time, for this namespace only, without a server.
 fn without_a_server_only_roots_can_be_written(ctx: &Context) {
     let ns = namespace(ctx);
     let [root, ..] = chain(ctx, &ns, "");
@@ -311,7 +313,7 @@ const RUNNING: &str = r#"{"phase": "Progressing", "jobID": "b", "observedGenerat
     "lastReconcileTime": "2026-01-01T12:00:00Z"}"#;
 const DONE: &str = r#"{"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "observedGeneration": 1}"#;
 
-/// Retries a dry-run application of a change until the answer contains `words`.
+/// Applies an object in a dry run until the output of kubectl contains `words`.
 fn is_eventually_denied(ctx: &Context, ns: &str, yaml: &str, words: &str) {
     eventually(|| {
         let apply = ["--namespace", ns, "apply", "--dry-run=server", "-f", "-"];
@@ -367,7 +369,8 @@ fn one_object_of_two_targets_is_warned_about(ctx: &Context) {
     warns(ctx, &ns, &both, &["DR011", "is read from two targets"]);
 }
 
-/// Paths in both dialects: kubectl accepts them too, and skips missing values instead of failing.
+/// Paths that portcullis and kubectl evaluate. For a missing value, kubectl succeeds without a result, and portcullis
+/// fails.
 const PATHS: &[&str] = &[
     ".data.token",
     ".data.tls\\.crt",

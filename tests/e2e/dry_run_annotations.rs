@@ -19,7 +19,8 @@ pub const CASES: &[Case] = &[
 const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run";
 const CONFIGURATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
 
-/// Returns root, sub-installation, Execution and two DeployItems, by kind and name.
+/// Creates a root Installation, a sub-installation, an Execution and two DeployItems. Returns the kind and name of each
+/// object below the root.
 fn tree(landscaper: &Landscaper<'_>, annotations: &Value) -> Vec<(&'static str, String)> {
     let spec = json!({"context": "default", "blueprint": {"inline": {"filesystem": {}}}});
     let root = json!({"metadata": {"name": "root", "annotations": annotations}, "spec": spec});
@@ -65,7 +66,7 @@ fn annotates_everything_below_a_root(ctx: &Context) {
     all_say(&landscaper, &tree, &json!("true"), &json!("another"));
     annotate(&landscaper, &json!("false"), &Value::Null);
     all_say(&landscaper, &tree, &Value::Null, &Value::Null);
-    // It rests: nothing is written a second time.
+    // A restarted controller manager writes none of the objects again.
     let versions = || tree.iter().map(|(kind, name)| version(&landscaper, kind, name)).collect::<Vec<_>>();
     let before = versions();
     drop(manager);
@@ -80,8 +81,9 @@ fn version(landscaper: &Landscaper<'_>, kind: &str, name: &str) -> Value {
     landscaper.get(kind, name).expect("it is there")["metadata"]["resourceVersion"].clone()
 }
 
-/// The webhooks exclude our own namespace, so objects there are created as if before the webhooks. Uses the Lease of
-/// the release.
+/// Checks that the controller manager annotates objects that were created before the webhooks were registered. The
+/// webhooks exclude the namespace of portcullis, so new objects in this namespace are like such objects. The test uses
+/// the Lease of the release.
 fn annotates_objects_from_before_the_webhooks(ctx: &Context) {
     let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: "portcullis-system" };

@@ -1,4 +1,5 @@
-//! Tests of dry runs from the root to the exports, without a deployer or target in the cluster.
+//! Tests of the dry-run deployer: it processes dry runs completely, including exports, without a real deployer or
+//! Target in the cluster.
 
 use std::process::Command;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -40,7 +41,7 @@ const MARKS: [(&str, &str); 2] = [
     ("landscaper.gardener.cloud/dry-run-configuration", "test-dry-run"),
 ];
 
-/// Returns the export of the seed.
+/// Returns the configuration of a DeployItem with the export of the example in `examples/dry-run`.
 fn exporting() -> Value {
     json!({
         "apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderConfiguration",
@@ -68,7 +69,7 @@ fn prepared(ctx: &Context, prefix: &str) -> String {
     ns
 }
 
-/// Returns a DeployItem in dry run that belongs to nothing.
+/// Creates a DeployItem in dry run that has no owner. Returns the stored object.
 fn item(landscaper: &Landscaper<'_>, config: &Value) -> Value {
     let annotations: serde_json::Map<_, _> =
         MARKS.map(|(key, text)| (key.to_owned(), text.into())).into_iter().collect();
@@ -89,7 +90,8 @@ fn exported(ctx: &Context, ns: &str, item: &Value) -> Value {
     serde_json::from_slice(&data["config"].0).expect("it is JSON")
 }
 
-/// Uses the Lease of the release.
+/// Checks that a dry run of the example succeeds twice, and exports the expected values. The test uses the Lease of the
+/// release.
 fn a_whole_dry_run_succeeds(ctx: &Context) {
     let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
     let ns = namespace(ctx);
@@ -125,7 +127,8 @@ fn a_whole_dry_run_succeeds(ctx: &Context) {
     history.keeps_the_contract();
 }
 
-/// Runs the commands of the page, with a controller manager beside, and compares their output.
+/// Runs the commands in `examples/dry-run/README.md` while a controller manager runs, and checks that their output is
+/// as on this page.
 fn the_commands_of_the_example_work(ctx: &Context) {
     const WALK: &str = include_str!("../../examples/dry-run/README.md");
     const EXAMPLE: &str = "cu-example";
@@ -135,7 +138,7 @@ fn the_commands_of_the_example_work(ctx: &Context) {
     let blocks: Vec<_> = WALK.split("\n```").collect();
     let walked: Vec<_> = blocks.iter().filter_map(|block| block.strip_prefix("sh\n")).collect();
     let shown: Vec<_> = blocks.iter().filter_map(|block| block.strip_prefix("console\n")).skip(1).collect();
-    // The first one installs it.
+    // The first block installs portcullis, so it is not run.
     let output = shell(ctx, &walked[1..].join("\n"));
     let text = String::from_utf8_lossy(&output.stdout);
     let log = || format!("{text}\n{}\n{}", String::from_utf8_lossy(&output.stderr), manager.log());
@@ -146,7 +149,8 @@ fn the_commands_of_the_example_work(ctx: &Context) {
     }
 }
 
-/// Runs a script as a person would, where the page is, with kubectl and a kubeconfig at hand.
+/// Runs a shell script in the root folder of the repository, with kubectl and the administrator's kubeconfig. Returns
+/// the output of the script.
 fn shell(ctx: &Context, script: &str) -> std::process::Output {
     let kubectl = ctx.cluster.assets().program("kubectl");
     let programs = kubectl.parent().expect("it is in a folder").to_owned();
@@ -175,7 +179,8 @@ fn a_wrong_path_fails_at_the_first_look(ctx: &Context) {
     let item = item(&landscaper, &exporting());
     let manager = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
     eventually(|| manager.leads().then_some(()));
-    // Admission denies such a path; here the fragment loses the field afterwards.
+    // Admission denies a path that finds no value. So the test removes the value from the fragment after it has created
+    // the DeployItem.
     let exports = json!([{"apiVersion": "v1", "kind": "Secret", "data": {"tokn": "x"},
         "metadata": {"name": "test-secret", "namespace": "example"}}]);
     landscaper.patch("DryRunConfiguration", "test-dry-run", "", &Patch::Merge(json!({"spec": {"exports": exports}})));
@@ -206,7 +211,7 @@ fn events(ctx: &Context, ns: &str, reason: &str) -> usize {
     })
 }
 
-/// Interrupts the life of an item at each of its writes, before and after, until all writes are covered.
+/// Checks that a job and a deletion complete if the controller manager is killed before or after any of its writes.
 fn recovers_from_a_kill_at_any_write(ctx: &Context) {
     const AT_ONCE: usize = 3;
     let mut first = 0;
@@ -221,14 +226,16 @@ fn recovers_from_a_kill_at_any_write(ctx: &Context) {
         });
         first += AT_ONCE;
         if !cut.iter().any(|cut| *cut) {
-            // Picked up, finalizer, begun, Secret, finished; and for the deletion: picked up, begun, finalizer.
+            // The writes for the job are: pickup, finalizer, start, Secret, end. The writes for the deletion are:
+            // pickup, start, finalizer.
             assert!(first > 8, "all writes of a life were cut at: {first}");
             return;
         }
     }
 }
 
-/// Returns whether a controller manager was killed at a write of an item's life, after which another one brought it to its end.
+/// Creates and deletes a DeployItem. Kills the controller manager before or after write number `at`, and checks that
+/// another controller manager completes the work. Returns whether there was a write with this number.
 fn interrupts_a_life_at_every_write(ctx: &Context, at: usize, cut: Cut) -> bool {
     let ns = namespace(ctx);
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
@@ -241,7 +248,7 @@ fn interrupts_a_life_at_every_write(ctx: &Context, at: usize, cut: Cut) -> bool 
     let mut live = |is_over: &dyn Fn() -> bool| {
         if !was_cut && proxy.until_cut_or(is_over) {
             was_cut = true;
-            // Dropped, the first one is killed.
+            // This assignment drops the first controller manager, and so kills it.
             manager = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
         }
         eventually(|| is_over().then_some(()));
@@ -264,9 +271,9 @@ fn interrupts_a_life_at_every_write(ctx: &Context, at: usize, cut: Cut) -> bool 
     was_cut
 }
 
-/// Uses the same kit as for other deployers.
+/// Checks that the dry-run deployer meets all requirements of `portcullis conformance deployer`.
 fn the_conformance_kit_finds_nothing(ctx: &Context) {
-    // The kit writes an item of another type, which DR012 denies outside of its namespaces.
+    // The kit writes a DeployItem of another type, which DR012 denies, except in namespaces that begin with `kit-`.
     let ns = prepared(ctx, "kit");
     let manager = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
     eventually(|| manager.leads().then_some(()));
@@ -306,7 +313,7 @@ fn stops_for_another_deployer(ctx: &Context) {
     assert_eq!(untouched["status"]["jobIDFinished"], Value::Null);
 }
 
-/// All versions of objects from a watch.
+/// A watch that collects all versions of the watched objects.
 struct History {
     versions: Arc<Mutex<Vec<Value>>>,
     task: tokio::task::JoinHandle<()>,
@@ -349,7 +356,8 @@ impl History {
         self.versions.lock().unwrap().clone()
     }
 
-    /// Returns every change of a status is one that a deployer may make; the phases of the first item, in their order.
+    /// Checks that the deployer contract permits every change of a status. Returns the phases of the first DeployItem,
+    /// in order.
     #[track_caller]
     fn keeps_the_contract(&self) -> Vec<String> {
         let versions = self.versions();
@@ -368,7 +376,8 @@ impl Drop for History {
     }
 }
 
-/// Returns the phases of an item; the invariants are those of Landscaper's deployer contract.
+/// Checks that Landscaper's deployer contract permits every change of the status of a DeployItem. Returns its phases,
+/// in order.
 #[track_caller]
 fn life(versions: &[&Value]) -> Vec<String> {
     let is_final = |phase: &Value| ["Succeeded", "Failed", "DeleteFailed"].iter().any(|of| phase == of);

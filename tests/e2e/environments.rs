@@ -1,5 +1,5 @@
-//! Tests each rule about environments in both directions, with the API server and kubectl: one object with a denial or
-//! warning, and one without.
+//! Tests of the rules about environments, with kubectl and the API server. For each rule, one object is denied or
+//! warned about, and another object is accepted.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub const CASES: &[Case] = &[
     ("environments::reads_a_schema_from_a_config_map", reads_a_schema_from_a_config_map),
 ];
 
-/// The expected result of a finding.
+/// The expected result of an object that violates a rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Follows {
     Refusal,
@@ -27,13 +27,13 @@ enum Follows {
 
 use Follows::{Refusal, Warning};
 
-/// The action of the user.
+/// The kubectl command that is run for an object.
 enum Act {
     Apply,
     Delete,
 }
 
-/// A rule, with an action that triggers it and one that does not.
+/// A rule and an action. For the object `wrong`, the action violates the rule, and for the object `right`, it does not.
 struct Ways {
     rule: &'static str,
     follows: Follows,
@@ -52,7 +52,8 @@ impl Ways {
         ctx.cluster.kubectl().args([verb, "--dry-run=server", "-f", "-"]).stdin(yaml).run()
     }
 
-    /// Waits until the catalog has the last stored object.
+    /// Checks that the action on the object `wrong` has the expected result and a finding of the rule, and that the
+    /// action on the object `right` succeeds without a warning. Retries until the catalog contains all stored objects.
     fn hold(&self, ctx: &Context) {
         eventually_or_show(|| {
             let answer = self.answer(ctx, &self.wrong);
@@ -71,13 +72,14 @@ fn selector(fields: &str) -> String {
     format!("environmentConfigs:\n  - {{type: Selector, selector: {{{fields}}}}}\n")
 }
 
-/// Selects all with a label, in the order of their priority.
+/// Returns the environment of a Composition, which selects all EnvironmentConfigs whose label `ways` has the value
+/// `label`, sorted by `data.priority`.
 fn by_priority(label: &str) -> String {
     let labels = format!("matchLabels: [{{key: ways, type: Value, value: {label}}}]");
     selector(&format!("mode: Multiple, sortByFieldPath: data.priority, {labels}"))
 }
 
-/// Returns a Composition that is only tried.
+/// Returns a Composition that the tests apply only in dry runs.
 fn tried(environment: &str) -> String {
     composition("ways-tried", environment)
 }
@@ -113,7 +115,7 @@ fn of_text() -> Vec<Ways> {
     ]
 }
 
-/// The rules that read stored objects.
+/// Returns the cases of rules that read stored objects.
 fn of_data() -> Vec<Ways> {
     let refer = |name: &str| tried(&format!("environmentConfigs: [{{ref: {{name: {name}}}}}]\n"));
     let sorted = |label: &str| tried(&by_priority(label));
@@ -150,7 +152,7 @@ fn of_data() -> Vec<Ways> {
     ]
 }
 
-/// Stores the objects that the second kind of rules needs.
+/// Creates the objects that the cases of [`of_data`] need.
 fn store(ctx: &Context) {
     composites(ctx);
     let from = |path: &str| {

@@ -1,4 +1,4 @@
-//! Portcullis as the chart deploys it: with the arguments, rights, Service and webhooks that Helm rendered.
+//! Runs portcullis as the chart deploys it, with the arguments, rights, Service and webhooks that Helm renders.
 
 use std::fs;
 use std::io;
@@ -23,104 +23,102 @@ use crate::user::User;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 
-/// A portcullis that serves a cluster. Dropping it kills it; its webhooks stay registered.
+/// A portcullis server for a cluster. When this value is dropped, the process is killed, but its webhooks stay
+/// registered.
 pub struct Gate {
     daemon: Daemon,
     admin_port: u16,
     manifests: Manifests,
 }
 
-/// How to run portcullis.
+/// The options of [`Gate::start`].
 pub struct GateOptions<'a> {
-    /// The text of its configuration file; none for the defaults.
+    /// The content of the configuration file, or `None` for the default configuration.
     pub config: Option<&'a str>,
-    /// Where its spans go.
+    /// The URL of the collector to which portcullis exports traces.
     pub traces: Option<&'a str>,
-    /// Further arguments.
+    /// Additional command-line arguments.
     pub arguments: &'a [&'a str],
-    /// Whether its webhooks are in force; asked again until they are.
+    /// A function that returns whether the API server calls the webhooks. It is called until it returns true.
     pub in_force: &'a dyn Fn(&Cluster) -> bool,
 }
 
-/// Why portcullis does not guard the cluster.
+/// An error that occurred while starting portcullis or registering its webhooks.
 #[derive(Debug, thiserror::Error)]
 pub enum GateError {
-    /// It does not serve.
+    /// The process did not start or did not become ready.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
-    /// A system call failed.
     #[error("{doing} for portcullis: {source}")]
     Io {
-        /// The attempted action.
+        /// The action that failed, such as `making a folder`.
         doing: &'static str,
-        /// The error of the operating system.
         source: io::Error,
     },
-    /// A subcommand failed.
+    /// A subcommand of portcullis failed.
     #[error("`portcullis {subcommand}`: {status}\n{stderr}")]
     Subcommand {
-        /// Its name.
+        /// The name of the subcommand, such as `certs`.
         subcommand: &'static str,
-        /// How it ended.
         status: ExitStatus,
-        /// Its standard error.
         stderr: String,
     },
-    /// The chart is not rendered.
+    /// Helm was not found, or could not render the chart.
     #[error(transparent)]
     Helm(#[from] HelmError),
-    /// The API server rejected a manifest.
+    /// `kubectl apply` failed.
     #[error("applying portcullis' {what}:\n{output}")]
     Apply {
-        /// Which manifests.
+        /// A description of the manifests, such as `webhook configurations`.
         what: &'static str,
-        /// The output of kubectl.
         output: Output,
     },
-    /// The API server does not call the webhooks.
+    /// The API server did not call the webhooks before the deadline.
     #[error("portcullis' webhooks were not in force in time; its log ends with\n{log}")]
     NotInForce {
-        /// The last lines of its log.
+        /// The last lines of the log of portcullis.
         log: String,
     },
 }
 
 impl Gate {
-    /// Runs portcullis under its ServiceAccount until it is ready; no webhook calls it yet.
+    /// Starts portcullis with the rights of its ServiceAccount, and waits until it is ready. Does not register the
+    /// webhooks.
     pub fn start(cluster: &Cluster, options: &GateOptions<'_>) -> Result<Self, GateError> {
         let taken = |error: &GateError| matches!(error, GateError::Daemon(error) if error.port_was_taken());
         on_free_ports(|ports| Self::serve(cluster, options, ports), taken)
     }
 
-    /// Registers its webhooks and waits until they are in force.
+    /// Registers the webhooks, and waits until the API server calls them.
     pub fn register(&self, cluster: &Cluster, options: &GateOptions<'_>) -> Result<(), GateError> {
         apply(cluster, "webhook configurations", &self.manifests.webhooks)?;
         self.wait_until_active(cluster, options)
     }
 
-    /// Returns the last lines of its log.
+    /// Returns the last lines of the log.
     pub fn log_end(&self) -> String {
         self.daemon.log_end()
     }
 
-    /// Asks it to end, and waits until it has written everything.
+    /// Sends SIGTERM to portcullis, and waits until it has written all files and ended.
     #[allow(dead_code, reason = "asked by the tests with real controllers")]
     pub fn terminate(&self) -> io::Result<ExitStatus> {
         self.daemon.terminate()
     }
 
-    /// Returns the path of its log.
+    /// Returns the path of the log file.
     #[allow(dead_code, reason = "asked by the tests with real controllers")]
     pub fn log(&self) -> PathBuf {
         self.daemon.log()
     }
 
-    /// Returns its peak resident memory in bytes, if the system provides it.
+    /// Returns the peak resident memory of portcullis in bytes, if the system provides it.
     pub fn peak_memory(&self) -> Option<u64> {
         self.daemon.peak_memory()
     }
 
-    /// Returns the whole answer, head and body, of its health and metrics port to `GET path`.
+    /// Sends `GET path` to the port for health and metrics. Returns the response with its status line, headers and
+    /// body.
     pub fn admin(&self, path: &str) -> io::Result<String> {
         http::get(self.admin_port, path)
     }
@@ -158,14 +156,15 @@ impl Gate {
     }
 }
 
-/// Returns whether a webhook of `domain` denies a dry-run creation of `yaml`, for [`GateOptions::in_force`].
+/// Creates `yaml` in a dry run, and returns whether a webhook of `domain` denies it. Used for
+/// [`GateOptions::in_force`].
 pub fn refuses(cluster: &Cluster, domain: &str, yaml: &str) -> bool {
     let create = ["create", "--dry-run=server", "-f", "-"];
     let answer = cluster.kubectl().args(create).stdin(yaml).run().stderr;
     answer.contains(&format!("{domain}\" denied the request"))
 }
 
-/// Returns whether a test creation of `yaml` is answered with a warning that holds `words`: for
+/// Creates `yaml` in a dry run, and returns whether the output of kubectl contains a warning and `words`. Used for
 /// [`GateOptions::in_force`].
 pub fn warns(cluster: &Cluster, words: &str, yaml: &str) -> bool {
     let create = ["create", "--dry-run=server", "-f", "-"];
@@ -173,7 +172,8 @@ pub fn warns(cluster: &Cluster, words: &str, yaml: &str) -> bool {
     answer.contains("Warning:") && answer.contains(words)
 }
 
-/// Writes certificates and the configuration file into `folder`, and renders the chart for them.
+/// Writes the certificates and the configuration file of portcullis into `folder`. Returns the objects of the chart,
+/// rendered with this CA and this configuration.
 fn prepare(folder: &Path, options: &GateOptions<'_>) -> Result<Rendered, GateError> {
     let (certs, config) = (folder.join("certs"), folder.join("config"));
     fs::create_dir_all(&certs).map_err(doing("making a folder"))?;
@@ -188,7 +188,7 @@ fn prepare(folder: &Path, options: &GateOptions<'_>) -> Result<Rendered, GateErr
     Ok(rendered)
 }
 
-/// Returns values with everything enabled.
+/// Returns chart values that enable the optional controllers, rule families and audits.
 fn values(authority: &[u8], options: &GateOptions<'_>) -> Value {
     let config =
         options.config.map(|text| yaml::read(text, &yaml::Limits::default()).expect("it is YAML").remove(0).value);
@@ -204,13 +204,14 @@ fn values(authority: &[u8], options: &GateOptions<'_>) -> Value {
     })
 }
 
-/// Returns the rendered arguments, with local folders instead of mounted ones.
+/// Returns the rendered arguments of the server, with `folder` instead of `/etc/portcullis`, the folder of mounted
+/// volumes.
 pub fn arguments(rendered: &Rendered, folder: &Path) -> Vec<String> {
     let here = folder.display().to_string();
     rendered.arguments(RELEASE).into_iter().map(|argument| argument.replace("/etc/portcullis", &here)).collect()
 }
 
-/// Runs a subcommand to its end.
+/// Runs a subcommand of portcullis, and waits until it ends.
 fn run(subcommand: &'static str, with_arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<(), GateError> {
     let mut command = Command::new(BINARY);
     let output = with_arguments(command.arg(subcommand)).output().map_err(doing("running it"))?;

@@ -1,4 +1,4 @@
-//! The chart, rendered by a real Helm and split into objects.
+//! Renders the chart with Helm, and parses the rendered objects.
 
 use std::fs;
 use std::io;
@@ -13,43 +13,41 @@ use crate::assets::{self, AssetsError};
 pub use crate::controller_manager::NAMESPACE;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/portcullis");
-/// The release of the tests: it is called as `portcullis manifests` calls things.
+/// The name of the Helm release. `portcullis manifests` uses the same name in its objects.
 pub const RELEASE: &str = "portcullis";
 
-/// Helm, with folders of its own.
+/// A Helm binary, and a temporary folder for the files of Helm.
 pub struct Helm {
     program: PathBuf,
     home: TempDir,
 }
 
-/// Why there is no rendering.
+/// An error that occurred while rendering the chart.
 #[derive(Debug, thiserror::Error)]
 pub enum HelmError {
-    /// There is not a Helm.
+    /// Helm was not found or not built.
     #[error(transparent)]
     Assets(#[from] AssetsError),
-    /// A system call failed.
     #[error("running Helm: {0}")]
     Io(#[from] io::Error),
-    /// Helm does not render the chart.
+    /// `helm template` failed.
     #[error("helm template with {values}:\n{stderr}")]
     Template {
-        /// The values.
+        /// The chart values in JSON.
         values: String,
-        /// Its output.
         stderr: String,
     },
-    /// The output is not valid YAML.
+    /// The output of `helm template` is not valid YAML.
     #[error("what Helm rendered: {0}")]
     Yaml(String),
 }
 
-/// The parts of a release.
+/// The rendered objects of a release.
 #[derive(Debug, Clone)]
 pub struct Rendered {
-    /// The installed objects.
+    /// The objects that are not hooks.
     pub objects: Vec<Value>,
-    /// The objects of hooks.
+    /// The objects with the annotation `helm.sh/hook`.
     pub hooks: Vec<Value>,
 }
 
@@ -69,7 +67,7 @@ impl Helm {
         self.run(&["template", RELEASE, CHART, "--namespace", NAMESPACE], values)
     }
 
-    /// Returns the objects that `helm template` writes.
+    /// Renders the chart with these values, and returns its objects.
     pub fn render(&self, values: &Value) -> Result<Rendered, HelmError> {
         let output = self.template(values)?;
         if !output.status.success() {
@@ -101,14 +99,14 @@ impl Rendered {
         Ok(Self { objects, hooks })
     }
 
-    /// Returns an object that is installed.
+    /// Returns the object with this kind and name. Hooks are not searched. Panics if there is no such object.
     #[track_caller]
     pub fn find(&self, kind: &str, name: &str) -> &Value {
         let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
         self.objects.iter().find(is_it).unwrap_or_else(|| panic!("there is no {kind} {name}"))
     }
 
-    /// Returns the arguments of the container in a Deployment.
+    /// Returns the arguments of the first container in a Deployment.
     #[track_caller]
     pub fn arguments(&self, deployment: &str) -> Vec<String> {
         let arguments = &self.find("Deployment", deployment)["spec"]["template"]["spec"]["containers"][0]["args"];
@@ -117,7 +115,7 @@ impl Rendered {
     }
 }
 
-/// Returns the objects as kubectl applies them, in sequence.
+/// Returns a `List` of the objects in JSON, as input for `kubectl apply`.
 pub fn list(objects: &[Value]) -> String {
     json!({"apiVersion": "v1", "kind": "List", "items": objects}).to_string()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 const LIMIT: Duration = Duration::from_secs(2);
 
-/// Returns the whole answer to a `GET`, head and body, as it came.
+/// Sends a GET request, and returns the response with its status line, headers and body.
 pub fn get(port: u16, path: &str) -> io::Result<String> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let mut stream = TcpStream::connect_timeout(&address, LIMIT)?;
@@ -17,7 +17,7 @@ pub fn get(port: u16, path: &str) -> io::Result<String> {
     Ok(answer)
 }
 
-/// Returns whether an answer came and is 200.
+/// Returns whether `answer` is a response with status 200.
 pub fn is_ok(answer: &io::Result<String>) -> bool {
     answer.as_ref().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200 "))
 }

@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 
 use crate::cleanup::Process;
 
-/// One call of kubectl, to be completed and run.
+/// A call of kubectl, to which arguments and standard input can be added before it runs.
 #[must_use = "nothing happens until it is run"]
 pub struct Kubectl {
     command: Command,
@@ -16,21 +16,20 @@ pub struct Kubectl {
     stdin: Option<String>,
 }
 
-/// The result of a kubectl call. Its text form contains all of it.
+/// The result of a kubectl call. Its `Display` text contains the command line, the exit status and all output.
 #[derive(Debug)]
 pub struct Output {
-    /// The arguments, for people to read.
+    /// The command line for messages, without the kubeconfig.
     pub shown: String,
-    /// How it ended.
     pub status: ExitStatus,
-    /// Its standard output.
     pub stdout: String,
-    /// Its standard error, with errors and warnings.
+    /// The standard error, which contains errors and warnings.
     pub stderr: String,
 }
 
 impl Kubectl {
-    /// `program` as the user of `kubeconfig`, who keeps caches and preferences in `home`.
+    /// Creates a call of the kubectl binary `program` with the file `kubeconfig`. kubectl uses the folder `home` as its
+    /// home folder, and stores its caches there.
     pub fn new(program: PathBuf, kubeconfig: PathBuf, home: PathBuf) -> Self {
         let mut command = Command::new(program);
         command.arg("--kubeconfig").arg(kubeconfig).arg("--cache-dir").arg(home.join("cache"));
@@ -38,7 +37,7 @@ impl Kubectl {
         Self { command, shown: "kubectl".to_owned(), stdin: None }
     }
 
-    /// Adds arguments.
+    /// Adds arguments to the call.
     pub fn args<I: IntoIterator<Item = S>, S: AsRef<str>>(mut self, args: I) -> Self {
         for arg in args {
             self.shown = format!("{} {}", self.shown, arg.as_ref());
@@ -47,18 +46,19 @@ impl Kubectl {
         self
     }
 
-    /// Gives it `text` on standard input.
+    /// Sets the standard input of kubectl to `text`.
     pub fn stdin(mut self, text: impl Into<String>) -> Self {
         self.stdin = Some(text.into());
         self
     }
 
-    /// Runs it to its end.
+    /// Runs kubectl, and waits until it ends.
     pub fn run(self) -> Output {
         self.try_run().expect("kubectl was found, and the temporary folder can be written to")
     }
 
-    /// Files, unlike pipes, never make us wait for kubectl while it waits for us.
+    /// Runs kubectl with temporary files for its input and output. With pipes, kubectl and the test could block each
+    /// other.
     fn try_run(mut self) -> io::Result<Output> {
         let (mut stdout, mut stderr) = (tempfile::tempfile()?, tempfile::tempfile()?);
         self.command.stdin(file_with(self.stdin.as_deref().unwrap_or_default())?);
@@ -69,11 +69,11 @@ impl Kubectl {
 }
 
 impl Output {
-    /// Returns the output of a successful call.
+    /// Returns the output if kubectl succeeded.
     ///
     /// # Panics
     ///
-    /// If it failed, with all output of kubectl.
+    /// If kubectl failed. The message contains all of its output.
     #[track_caller]
     pub fn expect_success(self) -> Self {
         assert!(self.status.success(), "this was to succeed:\n{self}");

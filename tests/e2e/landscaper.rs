@@ -1,7 +1,8 @@
-//! Simulates Landscaper for dry runs: the writes of its controllers, one API call each.
+//! Simulates Landscaper for dry runs. It makes the same writes as Landscaper's controllers, with one API call each.
 //!
-//! Sub-installations and DeployItems get generated names, the annotations of a sub-installation are replaced at every
-//! pass, Executions are compressed, and a job's id is passed down from the root.
+//! Sub-installations and DeployItems have generated names. In every pass, the annotations of a sub-installation are
+//! replaced. The templates in an Execution are compressed. The id of a job is copied from the root to all other
+//! objects.
 
 use std::io::Write as _;
 use std::time::Instant;
@@ -22,25 +23,27 @@ use crate::deadline::deadline;
 const GROUP: &str = "landscaper.gardener.cloud";
 const FINALIZER: &str = "finalizer.landscaper.gardener.cloud";
 
-/// Landscaper in a namespace.
+/// A simulated Landscaper for the objects in one namespace.
 pub struct Landscaper<'a> {
     pub cluster: &'a Cluster,
     pub namespace: &'a str,
 }
 
-/// A template of a DeployItem: its name, its type, its configuration.
+/// The template of a DeployItem: its name, its type and its configuration.
 pub type Template = (&'static str, &'static str, Value);
 
 impl Landscaper<'_> {
-    /// Processes a root with these sub-installations until every DeployItem is finished; returns the DeployItems.
+    /// Processes a root Installation with these sub-installations until every DeployItem is finished. Returns the
+    /// DeployItems.
     ///
-    /// A second call is a second pass, which updates existing objects.
+    /// A second call updates the existing objects.
     pub fn process(&self, root: &str, subs: &[(&str, Vec<Template>)], job: &str) -> Vec<Value> {
         self.start(root, subs, job);
         self.finish(root, job)
     }
 
-    /// Processes the steps before the deployers.
+    /// Performs the writes that precede the work of the deployers: creates or updates the objects below the root, and
+    /// requests a job.
     pub fn start(&self, root: &str, subs: &[(&str, Vec<Template>)], job: &str) {
         self.set_status("Installation", root, json!({"jobID": job, "phase": "Init", "observedGeneration": 1}));
         let root = self.get("Installation", root).expect("the root exists");
@@ -59,7 +62,8 @@ impl Landscaper<'_> {
         self.set_status("Installation", &name(&root), json!({"phase": "Progressing"}));
     }
 
-    /// Waits for the deployers, and returns the result.
+    /// Waits until the deployers have finished the job, and then finishes the Executions and Installations. Returns the
+    /// DeployItems.
     pub fn finish(&self, root: &str, job: &str) -> Vec<Value> {
         let items = self.finished_items(job);
         let phase = match items.iter().all(|item| item.pointer("/status/phase") == Some(&json!("Succeeded"))) {
@@ -75,7 +79,7 @@ impl Landscaper<'_> {
         items
     }
 
-    /// Returns the DeployItems, once the job of each is finished.
+    /// Waits until the job of every DeployItem is finished, and returns the DeployItems.
     pub fn finished_items(&self, job: &str) -> Vec<Value> {
         let start = Instant::now();
         loop {
@@ -89,7 +93,7 @@ impl Landscaper<'_> {
         }
     }
 
-    /// Row 1 of the table: requests a job from the deployer.
+    /// Requests a job from the deployer of a DeployItem: writes the id of the job into the status.
     pub fn trigger(&self, item: &Value, job: &str) {
         let now = Timestamp::now().round(Unit::Second).expect("seconds are a unit").to_string();
         let generation = item.pointer("/metadata/generation");
@@ -102,7 +106,7 @@ impl Landscaper<'_> {
         self.set_status("DeployItem", &name(item), status);
     }
 
-    /// Deletes a DeployItem, and triggers the deployer.
+    /// Deletes a DeployItem, and requests a job from its deployer, which then uninstalls.
     pub fn delete_item(&self, item: &Value, job: &str) {
         let api = self.api("DeployItem");
         self.cluster.block_on(api.delete(&name(item), &DeleteParams::default())).expect("it can be deleted");
@@ -172,7 +176,7 @@ impl Landscaper<'_> {
         self.create("DeployItem", json!({"metadata": metadata, "spec": spec}))
     }
 
-    /// Creates an object of one of Landscaper's kinds.
+    /// Creates an object of one of Landscaper's kinds, and returns the stored object.
     pub fn create(&self, kind: &str, mut object: Value) -> Value {
         object["apiVersion"] = format!("{GROUP}/v1alpha1").into();
         object["kind"] = kind.into();
@@ -181,24 +185,24 @@ impl Landscaper<'_> {
         serde_json::to_value(made.unwrap_or_else(|error| panic!("{kind}: {error}"))).expect("it is JSON")
     }
 
-    /// Returns the object of that name.
+    /// Returns the object with this kind and name, if it exists.
     pub fn get(&self, kind: &str, name: &str) -> Option<Value> {
         let found = self.cluster.block_on(self.api(kind).get_opt(name)).expect("the API server answers");
         found.map(|object| serde_json::to_value(object).expect("it is JSON"))
     }
 
-    /// Returns all objects of a kind.
+    /// Returns all objects of a kind in the namespace.
     pub fn list(&self, kind: &str) -> Vec<Value> {
         let list = self.cluster.block_on(self.api(kind).list(&ListParams::default())).expect("the API server answers");
         list.items.into_iter().map(|object| serde_json::to_value(object).expect("it is JSON")).collect()
     }
 
-    /// Changes an object's status.
+    /// Merges fields into the status of an object, and returns the stored object.
     pub fn set_status(&self, kind: &str, name: &str, status: Value) -> Value {
         self.patch(kind, name, "status", &Patch::Merge(json!({"status": status})))
     }
 
-    /// Changes an object.
+    /// Patches an object, or a subresource if `subresource` is not empty. Returns the stored object.
     pub fn patch<P: serde::Serialize + std::fmt::Debug>(
         &self,
         kind: &str,
@@ -216,7 +220,7 @@ impl Landscaper<'_> {
         serde_json::to_value(patched.unwrap_or_else(|error| panic!("{kind} {name}: {error}"))).expect("it is JSON")
     }
 
-    /// Returns the API of one of Landscaper's kinds.
+    /// Returns the API client for one of Landscaper's kinds in the namespace.
     pub fn api(&self, kind: &str) -> Api<DynamicObject> {
         let plural = format!("{}s", kind.to_lowercase());
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(GROUP, "v1alpha1", kind), &plural);
@@ -224,12 +228,12 @@ impl Landscaper<'_> {
     }
 }
 
-/// Returns an object's name.
+/// Returns the name of an object.
 pub fn name(object: &Value) -> String {
     object.pointer("/metadata/name").and_then(Value::as_str).expect("it has a name").to_owned()
 }
 
-/// Returns a controller's reference to an object.
+/// Returns an owner reference to an object, with `controller: true`.
 pub fn owner(object: &Value) -> Value {
     json!({
         "apiVersion": object["apiVersion"], "kind": object["kind"], "name": name(object),

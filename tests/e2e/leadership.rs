@@ -16,9 +16,10 @@ pub const CASES: &[Case] = &[
     ("leadership::one_that_cannot_renew_has_stepped_down_when_another_leads", steps_down_before_another_takes_over),
 ];
 
-/// A Lease with a duration longer than a test: it changes hands only if it is released.
+/// Flags that set a longer Lease duration than a test takes. Another replica becomes the leader only if the leader
+/// releases the Lease.
 const LONG: [&str; 6] = ["--lease-duration", "600", "--renew-deadline", "300", "--retry-period", "0.2"];
-/// A Lease that a busy machine renews in time.
+/// Flags with which the leader renews the Lease in time, even on a busy machine.
 const STEADY: [&str; 6] = ["--lease-duration", "5", "--renew-deadline", "4", "--retry-period", "0.2"];
 
 fn two(ctx: &Context, ns: &str, timing: &[&str]) -> (ControllerManager, ControllerManager) {
@@ -29,7 +30,7 @@ fn two(ctx: &Context, ns: &str, timing: &[&str]) -> (ControllerManager, Controll
     (first, second)
 }
 
-/// After more than the Lease duration, the same one still leads.
+/// Checks that the first replica is the only leader for longer than the duration of its Lease.
 fn stays_alone(first: &ControllerManager, second: &ControllerManager) {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(7) {
@@ -53,7 +54,8 @@ fn another_takes_over_after_a_kill(ctx: &Context) {
     eventually(|| second.leads().then_some(()));
 }
 
-/// The leader loses the connection to the API server, the worst case: it runs, and cannot be informed.
+/// Checks that a leader without a connection to the API server steps down before another replica becomes the leader.
+/// This is the worst case, because the first leader still runs, and cannot read who holds the Lease.
 fn steps_down_before_another_takes_over(ctx: &Context) {
     let ns = ctx.cluster.namespace("lead");
     let proxy = Proxy::start(&ctx.cluster, usize::MAX, Cut::Before);

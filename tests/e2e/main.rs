@@ -1,7 +1,7 @@
-//! End-to-end tests: a real etcd and kube-apiserver, portcullis, and tests that act as a user with kubectl.
+//! End-to-end tests. They run etcd, kube-apiserver and portcullis, and act as users of kubectl.
 //!
-//! All tests share one cluster and run in parallel, each in its own namespace. To add tests, write a file with a
-//! `CASES` list, and name it below.
+//! Most tests share one cluster and run in parallel, each in its own namespace. To add tests, write a file with a
+//! `CASES` list, declare its module below, and add the list to `WITHOUT_GATE` or `WITH_GATE`.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells what it does")]
@@ -82,15 +82,15 @@ use crate::context::{Context, ContextError};
 use crate::gate::GateOptions;
 use crate::support::deadline;
 
-/// A test with its name.
+/// A test: its name and its function.
 type Case = (&'static str, fn(&Context));
-/// Filled before the first test runs.
+/// The context that all tests share. It is set before the first test runs.
 type Stage = Arc<OnceLock<Context>>;
 
-/// Trials that do without portcullis.
+/// The lists of tests that do not use the portcullis process of the context.
 const WITHOUT_GATE: &[&[Case]] =
     &[certificate_ways::CASES, plugin::CASES, self_managed::CASES, smoke::CASES, stored::WITHOUT_GATE];
-/// Trials that portcullis is started for.
+/// The lists of tests that use the portcullis process of the context.
 const WITH_GATE: &[&[Case]] = &[
     audit::CASES,
     chart::CASES,
@@ -113,11 +113,11 @@ const WITH_GATE: &[&[Case]] = &[
     traces::CASES,
     validation::CASES,
 ];
-/// Tests that run in sequence after all others: those that stop portcullis, and, unless tests were filtered out, those
-/// that check the whole run.
+/// The lists of tests that run one at a time after all other tests. `chart::LAST` deletes the webhook configurations.
+/// `rights::CASES` checks the audit log of the whole run, so these tests are skipped if other tests were filtered out.
 const LAST: &[&[Case]] = &[chart::LAST, rights::CASES];
 
-/// Its configuration.
+/// The configuration file of the portcullis process of the context, without the part for the tests in `delivery`.
 const CONFIG: &str = include_str!("config.yaml");
 /// An object that a rule denies by default. Once it is denied, the webhooks are active.
 const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
@@ -125,7 +125,8 @@ kind: ComponentVersionOverwrites
 metadata: {name: probe}
 overwrites: [{source: {}, substitution: {repositoryContext: none}}]
 ";
-/// An object that is warned about only once the catalog has noticed Landscaper's kinds, which come after portcullis.
+/// An object that rule OW005 warns about once the catalog watches Landscaper's kinds. The CRDs of these kinds are
+/// installed after portcullis starts.
 const LATE_PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: Context
 metadata: {name: late-probe}
@@ -157,7 +158,7 @@ fn run(arguments: &Arguments) -> Result<ExitCode, ContextError> {
     Ok(if conclusion.has_failed() { conclusion } else { concluded }.exit_code())
 }
 
-/// Returns whether no test is left out.
+/// Returns whether the arguments contain no filter, so that all tests run.
 fn is_whole(arguments: &Arguments) -> bool {
     arguments.filter.is_none() && arguments.skip.is_empty()
 }

@@ -1,24 +1,25 @@
-//! The manifests that the chart rendered for portcullis, in the order of application.
+//! The rendered manifests of the chart, grouped in the order in which the tests apply them.
 //!
-//! Only parts that do not exist outside a cluster network are replaced: the Service and the webhooks refer to ports on
-//! this machine.
+//! There is no cluster network, so the Service is an alias of `localhost`, and the webhooks use a local port. All other
+//! parts of the manifests are unchanged.
 
 use serde_json::{Value, json};
 
 use crate::helm::{NAMESPACE, Rendered, list};
 
-/// Objects in three parts, each to be applied at once.
+/// Three lists of objects in JSON. Each list is the input of one `kubectl apply`.
 pub struct Manifests {
-    /// Namespaces and CRDs, which the others need.
+    /// The namespaces and CRDs, which must exist before the other objects.
     pub foundations: String,
-    /// All but the other two.
+    /// The objects that are in neither of the other lists, such as RBAC objects.
     pub others: String,
-    /// The webhook configurations, which are applied last: they deny requests until portcullis serves.
+    /// The webhook configurations. They are applied last, because they make the API server deny requests until
+    /// portcullis serves.
     pub webhooks: String,
 }
 
 impl Manifests {
-    /// Returns those of a release whose server listens on `port`.
+    /// Returns the manifests of a release whose server listens on the local port `port`.
     pub fn of(rendered: &Rendered, port: u16) -> Self {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
         let (mut foundations, mut others, mut webhooks) = (vec![namespace], Vec::new(), Vec::new());
@@ -30,19 +31,19 @@ impl Manifests {
                 _ => others.push(object),
             }
         }
-        // What hooks may do. Their Jobs are run by the tests.
+        // The permissions of the hooks are included. The Jobs are not, because the tests run the commands of the Jobs.
         others.extend(rendered.hooks.iter().filter(|hook| hook["kind"] != "Job").cloned());
         Self { foundations: list(&foundations), others: list(&others), webhooks: list(&webhooks) }
     }
 }
 
-/// Returns a name that every machine has, in place of pods.
+/// Changes a Service to an alias of `localhost`, because there are no Pods.
 fn leading_here(mut service: Value) -> Value {
     service["spec"] = json!({"type": "ExternalName", "externalName": "localhost"});
     service
 }
 
-/// Replaces references to the Service, which has no port here.
+/// Sets the port of the Service in every webhook, because the changed Service has no port of its own.
 fn calling(mut configuration: Value, port: u16) -> Value {
     for webhook in configuration["webhooks"].as_array_mut().expect("a configuration has webhooks") {
         webhook["clientConfig"]["service"]["port"] = json!(port);

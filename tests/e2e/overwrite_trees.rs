@@ -22,7 +22,7 @@ const SEED_INSTALLATION: &str = include_str!("../../examples/landscaper/installa
 const ECHO: &str = "github.com/gardener/landscaper/echo-server";
 const INGRESS: &str = "github.com/gardener/landscaper/ingress-nginx";
 
-/// Publishes the components that the example's overwritten reference leads to.
+/// Publishes the components in the component tree of the example, as it is after the overwrites.
 fn publish(registry: &Registry) {
     let pusher = Pusher::new(&registry.url(), None, Some(("reader", "secret")));
     let below = "my-own-registry/components";
@@ -34,7 +34,7 @@ fn publish(registry: &Registry) {
     }
 }
 
-/// A controller manager that shows its log when a test fails.
+/// A controller manager whose log is printed when a test fails.
 struct Shown(ControllerManager);
 
 impl Drop for Shown {
@@ -52,7 +52,7 @@ fn start(ctx: &Context, namespace: &str, registry: &Registry) -> Shown {
     Shown(options.start(&ctx.cluster))
 }
 
-/// Returns the Secret with the credentials of the registry, which the Context names.
+/// Returns the Secret with the credentials of the registry as YAML. The Context refers to this Secret.
 fn pull_secret(registry: &Registry) -> String {
     let auths = json!({"auths": {registry.host(): {"username": "reader", "password": "secret"}}});
     format!(
@@ -70,7 +70,7 @@ fn in_namespace(yaml: &str, namespace: &str) -> String {
     yaml.replace("namespace: my-namespace", &format!("namespace: {namespace}"))
 }
 
-/// Returns the patches in the ConfigMap, by component.
+/// Returns the patches in a ConfigMap, as a map from each component to its patch.
 fn patches(config_map: &Value) -> Value {
     let data = &config_map["data"];
     let source: Value = serde_json::from_str(data["source"].as_str().expect("it says its source")).unwrap();
@@ -82,7 +82,8 @@ fn patches(config_map: &Value) -> Value {
     Value::Object(source["descriptors"].as_array().unwrap().iter().map(of).collect())
 }
 
-/// Returns a reference at `pointer` that becomes another server in this version.
+/// Returns a patch that changes the reference at `pointer` from the component `ECHO` in version `from` to
+/// `another-echo-server` in version `version`.
 fn another(pointer: &str, from: &str, version: &str) -> Value {
     json!([
         {"op": "test", "path": format!("{pointer}/componentName"), "value": ECHO},
@@ -110,7 +111,7 @@ fn resolves_the_example_installation(ctx: &Context) {
     warns(ctx, &ns, &in_namespace(SEED_INSTALLATION, &ns), &["component overwritten: componentName"]);
     let _companion = start(ctx, &ns, &registry);
 
-    // The condition and its message, as the seed has them.
+    // The condition has the expected message.
     let condition = eventually(|| {
         let conditions = get(ctx, &ns, "installation", "server")?["status"]["conditions"].take();
         conditions.as_array()?.first().cloned()
@@ -126,7 +127,8 @@ fn resolves_the_example_installation(ctx: &Context) {
     assert_eq!(said, (&json!("ComponentReferenceOverwrite"), &json!("True"), &json!("FoundOverwrite")));
     assert_eq!(condition["lastTransitionTime"], condition["lastUpdateTime"]);
 
-    // The patches of the tree, and what they were computed from.
+    // The ConfigMap contains the patches of the tree, and records from which overwrites and descriptors they were
+    // computed.
     let config_map = eventually(|| get(ctx, &ns, "configmap", "server-overwrites"));
     assert_eq!(patches(&config_map), all_patches("v1.2.3"));
     let installation = get(ctx, &ns, "installation", "server").expect("it is there");
@@ -140,19 +142,20 @@ fn resolves_the_example_installation(ctx: &Context) {
         "{summary}"
     );
 
-    // A change of the overwrites changes them.
+    // A change of the overwrites changes the patches.
     let changed = in_namespace(&SEED_OVERWRITES.replace("v1.2.3", "v1.2.4"), &ns);
     accepts(ctx, &ns, &changed);
     eventually(|| (patches(&get(ctx, &ns, "configmap", "server-overwrites")?) == all_patches("v1.2.4")).then_some(()));
     eventually(|| events(ctx, &ns).contains("now server: version v0.1.0 -> v1.2.4").then_some(()));
 
-    // A version that does not exist is recorded with similar ones, and reported with the next write of the overwrites.
+    // If a version does not exist, an annotation records it with similar versions.
     let missing = in_namespace(&SEED_OVERWRITES.replace("v1.2.3", "v1.2.9"), &ns);
     accepts(ctx, &ns, &missing);
     let note = eventually(|| note(ctx, &ns).filter(|note| note["missing"][0]["nearest"] == json!(["v1.2.4"])));
     assert_eq!(note["missing"][0]["target"]["version"], "v1.2.9");
 
-    // Without the reference in the Context all of it is deleted; Landscaper's condition stays, as with Landscaper.
+    // If the Context no longer refers to the overwrites, the ConfigMap and the annotations are deleted. The condition
+    // is not deleted, because Landscaper does not delete it either.
     accepts(ctx, &ns, &changed);
     let free = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: default}\n";
     let output = ctx.cluster.kubectl().args(["replace", "--namespace", &ns, "-f", "-"]).stdin(free).run();

@@ -54,7 +54,7 @@ spec:
   blueprint: {ref: {resourceName: blueprint}}
 ";
 
-/// ComponentVersionOverwrites `my-overwrites` with these entries.
+/// Returns the ComponentVersionOverwrites `my-overwrites` with these entries as YAML.
 fn overwrites(entries: &str) -> String {
     format!(
         "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: {{name: \
@@ -191,13 +191,15 @@ fn warns_about_names_of_missing_objects(ctx: &Context) {
         &here,
         &["OW005 spec.context: ComponentVersionOverwrites \"my-overwrites\", which Context \"default\" names"],
     );
-    // Applied in quick succession: objects that the catalog has not seen yet are read from the API server.
+    // The objects are applied in quick succession. Portcullis reads objects from the API server that the catalog does
+    // not contain yet.
     let ns = ctx.cluster.namespace("ow005");
     accepts(ctx, &ns, &format!("{}---\n{CONTEXT}", to_version("v1.0.0").replace("example.org/server", "other")));
     accepts(ctx, &ns, INSTALLATION);
 }
 
-/// Landscaper's context controller retries a denied write of a default Context every 40 ms.
+/// Checks that default Contexts can be written while portcullis does not answer. Landscaper's context controller
+/// retries a denied write of a default Context every 40 ms.
 fn without_a_server_default_contexts_can_be_written(ctx: &Context) {
     let ns = ctx.cluster.namespace("outage");
     let registered = UnreachableServer::of(ctx, "validating", &ns);
@@ -212,10 +214,11 @@ fn without_a_server_default_contexts_can_be_written(ctx: &Context) {
         accepts(ctx, &ns, yaml);
     }
     assert!(is_refused(CONTEXT), "an update that names overwrites");
-    // Rule OW001 denies it too, and the API server shows only the denial that arrives first.
+    // The running portcullis also denies this Context, because of rule OW001. The API server returns only the first
+    // denial, so retries are needed.
     let undecodable = format!("{FREE_CONTEXT}repositoryContext: example.org\n");
     eventually(|| is_refused(&undecodable).then_some(()));
-    // A deletion is never stopped.
+    // A deletion is never denied.
     delete(ctx, &ns, &["context.landscaper.gardener.cloud/default"]).expect_success();
     drop(registered);
 }
@@ -251,7 +254,8 @@ fn a_context_in_use_is_not_deleted(ctx: &Context) {
     delete(ctx, &ns, &["context.landscaper.gardener.cloud/default"]).expect_success();
 }
 
-/// The catalog may still have the Context when the overwrites are deleted: the API server is asked.
+/// Checks that a Context can be deleted together with its overwrites. The catalog may still contain the Context, so
+/// portcullis reads it from the API server before it denies the deletion of the overwrites.
 fn both_are_deleted_in_one_command(ctx: &Context) {
     for _ in 0..5 {
         let ns = ctx.cluster.namespace("ow006");
@@ -261,7 +265,8 @@ fn both_are_deleted_in_one_command(ctx: &Context) {
     }
 }
 
-/// There is no namespace controller here: the test does its work with another user.
+/// Checks that the objects of a namespace can be deleted by the namespace controller, and by any user while the
+/// namespace is being deleted. The cluster has no namespace controller, so the test impersonates it.
 fn a_namespace_is_deleted_unhindered(ctx: &Context) {
     let ns = ctx.cluster.namespace("ow006");
     accepts(ctx, &ns, &to_version("v2.0.0"));

@@ -1,4 +1,5 @@
-//! Tests of what a revision deletes: the warnings of KZ060 to KZ065, the Event about a new revision, and the guard.
+//! Tests about objects that a revision deletes: the warnings of KZ060 to KZ065, the Event about a new revision,
+//! `portcullis plan`, and the guard.
 
 use std::path::Path;
 use std::process::Command;
@@ -31,18 +32,19 @@ pub const CASES: &[Case] = &[
     ("plans::kustomizations_of_two_sources_are_compared", kustomizations_of_two_sources),
 ];
 
-/// kustomize-controller, which may do everything here.
+/// The arguments with which kubectl impersonates kustomize-controller. This user has all rights here.
 const FLUX: [&str; 2] = ["--as=system:serviceaccount:flux-system:kustomize-controller", "--as-group=system:masters"];
-/// Argo CD's application controller.
+/// The arguments with which kubectl impersonates Argo CD's application controller. This user has all rights here.
 const ARGO_CD: [&str; 2] =
     ["--as=system:serviceaccount:argocd:argocd-application-controller", "--as-group=system:masters"];
 
-/// Returns a ConfigMap in the namespace of a test: Kustomizations of all tests are compared.
+/// Returns a ConfigMap as YAML. It is in the namespace of a test, because portcullis compares the objects of all
+/// Kustomizations in the cluster.
 fn map(ns: &str, name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: {ns}\n")
 }
 
-/// Sets the inventory of a Kustomization like kustomize-controller.
+/// Writes the inventory into the status of a Kustomization, as kustomize-controller does.
 fn set_inventory(ctx: &Context, ns: &str, name: &str, ids: &[String]) {
     let entries: Vec<_> = ids.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
     let status = json!({"status": {"inventory": {"entries": entries}}}).to_string();
@@ -51,7 +53,7 @@ fn set_inventory(ctx: &Context, ns: &str, name: &str, ids: &[String]) {
     patch.run().expect_success();
 }
 
-/// Applies a Kustomization on the source `fleet`, and returns it once the gate knows its source.
+/// Returns a Kustomization with the source `fleet`. Waits until portcullis can read the tree of this source.
 fn settled(ctx: &Context, ns: &str, name: &str, spec: Value) -> Value {
     let mut object = kustomization(name, "fleet", name, &[]);
     object["spec"].as_object_mut().expect("an object").extend(spec.as_object().expect("an object").clone());
@@ -173,7 +175,7 @@ fn a_new_revision_is_reported(ctx: &Context) {
     assert!(!notes(ctx, &ns, "Kustomization", "RiskyRevision").iter().any(|note| note.contains("main@sha1:1")));
 }
 
-/// The names of a generated ConfigMap in two revisions.
+/// The name of a generated ConfigMap before a change of its content. [`NEW_HASH`] is the name after the change.
 const OLD_HASH: &str = "settings-2428d88g5t";
 const NEW_HASH: &str = "settings-thf66bgm55";
 
@@ -254,7 +256,7 @@ fn a_plan_names_each_object(ctx: &Context) {
     assert!(code == Some(1) && text.contains("cannot be built, so Flux deletes nothing"), "{text}");
 }
 
-/// Creates a ConfigMap that a Kustomization owns.
+/// Creates a ConfigMap with the labels of objects that the Kustomization `apps` applied.
 fn owned(ctx: &Context, ns: &str, name: &str) {
     let labels = json!({"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": ns});
     apply(ctx, ns, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}}));
@@ -303,7 +305,7 @@ fn the_guard_and_flux(ctx: &Context) {
     let next = delete(ctx, &ns, FLUX, ["configmap", "c3"]);
     assert!(!next.status.success() && next.stderr.contains("revision main@sha1:2"), "{next}");
 
-    // the deletion of a protected kind, and of the Kustomization itself
+    // Deletions of objects of a protected kind are denied.
     let claim = json!({"apiVersion": "v1", "kind": "PersistentVolumeClaim",
         "metadata": {"name": "data", "labels": {"kustomize.toolkit.fluxcd.io/name": "apps",
                                                "kustomize.toolkit.fluxcd.io/namespace": ns}},
@@ -313,7 +315,7 @@ fn the_guard_and_flux(ctx: &Context) {
     assert!(!denied.status.success() && denied.stderr.contains("its kind is protected"), "{denied}");
 }
 
-/// Writes a part of the status of the source `fleet` like source-controller.
+/// Writes a part of the status of the GitRepository `fleet`, as source-controller does. Returns the output of kubectl.
 fn write_status(ctx: &Context, ns: &str, status: &Value, arguments: &[&str]) -> Output {
     let patch = json!({"status": status}).to_string();
     let kubectl = ctx.cluster.kubectl().args(["patch", "gitrepository", "fleet", "--namespace", ns]);
@@ -326,7 +328,8 @@ fn artifact_status(artifact: &Artifact) -> Value {
                         "lastUpdateTime": "2026-11-20T12:00:00Z"}})
 }
 
-/// Publishes an artifact in the two requests of source-controller, and returns the source.
+/// Publishes an artifact with the same two requests as source-controller: first the conditions, and then the artifact.
+/// Returns the GitRepository `fleet`.
 fn publish(ctx: &Context, ns: &str, artifact: &Artifact) -> Value {
     let message = format!("stored artifact for revision '{}'", artifact.revision);
     let condition = |kind: &str| {
@@ -356,7 +359,8 @@ fn a_revision_is_withheld(ctx: &Context) {
         format!("kubectl -n {ns} annotate kustomization apps --overwrite portcullis.dev/approve-deletions=main@sha1:2");
     let words =
         format!("GD002 status.artifact: Kustomization {ns}/apps: revision main@sha1:2 would delete Namespace n");
-    // Without the condition Ready, nothing can say why a revision is withheld.
+    // The source has no condition `Ready` in which portcullis can write why it withholds a revision. So portcullis
+    // denies the request.
     let denied = eventually(|| {
         let output = write_status(ctx, &ns, &artifact_status(&second), &["--dry-run=server"]);
         Some(output).filter(|output| output.stderr.contains(&words))

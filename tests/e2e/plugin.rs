@@ -1,4 +1,4 @@
-//! Tests that the command works as a plugin of kubectl, under the name that the krew archive gives it.
+//! Tests that portcullis works as a plugin of kubectl, with the file name that it has in the krew archive.
 
 use std::os::unix::fs::symlink;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! Tests of the ways in which a request reaches the webhooks, and of the answers that clients see.
+//! Tests of the kinds of requests that the webhooks get, and of the responses that clients get.
 
 use kube::api::{DynamicObject, PostParams};
 use kube::core::GroupVersionKind;
@@ -110,7 +110,8 @@ fn an_update_is_judged(ctx: &Context) {
     assert!(!output.status.success() && output.stderr.starts_with(expected), "{output}");
 }
 
-/// An object from before the webhook, being deleted: removing its finalizer is an update of an invalid object.
+/// Checks that the finalizer of an object that is being deleted can be removed, although the object is invalid. Such an
+/// object may have been stored before the webhooks were registered.
 fn finalizers_can_be_removed_from_invalid_objects(ctx: &Context) {
     let ns = ctx.cluster.namespace("finalizer");
     let held = GOOD.replace("{name: my-overwrites}", "{name: my-overwrites, finalizers: [example.org/held]}");

@@ -1,4 +1,5 @@
-//! A proxy to the API server that is cut at a chosen write, to simulate a controller manager that is killed there.
+//! A proxy between a controller manager and the API server. It stops at a chosen write, to simulate that the controller
+//! manager is killed at this write.
 
 use std::convert::Infallible;
 use std::fs;
@@ -24,16 +25,16 @@ use crate::daemon::PAUSE;
 use crate::deadline::deadline;
 use crate::user::User;
 
-/// On which side of a write the way is cut.
+/// The point at which the proxy stops: before or after the chosen write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cut {
-    /// The API server never hears of it.
+    /// The proxy does not send the write to the API server.
     Before,
-    /// The API server has processed it, but the answer is lost.
+    /// The API server processes the write, but the proxy does not return the response.
     After,
 }
 
-/// A proxy to the API server with the controller manager's rights. It ends on drop.
+/// A proxy to the API server with the rights of the controller manager. It ends when this value is dropped.
 pub struct Proxy {
     state: Arc<State>,
     port: u16,
@@ -42,7 +43,7 @@ pub struct Proxy {
 
 struct State {
     client: Client,
-    /// The number of the write at which it is cut, from 0.
+    /// The number of the write at which the proxy stops, counted from 0.
     at: usize,
     cut: Cut,
     writes: AtomicUsize,
@@ -50,7 +51,8 @@ struct State {
 }
 
 impl Proxy {
-    /// Creates a way that is cut at the write number `at`, from 0; neither Leases nor events count.
+    /// Starts a proxy that stops before or after write number `at`. Writes are counted from 0. Writes of Leases and
+    /// Events are not counted.
     pub fn start(cluster: &Cluster, at: usize, cut: Cut) -> Self {
         let (writes, is_cut) = (AtomicUsize::new(0), AtomicBool::new(false));
         let state = Arc::new(State { client: cluster.client_as(User::ControllerManager), at, cut, writes, is_cut });
@@ -62,7 +64,7 @@ impl Proxy {
         Self { state, port, task }
     }
 
-    /// Returns a kubeconfig for it.
+    /// Writes a kubeconfig for the proxy, and returns the path of the file.
     pub fn kubeconfig(&self, cluster: &Cluster) -> io::Result<PathBuf> {
         let port = self.port;
         let file = cluster.folder().join(format!("proxy-{port}.kubeconfig"));
@@ -75,12 +77,12 @@ impl Proxy {
         Ok(file)
     }
 
-    /// Cuts it now: nothing that is asked from now on is answered.
+    /// Stops the proxy. It does not respond to requests that arrive later.
     pub fn cut(&self) {
         self.state.is_cut.store(true, Ordering::SeqCst);
     }
 
-    /// Waits until it is cut, or `done`; whether it is cut.
+    /// Waits until the proxy has stopped, or until `done` returns true. Returns whether the proxy has stopped.
     pub fn until_cut_or(&self, done: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         loop {
@@ -107,13 +109,13 @@ async fn serve(listener: TcpListener, state: Arc<State>) {
         let state = Arc::clone(&state);
         tokio::spawn(async move {
             let pass = service_fn(|request| pass(request, Arc::clone(&state)));
-            // An error is a client that was killed.
+            // An error means that the client was killed.
             let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), pass).await;
         });
     }
 }
 
-/// Passes a request on. One that is cut off is never answered.
+/// Sends a request to the API server, and returns the response. After the proxy has stopped, requests get no response.
 async fn pass(request: Request<Incoming>, state: Arc<State>) -> Result<Response<Body>, Infallible> {
     let is_write = is_write(&request);
     let cut = is_write && state.writes.fetch_add(1, Ordering::SeqCst) == state.at;

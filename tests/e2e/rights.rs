@@ -1,7 +1,8 @@
-//! Tests that the chart grants exactly the required rights: in all tests, nothing was forbidden, and every right was
+//! Tests that the chart grants exactly the required rights: in all tests, no request was forbidden, and every right was
 //! used.
 //!
-//! This evaluates the API server's audit log, so it runs after all other tests, and only if none was filtered out.
+//! These tests evaluate the audit log of the API server. So they run after all other tests, and only if no test was
+//! filtered out.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -25,7 +26,7 @@ const GONE: &str = "the Landscaper version of the tests no longer has this kind"
 const LAGS: &str = "the controller manager reads it live only if its watch lags; the server uses the same right";
 const REPORTS: &str = "one code writes all four kinds: the manager of the tests the first ones of a namespace, the command the \
                        others, as an administrator";
-/// Rights that are used only outside of the tests, by verb and resource, with the reason.
+/// Rights that the chart grants, but that the tests do not use. Each entry contains a verb, a resource and the reason.
 const UNREACHED: &[(&str, &str, &str)] = &[
     ("get", "source.toolkit.fluxcd.io/buckets", SOURCES),
     ("get", "source.toolkit.fluxcd.io/externalartifacts", SOURCES),
@@ -62,10 +63,12 @@ const UNREACHED: &[(&str, &str, &str)] = &[
         "a Secret of exports that is there with other values: a dry run exports the same ones each time",
     ),
 ];
-/// The group of the composites in the tests. The chart cannot know what definitions declare; who chooses one grants it.
+/// The API group of the composites in the tests, as a prefix of resource names. The chart grants no rights on
+/// composites, because users define the kinds of composites. Users also grant these rights.
 const OF_COMPOSITES: &str = "demo.org/";
 
-/// A ConfigMap that a test keeps in another namespace too, where it may not be read: the warning about that is the test.
+/// The name of a ConfigMap that a test also creates in a namespace where portcullis must not read it. The test expects
+/// a warning about the forbidden read.
 const SCHEMA_ELSEWHERE: &str = "environments";
 
 /// A right that was granted or used.
@@ -73,7 +76,7 @@ const SCHEMA_ELSEWHERE: &str = "environments";
 struct Right {
     user: &'static str,
     verb: String,
-    /// With its group and subresource.
+    /// The resource with its API group and subresource, such as `apps/deployments/status`.
     resource: String,
 }
 
@@ -112,7 +115,7 @@ fn lines(rights: &BTreeSet<Right>) -> String {
     rights.iter().map(|right| format!("  {right}\n")).collect()
 }
 
-/// Returns the requests of the release's users.
+/// Returns the audit events of all requests of the release's users.
 fn events(ctx: &Context) -> Vec<Value> {
     let log = fs::read_to_string(ctx.cluster.audit_log()).expect("the API server keeps a log");
     log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -132,7 +135,8 @@ fn resource(group: &str, plural: &str) -> String {
     if group.is_empty() { plural.to_owned() } else { format!("{group}/{plural}") }
 }
 
-/// Returns the rights of the release's users, whose roles are named after it.
+/// Returns the rights that the roles of the release grant to its users. The names of these roles begin with
+/// `portcullis`.
 fn granted(ctx: &Context) -> BTreeSet<Right> {
     let get = |kinds: &str| -> Vec<Value> {
         let answer =
@@ -170,7 +174,7 @@ fn binds(binding: &Value, user: User) -> bool {
     subjects.iter().any(|subject| subject["kind"] == "ServiceAccount" && name(subject) == user.name())
 }
 
-/// Verbs and resources of a role.
+/// Returns each pair of a verb and a resource that a role grants.
 fn rights(role: &Value) -> Vec<(String, String)> {
     let texts = |value: &Value| -> Vec<String> {
         let list = value.as_array().map(Vec::as_slice).unwrap_or_default();

@@ -1,6 +1,7 @@
 //! Tests of shadow mode, and of an exemption that expires.
 //!
-//! Both need their own portcullis, which is called for labelled objects in the namespace that the others exclude.
+//! Each test starts a second portcullis. Its webhooks match only labeled objects in the namespace `portcullis-system`,
+//! which the other webhooks exclude.
 
 use std::fs;
 use std::path::PathBuf;
@@ -28,7 +29,8 @@ pub const CASES: &[Case] = &[
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const NAMESPACE: &str = "portcullis-system";
 
-/// A portcullis that validates objects labelled `test: NAME`. Dropped, it takes its registration away before it ends.
+/// A second portcullis, which validates objects with the label `case: NAME`. When this value is dropped, its webhook
+/// configuration is deleted, and then the process is killed.
 struct Second<'c> {
     ctx: &'c Context,
     name: &'static str,
@@ -80,7 +82,7 @@ impl<'c> Second<'c> {
         self.ctx.cluster.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(text).run().expect_success();
     }
 
-    /// Returns a dry-run creation of overwrites that OW001 denies.
+    /// Creates an object that rule OW001 denies, in a dry run. Returns the output of kubectl.
     fn create(&self) -> Output {
         let yaml = format!(
             "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: {{name: {0}, \
@@ -119,7 +121,7 @@ fn is_denied(output: &Output) -> bool {
 
 fn shadow_mode_admits_everything(ctx: &Context) {
     let shadow = Second::start(ctx, "shadow", &["--shadow".to_owned()]);
-    // Until the API server calls it, no finding is reported.
+    // The API server calls a new webhook only after a delay. Until then, the log contains no finding.
     let tells = |line: &str| {
         line.contains("name=\"shadow\"") && line.contains("shadow=\"deny\"") && line.contains("OW001=deny")
     };

@@ -1,6 +1,7 @@
-//! Tests of replicas that manage a CA themselves, on a separate cluster: they repair every one of our caBundles.
+//! Tests of replicas that manage their CA themselves, and write it into the caBundles of all webhooks of portcullis.
+//! The tests run on a separate cluster.
 //!
-//! They have exactly the rights of `certs/self-managed.yaml`.
+//! For this, the replicas have exactly the rights in `certs/self-managed.yaml`.
 
 use std::sync::Arc;
 
@@ -23,10 +24,12 @@ use crate::support::pki::Authority;
 pub const CASES: &[Case] =
     &[("self_managed::a_self_managed_ca_survives_incidents", a_self_managed_ca_survives_incidents)];
 
-/// A third of it is what replicas may be without a CA, which takes an overlap of 2 s and a busy machine's time.
+/// The lifetime of a leaf certificate in seconds. A replica renews its leaf certificate after two thirds of this time,
+/// so it can wait for a CA for the last third, eight seconds. A new CA takes an overlap of two seconds, and longer on a
+/// busy machine.
 const LEAF_LIFE: u32 = 24;
 
-/// Somebody else's configuration, and a foreign webhook in one of ours.
+/// A webhook configuration of another owner, and a webhook of another owner in a configuration of portcullis.
 const THEIRS: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: theirs}
@@ -58,7 +61,8 @@ fn a_self_managed_ca_survives_incidents(_: &Context) {
     leaves_foreign_webhooks_alone(&stage);
 }
 
-/// The webhooks are active, so the API server has presented its certificate; other clients have none, or another name.
+/// Checks that the server accepts only the client certificate of the API server. The webhooks are active, so the API
+/// server has used its certificate. The other clients have no certificate, or a certificate with another name.
 fn accepts_only_the_api_server(stage: &Stage, clients: &Clients) {
     let bundle = stage.secret("ca.crt").unwrap();
     let root = CertificateDer::from_pem_slice(bundle.as_bytes()).unwrap();
@@ -111,7 +115,7 @@ fn repairs_changed_bundles(stage: &Stage) {
     ] {
         let args = ["patch", "validatingwebhookconfiguration", "portcullis", "--type=json", "-p", patch];
         let patched = stage.cluster.kubectl().args(args).run();
-        // Whether the API server accepts an invalid certificate is not tested here.
+        // The API server may reject the patch with the invalid certificate. Then there is nothing to repair.
         if patched.status.success() {
             eventually(|| stage.bundles_are(&ca).then_some(()));
         }
@@ -138,7 +142,8 @@ fn leaves_foreign_webhooks_alone(stage: &Stage) {
     let theirs = ["get", "validatingwebhookconfiguration", "theirs", "-o", "json"];
     let version = |text: &str| serde_json::from_str::<Value>(text).unwrap()["metadata"]["resourceVersion"].clone();
     let before = version(&kubectl(&theirs));
-    // Our part of the same configuration is repaired again, so the foreign part has been skipped by then.
+    // Removes a caBundle of portcullis. When it is repaired, the replicas have also read the configuration of the other
+    // owner, and have not changed it.
     let ours = ["patch", "validatingwebhookconfiguration", "portcullis", "--type=json", "-p"];
     kubectl(&[&ours[..], &[r#"[{"op": "remove", "path": "/webhooks/0/clientConfig/caBundle"}]"#]].concat());
     let bundles = |kind, name| stage.bundles(kind, name);
@@ -148,7 +153,8 @@ fn leaves_foreign_webhooks_alone(stage: &Stage) {
     assert_eq!(composites.iter().filter(|bundle| bundle.is_empty()).count(), 1, "{composites:?}");
 }
 
-/// A running replica restores the CA from memory: leaves and bundles stay as they are.
+/// Checks that a running replica restores a deleted Secret with the same CA, which it has in memory. Leaf certificates
+/// and caBundles do not change.
 fn restores_a_deleted_secret(stage: &Stage) {
     let ca = stage.secret("ca.crt").unwrap();
     let writers = Writers::start(stage);

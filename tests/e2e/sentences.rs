@@ -1,6 +1,7 @@
-//! Assertions of the tests: applying an object is accepted, denied, warned about, or changes the object.
+//! Assertions about applied objects: the API server accepts or denies an object, warns about it, or changes it.
 //!
-//! Each uses `kubectl apply -f -` like a user, and shows kubectl's output on failure.
+//! Each assertion runs `kubectl apply -f -`, as a user would. If an assertion fails, its message contains the output of
+//! kubectl.
 
 use std::panic::{Location, resume_unwind};
 use std::thread;
@@ -43,8 +44,8 @@ pub fn warns(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
     require(ctx, yaml, &output, &output.stderr, expected);
 }
 
-/// Asserts that applying `yaml`, one object, succeeds, and that the stored object has every one of `expected`: a JSON
-/// pointer and its value, or null if absent.
+/// Asserts that applying the object `yaml` succeeds, and that the stored object has all `expected` values. Each of them
+/// is a JSON pointer and the value at this pointer, or null for an absent field.
 #[track_caller]
 pub fn patches(ctx: &Context, namespace: &str, yaml: &str, expected: &[(&str, Value)]) {
     let output = applied(ctx, namespace, yaml, &["-o", "json"]);
@@ -78,7 +79,8 @@ fn require(ctx: &Context, yaml: &str, output: &Output, words: &str, expected: &[
     }
 }
 
-/// Ends the test without the panic hook, which would print all of this a second time.
+/// Fails the test with a message that contains the object, kubectl's output, and the end of portcullis' log. Does not
+/// call the panic hook, which would print the message a second time.
 #[track_caller]
 fn fail(ctx: &Context, yaml: &str, output: &Output, what: &str) -> ! {
     let place = Location::caller();
@@ -87,13 +89,15 @@ fn fail(ctx: &Context, yaml: &str, output: &Output, what: &str) -> ! {
     resume_unwind(Box::new(text))
 }
 
-/// Returns what `attempt` finds, and repeats it until it does: the catalog follows the API server with a delay.
+/// Calls `attempt` until it returns a value, and returns this value. Panics after the deadline. Retries are needed
+/// because the catalog follows the API server with a delay.
 #[track_caller]
 pub fn eventually<T>(attempt: impl Fn() -> Option<T>) -> T {
     eventually_or_show(|| attempt().ok_or_else(String::new))
 }
 
-/// Returns the same; the panic shows why the last attempt failed.
+/// Calls `attempt` until it succeeds, and returns the value. After the deadline, panics with the error of the last
+/// attempt.
 #[track_caller]
 pub fn eventually_or_show<T>(attempt: impl Fn() -> Result<T, String>) -> T {
     let start = Instant::now();

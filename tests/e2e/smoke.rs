@@ -1,4 +1,5 @@
-//! Tests of the harness itself: without portcullis, with the API server's own denials and changes.
+//! Tests of the test harness itself. They do not need portcullis, because the API server itself denies or changes the
+//! objects.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::Command;
@@ -33,7 +34,7 @@ const UNNAMEABLE: &str = "apiVersion: v1
 kind: ConfigMap
 metadata: {name: Not_A_Name}
 ";
-/// The API server warns of the name given twice, and adds a restart policy.
+/// A Pod with a duplicate variable. The API server warns about the variable, and adds a restart policy.
 const POD: &str = "apiVersion: v1
 kind: Pod
 metadata: {name: pod}
@@ -50,7 +51,7 @@ fn the_api_server_answers_its_version(ctx: &Context) {
     assert_eq!(answer.git_version, expected_version(ctx));
 }
 
-/// Returns the pinned version, or the version that other programs report.
+/// Returns the pinned version of Kubernetes, or the version that the kube-apiserver of `KUBEBUILDER_ASSETS` reports.
 fn expected_version(ctx: &Context) -> String {
     if ctx.cluster.assets().pinned {
         return assets::pinned_kubernetes().to_owned();

@@ -1,5 +1,5 @@
-//! Tests of what an API server stores: pruned and defaulted as in the tests without a cluster, and unchanged if it is
-//! sent again.
+//! Tests of stored objects. The API server prunes and defaults objects as the tests without a cluster expect. If a
+//! stored object is sent again, it does not change.
 
 use std::fs;
 
@@ -12,13 +12,13 @@ use crate::context::Context;
 use crate::crossplane::{composite, composites, composition, environment_config};
 use crate::sentences::{accepts, eventually};
 
-/// The tests of this file that do without portcullis.
+/// The tests of this file that do not need portcullis.
 pub const WITHOUT_GATE: &[Case] = &[
     ("stored::an_api_server_prunes_and_defaults_as_expected", an_api_server_prunes_and_defaults_as_expected),
     ("stored::landscapers_kinds_have_the_expected_fields", landscapers_kinds_have_the_expected_fields),
 ];
 
-/// The tests of this file.
+/// The tests of this file that need portcullis.
 pub const CASES: &[Case] = &[
     ("stored::an_installation_sent_again_is_not_written", an_installation_sent_again_is_not_written),
     ("stored::a_dry_run_sent_again_is_not_written", a_dry_run_sent_again_is_not_written),
@@ -42,7 +42,7 @@ fn an_api_server_prunes_and_defaults_as_expected(ctx: &Context) {
         let object = json!({"apiVersion": "structural.test/v1", "kind": "Sample",
                             "metadata": {"name": format!("sample-{at}"), "namespace": namespace}, "spec": sent});
         let create = ["create", "--validate=false", "-o", "json", "-f", "-"];
-        // A kind is served a moment after its definition is stored.
+        // The API server serves a kind a moment after its CRD is stored.
         let output = eventually(|| {
             let output = ctx.cluster.kubectl().args(create).stdin(object.to_string()).run();
             let is_served = !output.stderr.contains("no matches for kind") && !output.stderr.contains("NotFound");
@@ -88,7 +88,8 @@ fn landscapers_kinds_have_the_expected_fields(ctx: &Context) {
     }
 }
 
-/// `kubectl apply` would add an annotation with its input, which differs every time.
+/// Returns the arguments of `kubectl create` for a namespace. `kubectl apply` would add an annotation with its input,
+/// and `kubectl replace` would change this annotation each time.
 fn create(namespace: &str) -> [&str; 5] {
     ["create", "--namespace", namespace, "-f", "-"]
 }
@@ -148,7 +149,8 @@ spec: {{}}
     stays(ctx, &namespace, "execution/child");
 }
 
-/// The definition that all tests share has no `spec.zone`.
+/// Checks that a composite that is sent again is not written, although one of the patches writes `spec.zone`, which the
+/// schema of the composite does not contain.
 fn a_composite_sent_again_is_not_written(ctx: &Context) {
     composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "sent-again", "", "{region: eu-5, zone: a}"));

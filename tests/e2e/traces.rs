@@ -24,8 +24,8 @@ const INSTALLATION: &str = r#"{
     }
 }"#;
 
-/// A client starts a trace, the API server continues it, and portcullis continues that: each of our spans is a child of
-/// the API server's span for the call.
+/// Checks that portcullis continues a trace that a client started and that the API server continued. Each span of
+/// portcullis is a child of the API server's span for the call.
 fn spans_are_children_of_the_api_servers(ctx: &Context) {
     let ns = ctx.cluster.namespace("traced");
     let path = format!("/apis/landscaper.gardener.cloud/v1alpha1/namespaces/{ns}/installations?dryRun=All");

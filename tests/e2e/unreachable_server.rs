@@ -1,4 +1,4 @@
-//! Webhooks without a server: registered a second time, for one namespace.
+//! A second registration of the webhooks for one namespace, at an address where no server listens.
 
 use std::fs;
 use std::process::Command;
@@ -8,16 +8,16 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::sentences::accepts;
 
-/// A registration of the webhooks whose server does not answer. It ends when this is dropped, so that a failed test does
-/// not disturb others.
+/// A registration of webhooks whose server does not answer. It is deleted when this value is dropped, so that a failed
+/// test does not disturb other tests.
 pub struct UnreachableServer<'c> {
     ctx: &'c Context,
-    /// The type and name of the configuration, as kubectl takes them.
+    /// The resource type and the name of the webhook configuration, as arguments of kubectl.
     configuration: [String; 2],
 }
 
 impl<'c> UnreachableServer<'c> {
-    /// Registers the webhooks of a kind, `mutating` or `validating`, for the objects of a namespace.
+    /// Registers the webhooks of a kind, `mutating` or `validating`, for the objects in a namespace.
     pub fn of(ctx: &'c Context, kind: &str, namespace: &str) -> Self {
         let name = format!("unreachable-{namespace}");
         let folder = ctx.cluster.folder().join(&name);
@@ -29,7 +29,8 @@ impl<'c> UnreachableServer<'c> {
         object["metadata"]["name"] = json!(name);
         for webhook in object["webhooks"].as_array_mut().expect("it has webhooks") {
             webhook["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
-            // The selector does not keep out objects without a namespace, which other tests write.
+            // The namespace selector also matches cluster-scoped objects, which other tests write. So this scope
+            // excludes them.
             for rule in webhook["rules"].as_array_mut().expect("it has rules") {
                 rule["scope"] = json!("Namespaced");
             }

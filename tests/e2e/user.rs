@@ -2,31 +2,31 @@
 
 use std::path::Path;
 
-/// Somebody the API server knows.
+/// A user of the API server, with a bearer token.
 #[derive(Clone, Copy, Debug)]
 pub enum User {
-    /// May do everything.
+    /// A cluster administrator with all rights.
     Admin,
-    /// The ServiceAccount that portcullis runs as: may do what its RBAC manifests grant.
+    /// The ServiceAccount of the portcullis server, with the rights that its RBAC manifests grant.
     Portcullis,
-    /// The ServiceAccount that the controller manager runs as.
+    /// The ServiceAccount of the controller manager, `portcullis reconcile`.
     ControllerManager,
-    /// The ServiceAccount of the hook that checks whether portcullis answers.
+    /// The ServiceAccount of the Helm hook that runs `portcullis verify`.
     Verify,
-    /// The ServiceAccount of the hook that takes the registration away.
+    /// The ServiceAccount of the Helm hook that runs `portcullis unregister`.
     Unregister,
-    /// A person without rights, until a test grants some.
+    /// A person without rights, unless a test grants some.
     Developer,
 }
 
 impl User {
-    /// Everybody.
+    /// All users.
     pub const ALL: [Self; 6] =
         [Self::Admin, Self::Portcullis, Self::ControllerManager, Self::Verify, Self::Unregister, Self::Developer];
-    /// The users of a release: each has the rights that the chart grants, and no others.
+    /// The ServiceAccounts of a release. Each has only the rights that the chart grants.
     pub const OF_RELEASE: [Self; 4] = [Self::Portcullis, Self::ControllerManager, Self::Verify, Self::Unregister];
 
-    /// Returns the name that RBAC and audit logs know.
+    /// Returns the user name in RBAC manifests and audit logs.
     pub fn name(self) -> &'static str {
         match self {
             Self::Admin => "admin",
@@ -50,7 +50,8 @@ impl User {
         }
     }
 
-    /// Returns the kubeconfig of the user for an API server on this machine, trusted by the certificate in `authority`.
+    /// Returns the content of a kubeconfig of this user for the API server on the local port `port`. `authority` is the
+    /// path of the CA certificate of the API server.
     pub fn kubeconfig(self, port: u16, authority: &Path) -> String {
         let (token, authority) = (self.token(), authority.display());
         format!(
@@ -81,13 +82,13 @@ current-context: e2e
     }
 }
 
-/// Returns the token file of the API server.
+/// Returns the content of the API server's token file, which contains all users.
 pub fn tokens() -> String {
     let line = |user: User| format!("{},{1},{1},\"{2}\"\n", user.token(), user.name(), user.groups());
     User::ALL.map(line).concat()
 }
 
-/// Returns the audit policy: every request of the release's users, without its body.
+/// Returns the API server's audit policy. It logs every request of the release's users, without the bodies.
 pub fn audit_policy() -> String {
     let users: Vec<_> = User::OF_RELEASE.map(|user| format!("{:?}", user.name())).into();
     format!(

@@ -1,4 +1,5 @@
-//! Tests of the rules that replace Landscaper's webhook server, enabled in namespaces that begin with `ls-`.
+//! Tests of the rules that replace Landscaper's webhook server. `config.yaml` enables these rules in namespaces that
+//! begin with `ls-`.
 
 use crate::Case;
 use crate::context::Context;

@@ -1,4 +1,4 @@
-//! An API server with a Kustomization of Flux, for `portcullis plan`.
+//! A simulated API server with a Flux Kustomization, for tests of `portcullis plan`.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -16,22 +16,24 @@ use crate::artifacts::{digest_of, packed};
 pub const KUSTOMIZATIONS: &str = "/apis/kustomize.toolkit.fluxcd.io/v1/namespaces/flux-system/kustomizations/shop";
 pub const ALL_KUSTOMIZATIONS: &str = "/apis/kustomize.toolkit.fluxcd.io/v1/kustomizations";
 pub const SOURCE: &str = "/apis/source.toolkit.fluxcd.io/v1/namespaces/flux-system/gitrepositories/fleet";
-/// The URL that source-controller writes by default, which is known only within the cluster.
+/// The URL of an artifact, as source-controller writes it by default. Its host name can be resolved only in the
+/// cluster.
 pub const URL: &str =
     "http://source-controller.flux-system.svc.cluster.local./gitrepository/flux-system/fleet/3f2c.tar.gz";
 pub const PROXIED: &str =
     "/api/v1/namespaces/flux-system/services/source-controller:80/proxy/gitrepository/flux-system/fleet/3f2c.tar.gz";
 pub const REVISION: &str = "main@sha1:3f2c9a1b04de5d6e7f8091a2b3c4d5e6f7081920";
 
-/// Status and body by path.
+/// HTTP status and body, by path.
 type Answers = HashMap<String, (u16, Vec<u8>)>;
 
-/// The answers of an API server: a status and a body for each path.
+/// A simulated API server, which has an HTTP status and a body for each path.
 #[derive(Clone, Default)]
 pub struct Api(Arc<Mutex<Answers>>);
 
 impl Api {
-    /// Returns a server with a Kustomization that applied `inventory`, and that the artifact of `url` renders again.
+    /// Creates a server with a Kustomization that has this inventory. Its source has an artifact with this URL and
+    /// archive.
     pub fn with(inventory: &[String], url: &str, archive: &[u8]) -> Self {
         let api = Self::default();
         let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
@@ -60,7 +62,7 @@ impl Api {
         self.0.lock().unwrap().insert(path.to_owned(), (status, body.to_vec()));
     }
 
-    /// Creates a live ConfigMap that belongs to the Kustomization.
+    /// Adds a ConfigMap that belongs to the Kustomization.
     pub fn owned(&self, name: &str, annotations: &Value) {
         let labels =
             json!({"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
@@ -69,7 +71,7 @@ impl Api {
         self.answer(&format!("/api/v1/namespaces/shop/configmaps/{name}"), 200, &object);
     }
 
-    /// Runs `portcullis plan` with this server. Returns the exit code, and what it printed on standard output and standard error.
+    /// Runs `portcullis plan` with this server. Returns the exit code, the standard output and the standard error.
     pub fn plan(&self, arguments: &[&str]) -> (Option<i32>, String, String) {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let server = format!("http://{}", listener.local_addr().unwrap());
@@ -130,7 +132,7 @@ pub fn ids(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| format!("shop_{name}__ConfigMap")).collect()
 }
 
-/// Returns a server whose service proxy sends the archive.
+/// Returns a server whose service proxy serves the archive.
 pub fn proxying() -> Api {
     let api = Api::with(&ids(&["web", "old", "data"]), URL, &archive());
     api.send(PROXIED, 200, &archive());

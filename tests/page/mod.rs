@@ -3,10 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-/// Replaces the text between two markers of a page, whose path is relative to the repository.
+/// Replaces the text between two markers of a page. The path of the page is relative to the repository.
 ///
 /// # Errors
-/// If the page cannot be read or written, or has no such markers.
+/// Returns an error if the page cannot be read or written, or does not contain the markers.
 pub fn replace(page: &str, [begin, end]: [&str; 2], text: &str) -> Result<(), String> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(page);
     let before = fs::read_to_string(&path).map_err(|error| format!("{page}: {error}"))?;

@@ -1,4 +1,5 @@
-//! Tests admissions of an Installation whose overwrites lead to a registry.
+//! Decides the admission of an Installation whose component is in an OCI registry, and to which
+//! ComponentVersionOverwrites apply.
 
 use std::sync::Arc;
 
@@ -9,7 +10,8 @@ use portcullis::catalog::Catalog;
 use portcullis::gate::{Gate, Policy, Registry};
 use serde_json::{Value, json};
 
-/// Admits an Installation, in both phases.
+/// Decides the creation of an Installation in both admission phases. Its component is in the registry with the base URL
+/// `registry`. Checks that the rule OW001 reports nothing.
 pub fn admit(registry: &str) {
     let rows = Registry::standard();
     let catalog = Catalog::of(rows.kinds(), stored(registry));

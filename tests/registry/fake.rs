@@ -1,5 +1,5 @@
-//! A fake registry that is slow, sends wrong content, redirects, and requires tokens. It records every request with its
-//! credentials.
+//! A fake OCI registry. Tests use it for slow responses, wrong content, redirects, and bearer tokens. It records each
+//! request with its credentials.
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -17,18 +17,19 @@ use tokio::net::TcpListener;
 
 use crate::push::{Artifact, Packing};
 
-/// A request: path with query, and the `Authorization` header.
+/// A recorded request: the path with the query, and the `Authorization` header.
 pub type Asked = (String, Option<String>);
 type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
-/// A registry in this process.
+/// A fake registry that runs in the test process.
 pub struct Fake {
     pub address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
 }
 
 impl Fake {
-    /// Starts a registry that answers with the result of `answer` for path and `Authorization`.
+    /// Starts a fake registry. It calls `answer` with the path and the `Authorization` header of each request, and
+    /// sends the returned response.
     pub async fn start(answer: impl Fn(String, Option<String>) -> Answering + Clone + Send + Sync + 'static) -> Self {
         let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
         let remembered = asked.clone();
@@ -45,7 +46,7 @@ impl Fake {
         Self { address, asked }
     }
 
-    /// Everything that was asked so far.
+    /// Returns all requests until now.
     pub fn asked(&self) -> Vec<Asked> {
         self.asked.lock().unwrap().clone()
     }
@@ -55,12 +56,12 @@ impl Fake {
     }
 }
 
-/// The content of a registry: answers by path.
+/// The content of a fake registry: response bodies by path.
 #[derive(Clone, Default)]
 pub struct Content(Arc<Mutex<HashMap<String, Vec<u8>>>>);
 
 impl Content {
-    /// Holds a component version, with names as paths.
+    /// Adds a component version to the repository `component-descriptors/<component name>`.
     pub fn add(&self, descriptor: &Value) {
         let component = &descriptor["component"];
         let (name, version) = (component["name"].as_str().unwrap(), component["version"].as_str().unwrap());
@@ -73,12 +74,12 @@ impl Content {
         held.insert(format!("{base}/manifests/{version}"), artifact.manifest);
     }
 
-    /// Puts other bytes in the place of some that are held.
+    /// Replaces the content of all paths for which `which` returns true.
     pub fn replace(&self, which: impl Fn(&str) -> bool, with: &[u8]) {
         self.0.lock().unwrap().iter_mut().filter(|(path, _)| which(path)).for_each(|(_, held)| *held = with.to_vec());
     }
 
-    /// Returns the answer for a path.
+    /// Returns the response to a request for this path.
     pub fn answer(&self, path: &str) -> Response<Body> {
         match self.0.lock().unwrap().get(path) {
             Some(held) => respond(StatusCode::OK, &[], held.clone()),
@@ -93,7 +94,7 @@ pub fn respond(status: StatusCode, headers: &[(&str, &str)], body: Vec<u8>) -> R
     response.body(Body::from(body)).unwrap()
 }
 
-/// Returns an immediate answer.
+/// Returns a future that resolves to the response immediately.
 pub fn now(response: Response<Body>) -> Answering {
     Box::pin(std::future::ready(response))
 }

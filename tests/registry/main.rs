@@ -1,6 +1,7 @@
-//! Tests of component trees in OCI registries: a real one on loopback, and one that misbehaves.
+//! Tests of component trees in OCI registries: in a real registry on the loopback interface, and in a fake one that
+//! sends wrong responses.
 //!
-//! The real one is built with Go, once; see `server.rs`.
+//! The real registry is built with Go and stored in the cache; see `server.rs`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells what it does")]
 #![allow(dead_code, unreachable_pub)]
@@ -77,7 +78,8 @@ fn gaps(closure: &Closure) -> Vec<(String, Gap)> {
     closure.gaps().map(|(step, gap)| (closure.path_to(step), gap.clone())).collect()
 }
 
-/// Publishes several levels with shared references, in every packing.
+/// Pushes component versions in every [`Packing`]. References between them form a tree of several levels, and some
+/// references lead to the same component version.
 fn publish(pusher: &Pusher, below: &str) {
     let app = v2("example.org/app", "v1", &[("store", "example.org/store", "v1"), ("ui", "example.org/ui", "v1")]);
     pusher.component(below, &app, Packing::Archive);
@@ -91,18 +93,19 @@ fn publish(pusher: &Pusher, below: &str) {
     pusher.component(below, &v2("example.org/log", "v1", &[]), Packing::Archive);
 }
 
-/// Runs blocking work of the tests outside the runtime.
+/// Runs code in a new thread, and returns its result. A [`Pusher`] has its own Tokio runtime, which cannot run in the
+/// thread of an asynchronous test.
 fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     std::thread::spawn(work).join().expect("it does not panic")
 }
 
-/// Returns a registry that everybody may read.
+/// Starts a registry that can be read without credentials, and pushes component versions into it.
 fn open() -> Registry {
     aside(|| {
         let registry = Registry::start(&Options::default());
         let pusher = Pusher::new(&registry.url(), None, None);
         publish(&pusher, "/components");
-        // The same by digests of the names.
+        // Also pushes two components into repositories that are named by the digest of the component name.
         for (name, references) in
             [("example.org/app", vec![("log", "example.org/log", "v1")]), ("example.org/log", vec![])]
         {
@@ -190,7 +193,7 @@ fn keyring(host: &str, password: &str) -> Keyring {
     keyring
 }
 
-/// TLS by a private authority, and credentials from a pull secret.
+/// Reads a registry that has a certificate of a private CA, and that requires the credentials of a pull secret.
 #[tokio::test]
 async fn reads_a_private_registry_with_ca_and_credentials() {
     let authority = Authority::new();
@@ -222,7 +225,7 @@ async fn reads_a_private_registry_with_ca_and_credentials() {
     let unknown = why(patient(), keyring(&host, "secret")).await;
     assert!(unknown.contains("cannot be reached") && unknown.contains("UnknownIssuer"), "{unknown}");
 
-    // What one may read, another may not see, although it is known already.
+    // A cached descriptor is not returned to a caller whose credentials do not allow reading it.
     let component_cache = trusting();
     resolve(&component_cache, &root, &[], &keyring(&host, "secret")).await;
     assert_eq!(gaps(&resolve(&component_cache, &root, &[], &Keyring::default()).await).len(), 1);
@@ -235,7 +238,7 @@ async fn known_components_outlive_their_registry() {
         publish(&Pusher::new(&registry.url(), None, None), "");
         registry
     });
-    // Everything is due again at once.
+    // All entries of the component cache expire immediately.
     let soon = Freshness { descriptor: Duration::ZERO, missing: Duration::ZERO, failure: Duration::from_millis(1) };
     let component_cache = component_cache(None, deadline(), soon);
     let root = root(&at(&registry.url()), "example.org/app");
@@ -243,7 +246,8 @@ async fn known_components_outlive_their_registry() {
     assert_eq!(gaps(&before), []);
     registry.stop();
     assert_eq!(resolve(&component_cache, &root, &[], &Keyring::default()).await, before);
-    // An unknown part is a gap with a reason, without the words that Landscaper treats as an outage of a webhook.
+    // A component version that is not in the cache becomes a gap. The reason must not contain `connection refused`,
+    // which Landscaper treats as an outage of a webhook.
     let entries =
         entries(&json!([{"source": {"componentName": "example.org/db"}, "substitution": {"version": "v2.0.0"}}]));
     let closure = resolve(&component_cache, &root, &entries, &Keyring::default()).await;
@@ -251,7 +255,7 @@ async fn known_components_outlive_their_registry() {
     assert_eq!(way, "store → db");
     let Gap::Unreadable(why) = gap else { panic!("{gap:?}") };
     assert!(why.contains("cannot be reached: nothing listens on this port"), "{why}");
-    // After the registry is back, the missing part is found.
+    // The missing component version is found as soon as the registry runs again.
     let registry = aside(move || {
         registry.restart();
         registry
@@ -261,7 +265,7 @@ async fn known_components_outlive_their_registry() {
     drop(registry);
 }
 
-/// No known version is requested twice, even if overwrites change.
+/// Checks that the cache requests each component version only once, even if overwrites change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_installations_request_every_version_once() {
     let world = scale::World::new().await;
@@ -275,14 +279,14 @@ async fn ten_thousand_installations_request_every_version_once() {
     assert_eq!(world.asked(), (1, 3 * 1_000), "a change of overwrites asks for nothing that is known");
 }
 
-/// Admission never contacts a registry, whether it answers or not.
+/// Checks that admission never contacts a registry, even if the registry does not respond.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn admission_never_contacts_a_registry() {
     let dead = fake::Fake::start(|_, _| Box::pin(std::future::pending())).await;
     let root = root(&at(&dead.url()), "example.org/app");
     admission::admit(&dead.url());
     assert!(dead.asked().is_empty(), "admission asked for nothing");
-    // The component cache of the controller manager waits for the registry meanwhile.
+    // Meanwhile, the component cache of the controller manager waits for a response of the registry.
     let component_cache = component_cache(None, deadline(), Freshness::default());
     let waiting = tokio::spawn(async move { gaps(&resolve(&component_cache, &root, &[], &Keyring::default()).await) });
     while dead.asked().is_empty() {

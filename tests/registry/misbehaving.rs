@@ -1,4 +1,4 @@
-//! Tests with registries that send wrong content, delay, redirect and require tokens.
+//! Tests with registries that send wrong content, respond slowly, redirect, or require tokens.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -71,7 +71,8 @@ async fn reports_invalid_content() {
     assert!(why(&fake).await.contains("HTTP status 500"));
 }
 
-/// One slow registry costs one time-out, not one for each component.
+/// Checks that a slow registry is requested only once. After the timeout, other components of the same registry fail
+/// immediately.
 #[tokio::test]
 async fn requests_a_slow_registry_once() {
     let fake = Fake::start(|_, _| {
@@ -90,7 +91,8 @@ async fn requests_a_slow_registry_once() {
     assert_eq!(fake.asked().len(), 1);
 }
 
-/// A tree takes its time and no more: the rest is not known yet.
+/// Checks that a component tree is returned at the deadline, although it is incomplete. Component versions that were
+/// not fetched in time are pending.
 #[tokio::test]
 async fn returns_a_partial_tree_after_the_timeout() {
     let content = content();
@@ -102,7 +104,7 @@ async fn returns_a_partial_tree_after_the_timeout() {
         })
     })
     .await;
-    // Long enough for those that answer, on any machine.
+    // This time is sufficient for the fast responses, even on a busy machine.
     let until = tokio::time::Instant::now() + deadline() / 12;
     let root = root(&at(&fake.url()), "example.org/app");
     let closure = patient().closure(&root, &[], &Keyring::default(), |_| None, until).await;
@@ -116,7 +118,7 @@ fn keyring(host: &str) -> Keyring {
     keyring
 }
 
-/// Returns a registry whose tokens come from `realm`.
+/// Starts a registry that requires bearer tokens. `realm` is the URL of its token service.
 async fn behind_tokens(realm: String) -> Fake {
     let content = content();
     Fake::start(move |path, authorization| {
@@ -154,7 +156,7 @@ async fn a_token_is_fetched_once_for_each_repository_and_for_reading_only() {
 #[tokio::test]
 async fn a_password_is_not_sent_to_a_token_service_of_another_host() {
     let service = token_service().await;
-    // The same listener under another name.
+    // The token service has the same address, but another host name.
     let fake = behind_tokens(format!("http://localhost:{}/token", service.address.port())).await;
     let host = fake.address.to_string();
     resolve(&patient(), &root(&at(&fake.url()), "example.org/app"), &[], &keyring(&host)).await;

@@ -1,4 +1,4 @@
-//! Pushes component versions like the tools of the Open Component Model.
+//! Pushes component versions into an OCI registry, as the tools of the Open Component Model do.
 
 use std::io::Write;
 
@@ -13,16 +13,16 @@ use rustls::{ClientConfig, RootCertStore};
 use rustls_pki_types::CertificateDer;
 use serde_json::{Value, json};
 
-/// How a descriptor is packed into a layer.
+/// The format of the layer that contains a component descriptor.
 #[derive(Debug, Clone, Copy)]
 pub enum Packing {
-    /// In an archive, under the names of the Open Component Model.
+    /// A tar archive, with the media types of the Open Component Model.
     Archive,
-    /// In an archive, under Gardener's older names.
+    /// A tar archive, with the older media types of Gardener.
     OldArchive,
-    /// As JSON.
+    /// JSON without an archive.
     Json,
-    /// As YAML.
+    /// JSON without an archive, with the media type of YAML.
     Yaml,
 }
 
@@ -39,7 +39,7 @@ impl Packing {
     }
 }
 
-/// A component version as an artifact.
+/// A component version as an OCI artifact: its manifest and its blobs.
 pub struct Artifact {
     pub manifest: Vec<u8>,
     pub blobs: Vec<Vec<u8>>,
@@ -74,7 +74,7 @@ fn archived(text: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Someone who may push.
+/// A client that pushes component versions into a registry.
 pub struct Pusher {
     runtime: tokio::runtime::Runtime,
     client: Client<hyper_rustls::HttpsConnector<hyper_util::client::legacy::connect::HttpConnector>, Full<Bytes>>,
@@ -100,7 +100,7 @@ impl Pusher {
         }
     }
 
-    /// Pushes a component version into a repository, below `path`, with names as paths.
+    /// Pushes a component version into the repository `<path>/component-descriptors/<component name>`.
     pub fn component(&self, path: &str, descriptor: &Value, packing: Packing) {
         let place = if descriptor.get("component").is_some() { "component" } else { "metadata" };
         let text = |key: &str| descriptor[place][key].as_str().unwrap().to_owned();
@@ -113,7 +113,7 @@ impl Pusher {
         );
     }
 
-    /// Pushes a component version as an artifact.
+    /// Pushes a component version as an OCI artifact with this tag.
     pub fn artifact(&self, repository: &str, tag: &str, descriptor: &Value, packing: Packing) {
         let artifact = Artifact::of(descriptor, packing);
         for blob in artifact.blobs {
@@ -152,14 +152,14 @@ impl Pusher {
     }
 }
 
-/// Returns a descriptor of schema v2: its references are name, component and version.
+/// Returns a component descriptor of schema v2. Each reference has a name, a component name and a version.
 pub fn v2(name: &str, version: &str, references: &[(&str, &str, &str)]) -> Value {
     let component = json!({"name": name, "version": version, "provider": "internal", "sources": [], "resources": [],
         "repositoryContexts": [], "componentReferences": listed(references)});
     json!({"meta": {"schemaVersion": "v2"}, "component": component})
 }
 
-/// Returns a descriptor of schema v3.
+/// Returns a component descriptor of schema v3. Each reference has a name, a component name and a version.
 pub fn v3(name: &str, version: &str, references: &[(&str, &str, &str)]) -> Value {
     json!({"apiVersion": "ocm.software/v3alpha1", "kind": "ComponentVersion", "repositoryContexts": [],
         "metadata": {"name": name, "version": version, "provider": {"name": "internal"}},

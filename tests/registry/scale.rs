@@ -1,4 +1,5 @@
-//! Counts registry requests for the trees of ten thousand Installations over a thousand component versions.
+//! Counts the requests to a registry for the component trees of 10,000 Installations. The trees contain 1,000 component
+//! versions.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,23 +24,23 @@ const LEAVES: usize = 600;
 /// The number of workers of the controller manager.
 const WORKERS: usize = 4;
 
-/// A registry, a namespace of Installations, and the component cache.
+/// A fake registry, a catalog with the Installations of one namespace, and a component cache.
 pub struct World {
     pub fake: Fake,
     pub component_cache: ComponentCache,
     catalog: Catalog,
 }
 
-/// What keeping all trees came to.
+/// Totals over the component trees of all Installations.
 pub struct Kept {
-    /// Trees of which everything is known.
+    /// Number of component trees without gaps.
     pub complete: usize,
-    /// References that become others, in all of them.
+    /// Number of component references that the overwrites change.
     pub overwritten: usize,
 }
 
 impl World {
-    /// Creates a registry with all component versions, a thousand in total.
+    /// Starts a fake registry with 1,000 component versions, and creates the Installations in a catalog.
     pub async fn new() -> Self {
         let content = Content::default();
         for descriptor in descriptors() {
@@ -51,12 +52,12 @@ impl World {
         Self { fake, component_cache: ComponentCache::new(client, Freshness::default()), catalog }
     }
 
-    /// Gives the overwrites these entries.
+    /// Replaces the entries of the ComponentVersionOverwrites.
     pub fn overwrite(&self, entries: &Value) {
         self.catalog.insert(&OVERWRITES, overwrites(entries));
     }
 
-    /// Works out the record of every Installation, as the controller manager does.
+    /// Computes the record of each Installation, as the controller manager does. Returns the totals.
     pub async fn keep(&self) -> Kept {
         let all = self.catalog.all(&INSTALLATIONS);
         let one = async |stored: Arc<portcullis::catalog::Stored>| {
@@ -77,7 +78,7 @@ impl World {
         }
     }
 
-    /// Returns the most often that any one thing was asked for, and how many requests there were.
+    /// Returns the maximum number of requests for the same path, and the number of all requests.
     pub fn asked(&self) -> (usize, usize) {
         let mut times: HashMap<String, usize> = HashMap::new();
         let asked = self.fake.asked();
@@ -97,7 +98,8 @@ fn descriptors() -> Vec<Value> {
     };
     let roots =
         (0..ROOTS).map(|at| component(named("root", at).1, (0..3).map(|next| named("mid", at * 3 + next)).collect()));
-    // Two leaves of its own, and one that many share.
+    // Each of these components refers to two leaves with consecutive numbers, and to one of the first seven leaves,
+    // which many of these components share.
     let middle = (0..MIDDLE).map(|at| {
         let leaves = [2 * at, 2 * at + 1, at % 7].map(|leaf| named("leaf", leaf));
         let mut leaves: Vec<_> = leaves.into_iter().collect();
@@ -113,7 +115,8 @@ fn overwrites(entries: &Value) -> Value {
            "metadata": {"name": "mine", "namespace": "ns"}, "overwrites": entries})
 }
 
-/// Returns the objects in the namespace `ns`: a Context with a registry, its overwrites, and the Installations.
+/// Returns the objects in the namespace `ns`: a Context with the registry, ComponentVersionOverwrites, and the
+/// Installations.
 pub fn objects(registry: &str, entries: &Value) -> Vec<Value> {
     let context = json!({"type": "ociRegistry", "baseUrl": registry});
     let api = "landscaper.gardener.cloud/v1alpha1";
@@ -130,7 +133,7 @@ pub fn objects(registry: &str, entries: &Value) -> Vec<Value> {
     objects
 }
 
-/// Renames one leaf to another, which a hundred trees hold.
+/// Returns an overwrite that replaces the component `leaf-3` with `leaf-9`. Many component trees contain `leaf-3`.
 pub fn one_change() -> Value {
     json!([{"source": {"componentName": "example.org/leaf-3"}, "substitution": {"componentName": "example.org/leaf-9"}}])
 }

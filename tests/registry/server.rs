@@ -1,5 +1,5 @@
-//! A real OCI registry on loopback: the reference implementation of the Distribution project, built with Go from the
-//! version pinned in `assets/go.mod`, once.
+//! A real OCI registry on the loopback interface. It is the registry of the CNCF project Distribution, built with Go in
+//! the version from `assets/go.mod`.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -19,19 +19,19 @@ const PINS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/registry/assets")
 const GO_MOD: &str = include_str!("assets/go.mod");
 const GO_SUM: &str = include_str!("assets/go.sum");
 const PACKAGE: &str = "github.com/distribution/distribution/v3/cmd/registry";
-/// `reader` with the password `secret`: the registry reads bcrypt only.
+/// An htpasswd file with the user `reader` and the password `secret`. The registry supports only bcrypt hashes.
 const HTPASSWD: &str = "reader:$2a$04$2DF6hoYou2xFnTqGncbMeOLa.PpiWi8VDFm/tqqQeppSfPAlU1t5q\n";
 
-/// How a registry is started.
+/// Options of a registry.
 #[derive(Default)]
 pub struct Options {
-    /// Certificate chain and key in PEM; without them it uses plain HTTP.
+    /// Certificate chain and key in PEM. `None` for plain HTTP.
     pub tls: Option<(String, String)>,
-    /// Whether it requires name and password.
+    /// Whether the registry requires a user name and a password.
     pub is_closed: bool,
 }
 
-/// A registry. It ends with all its content on drop.
+/// A registry that runs as a process. Dropping it stops the process and deletes the content.
 pub struct Registry {
     folder: TempDir,
     port: u16,
@@ -51,7 +51,8 @@ impl Registry {
         registry
     }
 
-    /// Starts it again after [`Registry::stop`], with all that it held, on the same port.
+    /// Starts the registry process, and waits until it listens. After [`Registry::stop`], the registry has the same
+    /// port and content as before.
     pub fn restart(&mut self) {
         let mut command = Command::new(program());
         command.arg("serve").arg(self.folder.path().join("config.yml"));
@@ -64,17 +65,17 @@ impl Registry {
         }
     }
 
-    /// Stops it; its port is then closed.
+    /// Stops the registry process, which closes its port. The content is kept.
     pub fn stop(&mut self) {
         self.process = None;
     }
 
-    /// Returns host and port.
+    /// Returns the host and port of the registry.
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Its address as a base URL.
+    /// Returns the base URL of the registry.
     pub fn url(&self) -> String {
         format!("{}://{}", self.scheme, self.host())
     }
@@ -106,7 +107,7 @@ fn free_port() -> u16 {
     listener.local_addr().expect("it has an address").port()
 }
 
-/// The registry's program, built when it is not there yet.
+/// Returns the path of the registry program. Builds the program if the cache does not contain it.
 fn program() -> PathBuf {
     let key = cache::key(&[GO_MOD, GO_SUM, OS, ARCH]);
     let cache = Cache::open(&key).expect("there is a cache");

@@ -1,8 +1,10 @@
-//! Kustomize options of Argo CD sources: the engine applies them as Argo CD does, with kustomize's own command line.
+//! Compares builds of Argo CD sources with kustomize options: the engine must apply the options as Argo CD does. The
+//! reference is the command line of kustomize.
 //!
-//! Argo CD runs `kustomize edit` for each option, in the order of [`edited`], appends patches to the file itself, and runs
-//! `kustomize build`. Its own module cannot be built from the module proxy, because it replaces a module by one of its
-//! folders. Trees and options are random; the bytes must be equal, and errors must be on both sides.
+//! Argo CD runs `kustomize edit` for each option, in the order of [`edited`], appends patches to the kustomization file
+//! itself, and runs `kustomize build`. This test runs the same commands, because the Go module of Argo CD cannot be
+//! built from the module proxy: its `go.mod` replaces a module with a local folder. Trees and options are random. The
+//! outputs must be equal byte by byte, or both builds must fail.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,7 +33,7 @@ const OBJECTS: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w
                        spec: {selector: {app: web}}\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: \
                        {spec: {containers: [{name: a, image: busybox}]}}}\n";
 
-/// Compares `count` random sources.
+/// Compares the builds of `count` random sources.
 pub fn run(count: u64, seed: u64) -> ExitCode {
     let program = oracle::program("argo", SOURCE, &FILES, &[]);
     let (mut equal, mut refused, mut differences) = (0, 0, Vec::new());
@@ -53,7 +55,7 @@ pub fn run(count: u64, seed: u64) -> ExitCode {
     if differences.is_empty() && equal > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Returns a random tree with the root `app`.
+/// Returns the files of a random tree by path. The kustomization in the folder `app` is built.
 fn tree(dice: &mut Dice) -> BTreeMap<&'static str, String> {
     let mut file = json!({"resources": ["objects.yaml"]});
     let fields = [
@@ -93,7 +95,7 @@ fn tree(dice: &mut Dice) -> BTreeMap<&'static str, String> {
     ])
 }
 
-/// Returns random options, `spec.source.kustomize` of an Application.
+/// Returns random kustomize options, as in `spec.source.kustomize` of an Application.
 fn options(dice: &mut Dice) -> Value {
     let mut options = json!({});
     let patch = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec: {paused: true}\n";
@@ -170,7 +172,7 @@ fn theirs(program: &Path, files: &BTreeMap<&str, String>, options: &Value) -> Re
     kustomize(program, &root, &["build".to_owned(), root.display().to_string()])
 }
 
-/// Changes the tree as Argo CD does for the options.
+/// Changes the kustomization in the folder `root` as Argo CD does for these options.
 fn edited(program: &Path, root: &Path, options: &Value) -> Result<(), String> {
     let edit = |arguments: Vec<String>| {
         let all: Vec<_> = [vec!["edit".to_owned()], arguments].concat();
@@ -237,7 +239,7 @@ fn append_patches(file: &Path, patches: Vec<Value>) {
     fs::write(file, kustomization.to_string()).expect("the file can be written");
 }
 
-/// Expands variables as Go's `os.Expand` does.
+/// Replaces the variables in a text as Go's `os.Expand` does.
 fn expanded(text: &str) -> String {
     let variables = variables();
     let mut expanded = text.replace("${UNSET}", "").replace("$$", "\0");

@@ -1,8 +1,9 @@
-//! Judges every Flux Kustomization of public repositories that is built from its own repository, by `check`'s survey and by
-//! kustomize-controller's own libraries: the verdicts must be equal, and the Kustomizations that they render.
+//! Compares the results of `check` for Flux Kustomizations of public repositories with those of the libraries of
+//! kustomize-controller. Uses every Kustomization whose source is the repository that contains it. The verdicts must be
+//! equal, and `check` must find all Kustomizations that the libraries render.
 //!
-//! The checkouts are those of [`repositories`](crate::repositories). The program in `tests/repositories/controller` makes the
-//! artifact of each source and builds from it.
+//! The checkouts are those of [`repositories`](crate::repositories). The Go program in `tests/repositories/controller`
+//! creates the artifact of each source, and builds from it.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::io::Write;
@@ -34,27 +35,27 @@ const FILES: [&str; 6] = [
     include_str!("../repositories/controller/go.sum"),
 ];
 
-/// The compared Kustomizations.
+/// The numbers of compared Kustomizations by result, and the differences.
 #[derive(Default)]
 struct Counts {
     accepted: usize,
     rejected: usize,
-    /// By reason.
+    /// The number of unknown verdicts by reason.
     unknown: BTreeMap<String, usize>,
     rendered: usize,
     differences: Vec<String>,
 }
 
-/// A checkout as `check` reads it.
+/// A checkout and the survey of its Flux Kustomizations.
 struct Surveyed {
     tree: Arc<Tree>,
     git: Git,
     survey: Survey,
-    /// `spec.ignore` of the sources in files, by name.
+    /// The value of `spec.ignore` of each GitRepository in the files of the checkout, by name.
     ignored: BTreeMap<String, String>,
 }
 
-/// A Kustomization that is built from the checkout.
+/// A Flux Kustomization that is built from the checkout.
 struct Entry<'a> {
     cluster: usize,
     object: &'a Value,
@@ -62,7 +63,7 @@ struct Entry<'a> {
     build: usize,
 }
 
-/// Compares the Kustomizations of all checkouts.
+/// Compares the Flux Kustomizations of all checkouts. `checkouts` contains names and paths.
 pub fn run(checkouts: &[(&str, PathBuf)]) -> ExitCode {
     let program = oracle::program("controller", SOURCE, &FILES, &[]);
     let mut total = 0;
@@ -100,7 +101,7 @@ impl Counts {
 }
 
 impl Surveyed {
-    /// Surveys a checkout as `check` does.
+    /// Surveys the checkout in a folder as `check` does.
     fn of(folder: &Path) -> Self {
         let tree = Arc::new(Tree::folder(Path::new("/")).expect("the root of the file system can be read"));
         let path = |path: &Path| TreePath::from(path.to_str().expect("a path is UTF-8").trim_start_matches('/'));
@@ -147,7 +148,7 @@ impl Surveyed {
         built.collect()
     }
 
-    /// Returns an entry for the program.
+    /// Returns the JSON input of the Go program for a Kustomization.
     fn request(&self, entry: &Entry<'_>) -> Value {
         let text = |pointer: &str| entry.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let namespace = [text("/spec/sourceRef/namespace"), text("/metadata/namespace")];
@@ -170,7 +171,7 @@ impl Surveyed {
     }
 }
 
-/// Returns the patterns of ignored files of the sources in files, by the name of the source.
+/// Returns the value of `spec.ignore` of each GitRepository in the files, by name.
 fn ignored(tree: &Tree, manifests: &[TreePath]) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for file in manifests {
@@ -190,7 +191,7 @@ fn ignored(tree: &Tree, manifests: &[TreePath]) -> BTreeMap<String, String> {
     found
 }
 
-/// Runs the program, which has no network.
+/// Runs the Go program without network. Returns its answer for each entry.
 fn answers(program: &Path, surveyed: &Surveyed, entries: &[Entry<'_>]) -> Vec<Value> {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", "/nonexistent").env("GOGC", "400");
@@ -209,7 +210,7 @@ fn answers(program: &Path, surveyed: &Surveyed, entries: &[Entry<'_>]) -> Vec<Va
     answers
 }
 
-/// Compares the verdicts.
+/// Compares the verdicts about each Kustomization, and counts the results.
 fn compare(surveyed: &Surveyed, entries: &[Entry<'_>], answers: &[Value], counts: &mut Counts) {
     let (shared, files) = (Shared::default(), Files::default());
     let mut reports: BTreeMap<usize, Report> = BTreeMap::new();
@@ -242,7 +243,8 @@ fn compare(surveyed: &Surveyed, entries: &[Entry<'_>], answers: &[Value], counts
     }
 }
 
-/// Compares the Kustomizations that are rendered in each cluster. Those with unknown variables are left out.
+/// Checks that the survey of each cluster contains the Kustomizations that kustomize-controller renders. Leaves out
+/// builds whose variables are not all known.
 fn compare_rendered(surveyed: &Surveyed, entries: &[Entry<'_>], answers: &[Value], counts: &mut Counts) {
     for (at, cluster) in surveyed.survey.clusters.iter().enumerate() {
         let members = cluster.objects().map(|object| &object.value).filter(|object| is_flux_kustomization(object));

@@ -1,4 +1,4 @@
-//! Builds a tree with our engine.
+//! Builds a tree with the engine of Portcullis.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -9,20 +9,20 @@ use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 
 use crate::case::{Case, ROOT};
 
-/// The result of a build.
+/// The result of a build with the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Built {
-    /// The text.
+    /// The output.
     Text(String),
-    /// The build fails.
+    /// The error with which the build failed.
     Refused(String),
-    /// The result depends on parts that are not executed.
+    /// The reason why the result is unknown, for example a part of the tree that the engine does not execute.
     Unknown(String),
     /// The engine panicked.
     Panicked,
 }
 
-/// Builds a tree in memory, whose path is `base`.
+/// Builds a tree in memory. `base` is the absolute path of the tree.
 fn build_tree(case: &Case, base: &str) -> Result<String, Stop> {
     let files = case.files_at(base).fold(Memory::new(), |files, (path, text)| files.file(path, text));
     let links = case.links.iter().map(|(path, target)| (path, target.replace(ROOT, base)));
@@ -35,7 +35,8 @@ fn build_tree(case: &Case, base: &str) -> Result<String, Stop> {
     engine::build(&tree, &root, &options, &settings, &files)?.text()
 }
 
-/// Builds a tree at the path that kustomize has it, because texts can contain it, and catches panics.
+/// Builds a tree in memory, and catches panics. `base` must be the path at which kustomize builds the tree, because
+/// texts in the tree can contain the path.
 pub fn build(case: &Case, base: &str) -> Built {
     panic::catch_unwind(AssertUnwindSafe(|| build_tree(case, base))).map_or(Built::Panicked, Built::from)
 }

@@ -1,8 +1,8 @@
-//! Random trees, built by the engine and by kustomize's own libraries: the bytes must be equal.
+//! Builds random trees with the engine and with the libraries of kustomize. The outputs must be equal byte by byte.
 //!
-//! A difference is minimised and printed with its seed. `cargo test --test render -- --only SEED` tries one tree again.
-//! Trees whose output changes between runs of kustomize, because the order of their keys has a cycle, are counted and left
-//! out.
+//! If the outputs differ, the test minimizes the tree, and prints it with its seed. This command tests the tree again:
+//! `cargo test --test render -- --only SEED`. kustomize cannot sort some sets of keys, because its order of keys has
+//! cycles, so the output for some trees changes between runs. The test counts these trees and does not compare them.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells what it does")]
@@ -40,45 +40,45 @@ use crate::dice::Dice;
 use crate::engine::Built;
 use crate::oracle::{Answer, Oracle};
 
-/// How often a tree is built again to find out whether its output changes.
+/// Number of further builds with kustomize, if the outputs differ, to find out whether the output of kustomize varies.
 const REPEATS: usize = 4;
 
-/// Random kustomize trees, rendered by us and by kustomize.
+/// Compares random kustomize trees, rendered by the engine and by kustomize.
 #[derive(Parser)]
 struct Arguments {
-    /// How many trees.
+    /// Number of trees.
     #[arg(long, default_value_t = 300)]
     trees: u64,
-    /// The seed of the first one; the others follow from it.
+    /// Seed of the run, from which the seeds of the trees are derived.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Builds the tree of one seed and shows it.
+    /// Tests only the tree with this seed, and prints it.
     #[arg(long)]
     only: Option<u64>,
-    /// Builds the kustomizations of public repositories instead.
+    /// Tests the kustomizations of public repositories instead of random trees.
     #[arg(long)]
     repositories: bool,
-    /// Judges their Flux Kustomizations instead, and compares with kustomize-controller.
+    /// Tests the Flux Kustomizations of public repositories instead, with kustomize-controller as the reference.
     #[arg(long, requires = "repositories")]
     controller: bool,
-    /// Only those of this repository.
+    /// Tests only the repository with this name, such as `OWNER/NAME`.
     #[arg(long)]
     repository: Option<String>,
-    /// Compares this many random sources of Argo CD with kustomize options instead.
+    /// Tests this many random Argo CD sources with kustomize options instead.
     #[arg(long, value_name = "SOURCES")]
     argo: Option<u64>,
-    /// How many repositories are built at once.
+    /// Number of repositories that are built at the same time.
     #[arg(long, default_value_t = 2)]
     jobs: usize,
-    /// Compares the output of `portcullis diff --git` for this many commits of each repository instead.
+    /// Tests the output of `portcullis diff --git` for this many commits of each repository instead.
     #[arg(long, value_name = "COMMITS")]
     history: Option<usize>,
-    /// Writes the times into the documentation.
+    /// Writes the measured times into docs/performance.md.
     #[arg(long, requires = "history", conflicts_with = "repository")]
     write: bool,
 }
 
-/// The counted results.
+/// The number of trees by the result of the comparison.
 #[derive(Default)]
 struct Counts {
     equal: usize,
@@ -141,7 +141,8 @@ fn many(arguments: &Arguments, oracle: &mut Oracle) -> ExitCode {
     if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Builds a tree on both sides. Returns how they differ.
+/// Builds a tree with the engine and with kustomize, and counts the result. Returns the kind of difference, if the
+/// results differ.
 fn compare(seed: u64, oracle: &mut Oracle, counts: &mut Counts) -> Option<&'static str> {
     let mut case = tree(seed);
     if !case.is_local() {
@@ -187,7 +188,7 @@ fn tree(seed: u64) -> Case {
     case
 }
 
-/// Makes a tree small and prints all about it.
+/// Minimizes a tree, and prints it with both results.
 fn tell(expected: &str, seed: u64, oracle: &mut Oracle) {
     let small = minimise::minimise(&tree(seed), |case| {
         let mut written = case.clone();

@@ -1,5 +1,5 @@
-//! Runs kustomize's own libraries in a program that builds one tree after another, because a process for each would
-//! take most of the time. Go builds it once, from the versions pinned in `kustomize/go.mod`.
+//! Runs the libraries of kustomize in a Go program that builds one tree after another. Starting a process for each tree
+//! would take most of the time. `go build` builds the program once, with the versions in `kustomize/go.mod`.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -17,10 +17,11 @@ use crate::cleanup::Process;
 const SOURCE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/render/kustomize");
 const FILES: [&str; 3] =
     [include_str!("kustomize/main.go"), include_str!("kustomize/go.mod"), include_str!("kustomize/go.sum")];
-/// The version that the label `managedByLabel` names.
+/// Linker flag that sets the version of kustomize. Objects contain the version in a label if `buildMetadata` contains
+/// `managedByLabel`.
 const VERSION: &str = "-X sigs.k8s.io/kustomize/api/provenance.version=v5.8.1";
 
-/// The program.
+/// The running Go program, and the folder for the trees.
 pub struct Oracle {
     child: Child,
     input: ChildStdin,
@@ -28,21 +29,21 @@ pub struct Oracle {
     folder: TempDir,
 }
 
-/// What kustomize makes of a tree.
+/// The result of a build with kustomize.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The text.
+    /// The output.
     Builds(String),
-    /// The error, or the panic.
+    /// The error or the panic with which the build failed.
     Refuses(String),
 }
 
 impl Oracle {
-    /// Starts the program, which is built if it is not there yet.
+    /// Starts the Go program. Builds the program first if it is not in the cache.
     pub fn start() -> Self {
         let mut command = Command::new(program("kustomize", SOURCE, &FILES, &["-ldflags", VERSION]));
         command.env_clear().env("GOMAXPROCS", "1").env("GOGC", "400").env("PATH", "/nonexistent");
-        // nothing is fetched
+        // No server listens at this address, so kustomize cannot fetch remote resources.
         command.envs(["HTTP_PROXY", "HTTPS_PROXY"].map(|name| (name, "http://127.0.0.1:1")));
         let mut child =
             command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
@@ -52,13 +53,13 @@ impl Oracle {
         Self { child, input, output, folder }
     }
 
-    /// Returns the path of the trees.
+    /// Returns the absolute path at which every tree is written and built.
     pub fn root(&self) -> String {
         let folder = fs::canonicalize(self.folder.path()).expect("the folder is there");
         folder.join("tree").to_string_lossy().into_owned()
     }
 
-    /// Writes a tree into an empty folder and builds it.
+    /// Writes a tree into an empty folder, and builds it with kustomize.
     pub fn build(&mut self, case: &mut Case) -> Answer {
         let text = self.root();
         let root = Path::new(&text);
@@ -66,7 +67,8 @@ impl Oracle {
         fs::create_dir_all(root).expect("a temporary folder can be written to");
         case.write(root);
         let build = root.join(case.build_at(&text));
-        // the schema stays for the rest of the process, so that another one needs a new start of it
+        // kustomize keeps the OpenAPI schema of a tree for the rest of the process. So the program must reset the
+        // schema if a tree may choose one. A backslash can be part of an escaped field name.
         let has_schema = case.files.values().any(|file| file.contains("openapi") || file.contains('\\'));
         match self.build_folder(&build, case.unrestricted, has_schema) {
             Answer::Refuses(error) => Answer::Refuses(error.replace(&text, ROOT)),
@@ -74,7 +76,7 @@ impl Oracle {
         }
     }
 
-    /// Builds a folder.
+    /// Builds a folder with kustomize. Starts the program again if it has ended.
     pub fn build_folder(&mut self, folder: &Path, unrestricted: bool, has_schema: bool) -> Answer {
         let request = json!({"root": folder, "unrestricted": unrestricted, "hasSchema": has_schema});
         writeln!(self.input, "{request}").expect("the program reads");
@@ -98,7 +100,8 @@ impl Drop for Oracle {
     }
 }
 
-/// Returns a program in Go, built if it is not there yet. `files` are its files, which determine it.
+/// Returns the path of a Go program with its source in the folder `source`. Builds the program if it is not in the
+/// cache. `files` contains the text of its files, from which the key of the cache is computed.
 pub fn program(name: &str, source: &str, files: &[&str], flags: &[&str]) -> PathBuf {
     let key = cache::key(&[files, &[OS, ARCH]].concat());
     let cache = Cache::open(&key).expect("there is a cache");

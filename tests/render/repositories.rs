@@ -1,7 +1,8 @@
-//! Builds every kustomization of public repositories, by us and by kustomize: the bytes must be equal.
+//! Builds every kustomization of public repositories with the engine and with the libraries of kustomize. The outputs
+//! must be equal byte by byte.
 //!
 //! `tests/repositories/public.txt` lists the repositories and their commits. The environment variable
-//! `PORTCULLIS_CHECKOUTS` names a folder with a checkout of each in `OWNER/NAME`.
+//! `PORTCULLIS_CHECKOUTS` contains the path of a folder with a checkout of each repository in `OWNER/NAME`.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -30,9 +31,9 @@ const FOLDER: &str = "PORTCULLIS_CHECKOUTS";
 struct Checkout {
     name: &'static str,
     folder: PathBuf,
-    /// The folders with a kustomization file.
+    /// The paths of the folders with a kustomization file.
     roots: Vec<PathBuf>,
-    /// Whether a kustomization of it may choose a schema.
+    /// Whether a kustomization file in the checkout may choose an OpenAPI schema.
     has_schema: bool,
 }
 
@@ -41,11 +42,11 @@ struct Checkout {
 struct Results {
     counts: Counts,
     differences: Vec<String>,
-    /// How often each reason makes a result unknown.
+    /// The number of unknown results by reason.
     reasons: BTreeMap<String, usize>,
 }
 
-/// Returns the names and folders of the listed repositories that are checked out.
+/// Returns the name and the path of each listed repository that is checked out.
 pub fn folders(only: Option<&str>) -> Vec<(&'static str, PathBuf)> {
     let base = env::var_os(FOLDER).unwrap_or_else(|| panic!("{FOLDER} names the folder of the checkouts"));
     let names = LIST.lines().filter(|line| !line.starts_with('#')).filter_map(|line| Some(line.split_once(' ')?.0));
@@ -53,7 +54,7 @@ pub fn folders(only: Option<&str>) -> Vec<(&'static str, PathBuf)> {
     names.map(|name| (name, Path::new(&base).join(name))).filter(|(_, folder)| folder.join(".git").exists()).collect()
 }
 
-/// Compares all kustomizations of all checkouts.
+/// Compares the builds of all kustomizations in the checkouts of all listed repositories.
 pub fn run(jobs: usize, only: Option<&str>) -> ExitCode {
     let base = env::var_os(FOLDER).unwrap_or_else(|| panic!("{FOLDER} names the folder of the checkouts"));
     let listed = LIST.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));
@@ -94,7 +95,8 @@ fn checkout(base: &Path, name: &'static str, commit: &str) -> Checkout {
     Checkout { name, folder, roots, has_schema }
 }
 
-/// Finds the folders with a kustomization file, without following links.
+/// Adds the paths of folders with a kustomization file to `roots`, without following symbolic links. Sets `has_schema`
+/// if a kustomization file may choose an OpenAPI schema.
 fn find(folder: &Path, roots: &mut Vec<PathBuf>, has_schema: &mut bool) {
     for entry in fs::read_dir(folder).expect("a checkout can be read") {
         let entry = entry.expect("a checkout can be read");
@@ -138,12 +140,12 @@ fn compare(checkout: &Checkout, oracle: &mut Oracle, results: &Mutex<Results>) {
     eprintln!("render: {} with {} kustomizations", checkout.name, checkout.roots.len());
 }
 
-/// Returns a reason without the names in it.
+/// Returns a reason without the quoted names in it, by which reasons are counted.
 fn class(reason: &str) -> String {
     reason.split('"').step_by(2).collect::<Vec<_>>().join("…")
 }
 
-/// Describes how the two sides differ.
+/// Returns a description of the difference between the results of the engine and of kustomize.
 fn details(built: &Built, answer: &Answer) -> String {
     let (Built::Text(ours), Answer::Builds(theirs)) = (built, answer) else {
         let shorten = |text: String| text.chars().take(600).collect::<String>();

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client over TLS that exposes the bytes on the wire. It never repeats a request.
+//! An HTTP/1.1 client over TLS for tests. It sends and receives exact bytes, and never retries a request.
 
 use std::collections::HashMap;
 use std::io;
@@ -23,12 +23,12 @@ pub fn config(root: &CertificateDer<'static>, versions: &[&'static SupportedProt
     config_of(std::slice::from_ref(root), versions)
 }
 
-/// Returns a configuration for servers with a certificate of any of `trusted`.
+/// Returns a TLS configuration for servers with a certificate from any of the `trusted` roots.
 pub fn config_of(trusted: &[CertificateDer<'static>], versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
     as_the_api_server(builder(trusted, versions).with_no_client_auth())
 }
 
-/// Adds a client certificate.
+/// Returns a TLS configuration with a client certificate.
 pub fn config_with(root: &CertificateDer<'static>, leaf: &Leaf) -> ClientConfig {
     let chain = CertificateDer::pem_slice_iter(leaf.chain.as_bytes()).map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).unwrap();
@@ -47,19 +47,19 @@ fn builder(
         .with_root_certificates(roots)
 }
 
-/// Uses HTTP/1.1, without session resumption.
+/// Configures HTTP/1.1 without TLS session resumption, like the client of the API server.
 fn as_the_api_server(mut config: ClientConfig) -> ClientConfig {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = rustls::client::Resumption::disabled();
     config
 }
 
-/// A connection.
+/// An open TLS connection to a server.
 pub struct Connection {
     pub stream: BufReader<TlsStream<TcpStream>>,
 }
 
-/// An answer.
+/// A response to a request.
 #[derive(Debug)]
 pub struct Reply {
     pub status: u16,
@@ -90,12 +90,12 @@ impl Connection {
         self.stream.get_ref().get_ref().1.peer_certificates().unwrap()[0].clone()
     }
 
-    /// Returns the client's end of it.
+    /// Returns the local address of the connection.
     pub fn local(&self) -> SocketAddr {
         self.stream.get_ref().get_ref().0.local_addr().unwrap()
     }
 
-    /// Returns a POST of JSON with `Content-Length`.
+    /// Sends a POST request with a JSON body, and returns the response.
     pub async fn post(&mut self, path: &str, body: &[u8]) -> io::Result<Reply> {
         self.request("POST", path, &[("Content-Type", "application/json")], body).await
     }
@@ -146,7 +146,7 @@ impl Connection {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Waits until the server closes; anything that it still sends is an error.
+    /// Waits until the server closes the connection. Returns an error if the server sends more bytes before.
     pub async fn closed(&mut self) -> io::Result<()> {
         match self.stream.read(&mut [0; 1]).await {
             Ok(0) | Err(_) => Ok(()),
@@ -159,8 +159,9 @@ impl Connection {
     }
 }
 
-/// Connection pool like Go's client for one host: up to 25 idle connections, last in first out; it closes old ones. It
-/// notices a connection that the server has closed only if that was visible before its use.
+/// Connection pool like that of Go's HTTP client for one host. It keeps up to 25 idle connections, uses the most
+/// recently used one first, and closes connections that were idle for too long. If the server has closed a connection,
+/// the pool replaces it only if the close arrived before the next request.
 pub struct Pool {
     address: SocketAddr,
     config: Arc<ClientConfig>,

@@ -1,4 +1,5 @@
-//! A collector of traces: OTLP over HTTP, as portcullis sends it, and over gRPC, as the API server does.
+//! A trace collector for tests. It accepts OTLP over HTTP, which Portcullis uses, and OTLP over gRPC, which the API
+//! server uses.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -23,15 +24,15 @@ use prost::Message as _;
 use tokio::net::TcpStream;
 use tokio::runtime::Builder;
 
-/// A message of gRPC begins with a flag and its length.
+/// Length of the prefix of a gRPC message, in bytes: a flag, and the length of the message.
 const PREFIX: usize = 5;
 
-/// A span as it arrived.
+/// A span that the collector has received, with its attributes as text.
 #[derive(Debug, Clone)]
 pub struct Arrived {
     pub span: Span,
     pub attributes: HashMap<String, String>,
-    /// Of who sent it.
+    /// The attributes of the resource that sent the span, such as `service.name`.
     pub resource: HashMap<String, String>,
 }
 
@@ -48,7 +49,7 @@ impl Arrived {
         hex(&self.span.parent_span_id)
     }
 
-    /// Returns an attribute, or nothing.
+    /// Returns the value of an attribute. Returns an empty text if the span does not have the attribute.
     pub fn attribute(&self, name: &str) -> &str {
         self.attributes.get(name).map_or("", String::as_str)
     }
@@ -62,17 +63,17 @@ struct Kept {
     is_stuck: AtomicBool,
 }
 
-/// A collector, until the process ends.
+/// A collector that runs until the process ends.
 pub struct Collector {
-    /// Where it takes OTLP over HTTP.
+    /// The address for OTLP over HTTP.
     pub http: SocketAddr,
-    /// Where it takes OTLP over gRPC.
+    /// The address for OTLP over gRPC.
     pub grpc: SocketAddr,
     kept: Arc<Kept>,
 }
 
 impl Collector {
-    /// Starts it, on a thread of its own.
+    /// Starts a collector on a new thread.
     pub fn start() -> Self {
         let (over_http, over_grpc) = (listener(), listener());
         let (http, grpc) = (over_http.local_addr().unwrap(), over_grpc.local_addr().unwrap());
@@ -87,12 +88,12 @@ impl Collector {
         Self { http, grpc, kept }
     }
 
-    /// Returns its URL.
+    /// Returns the URL for OTLP over HTTP.
     pub fn endpoint(&self) -> String {
         format!("http://{}", self.http)
     }
 
-    /// Accepts requests from now on, and answers none.
+    /// From now on, the collector accepts requests over HTTP but never answers them.
     pub fn is_stuck(&self) {
         self.kept.is_stuck.store(true, Ordering::SeqCst);
     }
@@ -102,7 +103,7 @@ impl Collector {
         self.kept.authorization.lock().unwrap().clone()
     }
 
-    /// Counts the requests over HTTP.
+    /// Returns the number of requests over HTTP.
     pub fn requests(&self) -> usize {
         self.kept.requests.load(Ordering::SeqCst)
     }
@@ -111,7 +112,7 @@ impl Collector {
         self.kept.spans.lock().unwrap().clone()
     }
 
-    /// Returns the spans of a trace.
+    /// Returns the spans with this trace ID.
     pub fn trace(&self, id: &str) -> Vec<Arrived> {
         self.spans().into_iter().filter(|arrived| arrived.trace() == id).collect()
     }
@@ -135,7 +136,7 @@ where
 
 async fn talk_http(stream: TcpStream, kept: Arc<Kept>) {
     let answer = service_fn(|request| answer_http(request, &kept));
-    // A client that closes its connection is not an error.
+    // An error means that the client closed its connection.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
 }
 

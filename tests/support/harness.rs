@@ -1,4 +1,5 @@
-//! A server on its own ports, with a stub of the gate that is controlled by the names of requests.
+//! A server for tests, with a stub instead of the gate. The name of the object in a request determines the decision of
+//! the stub.
 
 use std::io;
 use std::net::SocketAddr;
@@ -22,15 +23,15 @@ use super::client::{self, Connection};
 use super::deadline::deadline;
 use super::pki::{Authority, SecretMount};
 
-/// Decides by the name of the object.
+/// A stub of the gate. The name of the object in a request determines its decision.
 pub struct Stub {
-    /// Requests named `held` wait for a permit here.
+    /// Requests with the name `held` wait for a permit of this semaphore.
     pub gate: Semaphore,
-    /// Requests that have come to a decision.
+    /// Number of requests whose decision has begun.
     pub begun: AtomicUsize,
-    /// Requests named `busy` compute until this gate is open.
+    /// Requests with the name `busy` block their thread until this flag is set by [`Stub::open`].
     door: (Mutex<bool>, Condvar),
-    /// The names of requests, in the order in which they came to a decision.
+    /// The names in requests, in the order in which the decisions began.
     order: Mutex<Vec<String>>,
 }
 
@@ -44,13 +45,13 @@ impl Stub {
         }
     }
 
-    /// Lets the requests named `busy` come to their end.
+    /// Unblocks the requests with the name `busy`.
     pub fn open(&self) {
         *self.door.0.lock().unwrap() = true;
         self.door.1.notify_all();
     }
 
-    /// Blocks its thread until the gate is open, with a deadline, so that a failing test ends.
+    /// Blocks the thread until [`Stub::open`] is called. Panics after a timeout, so that a failing test ends.
     fn compute(&self) {
         let (is_open, bell) = &self.door;
         let waited = bell.wait_timeout_while(is_open.lock().unwrap(), deadline() * 3, |open| !*open).unwrap().1;
@@ -94,12 +95,12 @@ impl Decide for Stub {
     }
 }
 
-/// Returns a review of a widget.
+/// Returns a review of a widget, for which the stub decides.
 pub fn review(name: &str) -> Vec<u8> {
     review_of("widgets", name, 0)
 }
 
-/// Returns a review whose object has `padding` more bytes.
+/// Returns a review whose object has `padding` additional bytes.
 pub fn review_of(plural: &str, name: &str, padding: usize) -> Vec<u8> {
     serde_json::json!({
         "apiVersion": "admission.k8s.io/v1",
@@ -120,7 +121,7 @@ pub fn review_of(plural: &str, name: &str, padding: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A server for a test.
+/// A running server, with the stub, the certificates and the switches that a test can use.
 pub struct Server {
     pub address: SocketAddr,
     pub admin: SocketAddr,
@@ -158,7 +159,7 @@ impl Server {
         Connection::open(self.address, Arc::new(config)).await
     }
 
-    /// Returns the value of a metric, by its name and labels as they are printed.
+    /// Returns the value of a metric. `name` is the name with the labels, as in the output of `/metrics`.
     pub async fn metric(&self, name: &str) -> f64 {
         let (_, text) = get(self.admin, "/metrics").await.unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -166,7 +167,7 @@ impl Server {
     }
 }
 
-/// Starts a server on ports of its own.
+/// Starts a server on free ports.
 pub async fn start(
     mount: &SecretMount,
     stub: &Arc<Stub>,
@@ -184,7 +185,7 @@ pub async fn start(
     bound.start(Parts { decide, certificates, metrics, registry, readiness: readiness.clone() }).unwrap()
 }
 
-/// Returns a GET on the plain port: status and body.
+/// Sends a GET request to the admin port without TLS. Returns the status and the body.
 pub async fn get(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address).await?;
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -196,7 +197,7 @@ pub async fn get(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
     Ok((status, body.to_owned()))
 }
 
-/// Waits until something is so.
+/// Waits until a condition is true. Panics after the timeout of tests.
 pub async fn eventually(what: &str, so: impl AsyncFn() -> bool) {
     let wait = async {
         while !so().await {
@@ -206,7 +207,7 @@ pub async fn eventually(what: &str, so: impl AsyncFn() -> bool) {
     timeout(deadline(), wait).await.unwrap_or_else(|_| panic!("not within {:?}: {what}", deadline()));
 }
 
-/// Waits for something that has to happen.
+/// Waits for a future. Panics after the timeout of tests.
 pub async fn soon<T>(what: impl Future<Output = T>) -> T {
     timeout(deadline(), what).await.unwrap_or_else(|_| panic!("it did not happen within {:?}", deadline()))
 }

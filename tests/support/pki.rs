@@ -1,4 +1,4 @@
-//! A root, an intermediate CA and leaves; and a folder that rotates like the kubelet's Secret mounts.
+//! Creates a root CA, an intermediate CA and leaf certificates, and a folder that is updated like a mounted Secret.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,14 +10,15 @@ use rustls::pki_types::CertificateDer;
 use tempfile::TempDir;
 use time::{Duration, OffsetDateTime};
 
-/// A CA with an intermediate: a chain of two, as cert-manager writes it.
+/// A root CA and an intermediate CA that signs the leaf certificates. Chains consist of the leaf and the intermediate
+/// certificate, as cert-manager writes them.
 pub struct Authority {
     pub root: CertificateDer<'static>,
     intermediate: String,
     issuer: Issuer<'static, KeyPair>,
 }
 
-/// A chain and its key, in PEM.
+/// A certificate chain and the private key, in PEM.
 #[derive(Clone)]
 pub struct Leaf {
     pub chain: String,
@@ -38,7 +39,7 @@ impl Authority {
         self.signed(CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap())
     }
 
-    /// Returns a client's leaf with this common name and these DNS names and URIs.
+    /// Returns a client certificate with this common name and these DNS names and URIs.
     pub fn client(&self, name: &str, alternatives: &[&str]) -> Leaf {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
@@ -51,7 +52,7 @@ impl Authority {
         self.signed(params)
     }
 
-    /// Returns the root in PEM.
+    /// Returns the root certificate in PEM.
     pub fn root_pem(&self) -> String {
         pem::encode(&pem::Pem::new("CERTIFICATE", self.root.to_vec()))
     }
@@ -77,7 +78,8 @@ fn valid_for_a_day(params: &mut CertificateParams) {
     params.not_after = OffsetDateTime::now_utc() + Duration::DAY;
 }
 
-/// A folder as the kubelet mounts a Secret: links to `..data`, itself a link to the folder of a version.
+/// A folder like a mounted Secret: its files are links through `..data`, which is a link to the folder of the current
+/// version.
 pub struct SecretMount {
     folder: TempDir,
     version: AtomicUsize,
@@ -97,7 +99,7 @@ impl SecretMount {
         self.folder.path()
     }
 
-    /// Writes a new version and swaps the link to it: neither `tls.crt` nor `tls.key` is ever written to.
+    /// Writes a new version into a new folder, and replaces the link `..data`. Files are never written in place.
     pub fn publish(&self, chain: &str, key: &str) {
         let version = self.version.fetch_add(1, Ordering::Relaxed);
         let name = PathBuf::from(format!("..version_{version}"));

@@ -1,4 +1,4 @@
-//! A stand-in for a Service: one address, and new connections to ready replicas.
+//! A replacement for a Kubernetes Service in tests: one address that forwards new connections to ready replicas.
 
 use std::collections::HashMap;
 use std::io;
@@ -14,9 +14,9 @@ use tokio::time::sleep;
 
 use super::harness::get;
 
-/// A minimal Kubernetes Service. Like kube-proxy, it chooses a replica per connection; like the kubelet and the
-/// endpoint controller, it probes each `/readyz`. Bytes are copied; a close or reset of one side is passed to the
-/// other.
+/// A minimal Kubernetes Service. Like kube-proxy, it chooses a replica for each connection. Like the kubelet and the
+/// endpoint controller, it probes `/readyz` of each replica. It copies bytes between client and replica, and if one
+/// side closes or resets its connection, it closes the connection to the other side.
 pub struct Service {
     pub address: SocketAddr,
     replicas: Arc<Mutex<Vec<Replica>>>,
@@ -31,7 +31,8 @@ struct Replica {
     ready: bool,
 }
 
-/// Far longer than a loopback needs, and well below the lame duck's time.
+/// Interval of the probes. It is much longer than a probe takes on the loopback interface, and much shorter than the
+/// lame-duck period.
 const PROBES: Duration = Duration::from_millis(100);
 
 impl Service {
@@ -45,7 +46,7 @@ impl Service {
         Self { address, replicas, carried, runtime: Handle::current(), _tasks: tasks }
     }
 
-    /// Adds a replica, which is probed independently, so that a slow one does not delay the others.
+    /// Adds a replica. Each replica is probed separately, so that a slow replica does not delay the others.
     pub fn add(&self, address: SocketAddr, admin: SocketAddr) {
         self.replicas.lock().unwrap().push(Replica { address, ready: false });
         self.runtime.spawn(probe(address, admin, Arc::downgrade(&self.replicas)));
@@ -55,7 +56,7 @@ impl Service {
         self.replicas.lock().unwrap().retain(|replica| replica.address != address);
     }
 
-    /// Returns the replica that the last connection from this address of a client was made to.
+    /// Returns the replica that got the last connection from this address of a client.
     pub fn replica_of(&self, client: SocketAddr) -> Option<SocketAddr> {
         self.carried.lock().unwrap().get(&client).copied()
     }
@@ -99,13 +100,14 @@ async fn probe(address: SocketAddr, admin: SocketAddr, replicas: Weak<Mutex<Vec<
     }
 }
 
-/// Records the result of a probe; returns whether the replica still exists.
+/// Records the result of a probe. Returns false if the replica was removed.
 fn note(replicas: &mut [Replica], address: SocketAddr, answer: &io::Result<(u16, String)>) -> bool {
     let Some(known) = replicas.iter_mut().find(|known| known.address == address) else { return false };
     match answer {
         Ok((200, _)) => known.ready = true,
         Ok((_, text)) if text.contains("shutting down") => known.ready = false,
-        // A kubelet probes three times; on a busy machine an occasional failed probe is not significant.
+        // Other failures are ignored, because single probes fail on a busy machine. A kubelet also needs three
+        // failures.
         _ => {}
     }
     true

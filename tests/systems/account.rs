@@ -1,4 +1,5 @@
-//! Who the controllers are: each has a name of its own, by which the API server's audit log tells whose write it was.
+//! The ServiceAccounts of the controllers. Each controller has its own, so that the API server's audit log shows which
+//! controller wrote an object.
 
 use std::fs;
 use std::io;
@@ -7,34 +8,30 @@ use std::path::{Path, PathBuf};
 use crate::cluster::Cluster;
 use crate::user::{self, User};
 
-/// A controller's ServiceAccount. It may do everything: what a controller may do is not what is tested here.
+/// The ServiceAccount of a controller. It has all permissions, because the tests do not cover the RBAC rules of the
+/// controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account {
-    /// Its namespace, where the system is installed.
+    /// The namespace in which the system is installed.
     pub namespace: &'static str,
-    /// Its name.
     pub name: &'static str,
 }
 
-/// source-controller.
 pub const SOURCE_CONTROLLER: Account = Account { namespace: "flux-system", name: "source-controller" };
-/// kustomize-controller.
 pub const KUSTOMIZE_CONTROLLER: Account = Account { namespace: "flux-system", name: "kustomize-controller" };
-/// Landscaper.
 pub const LANDSCAPER: Account = Account { namespace: "ls-system", name: "landscaper-controller" };
-/// Landscaper's deployer of manifests.
+/// The deployer of Landscaper that applies Kubernetes manifests.
 pub const MANIFEST_DEPLOYER: Account = Account { namespace: "ls-system", name: "manifest-deployer" };
-/// Landscaper's deployer that deploys nothing.
+/// The deployer of Landscaper that deploys nothing, for tests.
 pub const MOCK_DEPLOYER: Account = Account { namespace: "ls-system", name: "mock-deployer" };
-/// Crossplane.
 pub const CROSSPLANE: Account = Account { namespace: "crossplane-system", name: "crossplane" };
 
-/// All of them.
+/// The ServiceAccounts of all controllers.
 pub const ALL: [Account; 6] =
     [SOURCE_CONTROLLER, KUSTOMIZE_CONTROLLER, LANDSCAPER, MANIFEST_DEPLOYER, MOCK_DEPLOYER, CROSSPLANE];
 
 impl Account {
-    /// Returns the name that audit logs and admission reviews have.
+    /// Returns the user name of the ServiceAccount, as in audit logs and admission requests.
     pub fn user(self) -> String {
         format!("system:serviceaccount:{}:{}", self.namespace, self.name)
     }
@@ -43,7 +40,7 @@ impl Account {
         format!("{}-token", self.name)
     }
 
-    /// Writes a kubeconfig for it. Returns its path.
+    /// Writes a kubeconfig for the ServiceAccount. Returns the path of the file.
     pub fn kubeconfig(self, cluster: &Cluster) -> io::Result<PathBuf> {
         let text = fs::read_to_string(cluster.kubeconfig(User::Admin))?;
         let path = cluster.folder().join(format!("{}.kubeconfig", self.name));
@@ -52,7 +49,8 @@ impl Account {
     }
 }
 
-/// Writes the tokens of everybody, and what the API server is to log: every write, without its body.
+/// Writes the bearer tokens of all users and the audit policy of the API server into `folder`. The policy logs the
+/// metadata of all writes, except those of Events and Leases.
 pub fn prepare(folder: &Path) -> io::Result<()> {
     let line = |account: Account| format!("{},{1},{1},system:masters\n", account.token(), account.user());
     fs::write(folder.join("tokens.csv"), format!("{}{}", user::tokens(), ALL.map(line).concat()))?;

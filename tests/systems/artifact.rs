@@ -1,4 +1,5 @@
-//! `portcullis plan` with the current artifact of the real source-controller, which is behind a Service of the cluster.
+//! Tests `portcullis plan` with the current artifact of the real source-controller. The artifact is fetched from a
+//! Service in the cluster, through the proxy of the API server.
 
 use std::io;
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
@@ -16,9 +17,9 @@ use crate::system::System;
 use crate::testbed::{Mode, Testbed};
 use crate::user::User;
 
-/// The name of the test.
+/// Name of the test.
 const NAME: &str = "plan::artifact";
-/// The host in the URLs of artifacts, as source-controller writes it by default.
+/// The host in the URLs of artifacts. It is the default host of source-controller.
 const HOST: &str = "source-controller.flux-system.svc.cluster.local.";
 
 const SYSTEM: System = System {
@@ -28,7 +29,8 @@ const SYSTEM: System = System {
     ..flux::SYSTEM
 };
 
-/// Everything that `portcullis plan` reads, without the artifact.
+/// RBAC objects that grant the user `developer` all rights that `portcullis plan` needs, except the right to fetch the
+/// artifact.
 const RIGHTS: &str = "apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRole
 metadata: {name: plans}
@@ -44,7 +46,8 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: plans}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: developer}]
 ";
 
-/// The right that the messages name.
+/// RBAC objects that grant the user `developer` the right to fetch the artifact. The error message of `portcullis plan`
+/// asks for this right.
 const PROXY_RIGHT: &str = "apiVersion: rbac.authorization.k8s.io/v1
 kind: Role
 metadata: {name: artifacts, namespace: flux-system}
@@ -57,7 +60,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: artifacts}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: developer}]
 ";
 
-/// Runs the test if it is selected. Returns it.
+/// Runs the test, and returns its result. `None` if `arguments` do not select the test.
 pub fn run(arguments: &Arguments) -> Option<Trial> {
     let is_selected = !arguments.is_filtered_out(&Trial::test(NAME, || Ok(())));
     if arguments.list || !is_selected {
@@ -72,7 +75,7 @@ pub fn run(arguments: &Arguments) -> Option<Trial> {
     Some(Trial::test(NAME, move || failure.map_or(Ok(()), |why| Err(why.into()))))
 }
 
-/// Makes source-controller the Service of its artifacts' URLs.
+/// Creates the Service to which the URLs of artifacts refer. Its endpoint forwards requests to source-controller.
 fn serve_in_cluster(testbed: &Testbed) {
     let address = own_address().expect("this machine has an address besides those of its loopback interface");
     let port = forward(address, flux::artifacts(&testbed.fixtures)).expect("there are ports");
@@ -90,20 +93,21 @@ fn serve_in_cluster(testbed: &Testbed) {
     ]});
     let kubectl = |arguments: &[&str]| testbed.cluster.kubectl().args(["--namespace", namespace]).args(arguments);
     kubectl(&["apply", "-f", "-"]).stdin(objects.to_string()).run().expect_success();
-    // The API server passes requests only to endpoints that are the addresses of pods.
+    // The API server forwards requests only to endpoints that have the IP address of a Pod.
     let status = json!({"status": {"podIP": address, "podIPs": [{"ip": address}]}}).to_string();
     kubectl(&["patch", "pod", name, "--subresource=status", "--type=merge", "-p", &status]).run().expect_success();
 }
 
-/// Returns an address of this machine that the API server accepts as that of an endpoint.
+/// Returns an IP address of this machine that the API server accepts as an endpoint. It does not accept loopback
+/// addresses.
 fn own_address() -> io::Result<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
-    // Sends nothing; the system only chooses the interface.
+    // This sends nothing. The operating system only selects the network interface.
     socket.connect("198.51.100.1:9")?;
     Ok(socket.local_addr()?.ip())
 }
 
-/// Forwards connections from an address of this machine to another one. Returns the port.
+/// Listens on `address`, and forwards connections to the address `to`. Returns the port of the listener.
 fn forward(address: IpAddr, to: String) -> io::Result<u16> {
     let listener = TcpListener::bind((address, 0))?;
     let port = listener.local_addr()?.port();
@@ -113,7 +117,7 @@ fn forward(address: IpAddr, to: String) -> io::Result<u16> {
             for (from, to) in [(client.try_clone(), server.try_clone()), (Ok(server), Ok(client))] {
                 let (Ok(mut from), Ok(mut to)) = (from, to) else { continue };
                 thread::spawn(move || {
-                    // The end of one direction is the end of both: HTTP requests come one after the other.
+                    // At the end of the input, close the output, so that the receiver gets the end of the stream too.
                     let _ = io::copy(&mut from, &mut to);
                     let _ = to.shutdown(std::net::Shutdown::Write);
                 });
@@ -123,7 +127,8 @@ fn forward(address: IpAddr, to: String) -> io::Result<u16> {
     Ok(port)
 }
 
-/// The Kustomization waits for another one, so the source already has an artifact that is not applied.
+/// Checks that `portcullis plan` uses the current artifact of the source. The Kustomization depends on another one that
+/// does not exist, so Flux does not apply this artifact during the test.
 fn plans_the_current_artifact(ctx: &Context<'_>) {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let maps = ["a", "b", "kept"].map(|name| (format!("app/{name}.yaml"), config_map(name, "one")));
@@ -161,7 +166,7 @@ fn plans_the_current_artifact(ctx: &Context<'_>) {
     assert!(code == Some(0) && text.starts_with(&expected) && notes.is_empty(), "{text}{notes}");
 }
 
-/// Runs `portcullis plan`. Returns the exit code, and what it printed on standard output and standard error.
+/// Runs `portcullis plan`. Returns its exit code, standard output and standard error.
 fn plan(ctx: &Context<'_>, user: User, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     command.args(["plan", "kustomization/app", "--namespace", &ctx.namespace]).args(arguments);

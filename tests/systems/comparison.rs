@@ -1,27 +1,28 @@
-//! Compares the run of a scenario without portcullis with the run with it.
+//! Compares two runs of a scenario: one without portcullis, and one with portcullis.
 
 use crate::normalize;
 use crate::runner::Run;
 use crate::system::Scenario;
 
-/// The maximum number of additional writes of controllers with portcullis: retries after conflicts, and a dry run, which
-/// does not happen without it.
+/// Allowance for additional writes of controllers in the run with portcullis. This run may have twice the writes of the
+/// run without portcullis, plus this number. Additional writes are retries after conflicts, and dry runs, which need
+/// portcullis.
 const MAX_ADDITIONAL_WRITES: usize = 60;
-/// The maximum number of differences of a failure.
+/// Maximum number of differences in the error message of a scenario.
 const MAX_DIFFERENCES: usize = 60;
 
 /// Two runs of a scenario.
 pub struct Comparison<'a> {
-    /// The scenario.
     pub scenario: &'a Scenario,
     /// The run without portcullis.
     pub without: Run,
-    /// The run with it.
+    /// The run with portcullis. With the option `--control`, it is a second run without portcullis.
     pub with: Run,
 }
 
 impl Comparison<'_> {
-    /// Returns why the scenario failed, or how the runs differ.
+    /// Checks that both runs succeeded, and that their results are the same. Returns the failure or the differences as
+    /// an error.
     pub fn check(&self) -> Result<(), String> {
         let (without, with) = (self.without.outcome.as_ref()?, self.with.outcome.as_ref()?);
         let mut wrong: Vec<String> = self.unexpected_denials();
@@ -50,23 +51,23 @@ impl Comparison<'_> {
         wrong
     }
 
-    /// Returns the number of denied writes of controllers.
+    /// Returns the number of controllers' writes that were denied.
     pub fn denied(&self) -> usize {
         self.with.writes.iter().filter(|write| write.denied.is_some()).count()
     }
 
-    /// Returns how much longer all deletions of controllers take together, in milliseconds.
+    /// Returns the additional duration, in milliseconds, of all deletions by controllers in the run with portcullis.
     pub fn added_to_deletions(&self) -> f64 {
         deletions(&self.with) - deletions(&self.without)
     }
 
-    /// Returns the additional mean duration of a controller's write, in milliseconds.
+    /// Returns the additional mean duration, in milliseconds, of a write by a controller in the run with portcullis.
     pub fn added_latency(&self) -> f64 {
         mean(&self.with) - mean(&self.without)
     }
 }
 
-/// Returns the duration of all deletions together, in milliseconds.
+/// Returns the total duration of all deletions by controllers, in milliseconds.
 fn deletions(run: &Run) -> f64 {
     let deletions = run.writes.iter().filter(|write| write.what.starts_with("delete "));
     let sum: i128 = deletions.map(|write| write.micros).sum();
@@ -75,7 +76,7 @@ fn deletions(run: &Run) -> f64 {
     sum
 }
 
-/// Returns the mean duration of a write, in milliseconds.
+/// Returns the mean duration of a write by a controller, in milliseconds.
 fn mean(run: &Run) -> f64 {
     let sum: i128 = run.writes.iter().map(|write| write.micros).sum();
     #[allow(clippy::cast_precision_loss, reason = "it is printed with one digit")]

@@ -1,4 +1,5 @@
-//! A scenario as it is played: in its namespace, acting as a person does with kubectl, and waiting for the controllers.
+//! The environment of a running scenario: its namespace, kubectl commands as a user runs them, and functions that wait
+//! for the controllers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
@@ -16,48 +17,51 @@ use crate::normalize;
 use crate::system::Kind;
 use crate::testbed::{Mode, Testbed};
 
-/// How long anything is waited for. Controllers that are restarted, or retry after a failure, need most of it.
+/// Timeout for everything that scenarios wait for. Controllers that are restarted, or that retry after a failure, need
+/// most of this time.
 pub const DEADLINE: Duration = Duration::from_secs(120);
-/// How often something that is waited for is looked at.
+/// Interval for polling objects.
 const PAUSE: Duration = Duration::from_millis(200);
-/// How many looks in a row must find the same versions of all objects until they count as at rest.
+/// Number of successive polls that must find all objects unchanged. The objects then count as stable.
 const QUIET_LOOKS: usize = 15;
 
-/// What is compared between runs: objects by kind and name.
+/// The objects of a scenario at a point in time, by kind and name. The runs of a scenario are compared by their
+/// snapshots.
 pub type Snapshot = BTreeMap<String, Value>;
 
-/// A scenario that is being played.
+/// A running scenario.
 pub struct Context<'a> {
     testbed: &'a Testbed,
-    /// Its namespace. Objects of the whole cluster have it in their names.
+    /// The namespace of the scenario. The names of its cluster-scoped objects contain this namespace.
     pub namespace: String,
     snapshots: Mutex<Vec<(String, Snapshot)>>,
 }
 
 impl<'a> Context<'a> {
-    /// Creates the namespace.
+    /// Creates the namespace of a scenario. Returns the context in which the scenario runs.
     pub fn begin(testbed: &'a Testbed, name: &str) -> Self {
         let namespace = format!("{}-{name}", testbed.system.name);
         testbed.cluster.kubectl().args(["create", "namespace", &namespace]).run().expect_success();
         Self { testbed, namespace, snapshots: Mutex::default() }
     }
 
-    /// Returns the running parts.
+    /// Returns the testbed, which contains the cluster and the controllers.
     pub fn testbed(&self) -> &Testbed {
         self.testbed
     }
 
-    /// Returns whether portcullis is there.
+    /// Returns whether the scenario runs with portcullis.
     pub fn has_webhooks(&self) -> bool {
         self.testbed.mode == Mode::With
     }
 
-    /// Returns what was seen.
+    /// Ends the scenario. Returns its snapshots with their labels.
     pub fn end(self) -> Vec<(String, Snapshot)> {
         self.snapshots.into_inner().expect("nobody panics with it")
     }
 
-    /// Applies objects, which must succeed. `$NS` is the namespace. Returns what kubectl said.
+    /// Applies objects with kubectl, and panics if that fails. Replaces `$NS` in `yaml` with the namespace. Returns the
+    /// output of kubectl.
     #[track_caller]
     pub fn apply(&self, yaml: &str) -> Output {
         let output = self.try_apply(yaml);
@@ -65,13 +69,14 @@ impl<'a> Context<'a> {
         output
     }
 
-    /// Applies objects.
+    /// Applies objects like [`Self::apply`], but does not panic if kubectl fails.
     pub fn try_apply(&self, yaml: &str) -> Output {
         let apply = ["apply", "--server-side", "--force-conflicts", "--namespace", &self.namespace, "-f", "-"];
         self.testbed.cluster.kubectl().args(apply).stdin(yaml.replace("$NS", &self.namespace)).run()
     }
 
-    /// Runs kubectl in the namespace, which must succeed.
+    /// Runs kubectl in the namespace of the scenario, and panics if that fails. Replaces `$NS` in the arguments with
+    /// the namespace.
     #[track_caller]
     pub fn kubectl(&self, arguments: &[&str]) -> Output {
         let arguments: Vec<_> = arguments.iter().map(|argument| argument.replace("$NS", &self.namespace)).collect();
@@ -80,17 +85,18 @@ impl<'a> Context<'a> {
         output
     }
 
-    /// Returns an object, by its kind's plural, such as `kustomizations`.
+    /// Returns an object, or `None` if it does not exist. `plural` is the plural name of its kind, such as
+    /// `kustomizations`.
     pub fn get(&self, plural: &str, name: &str) -> Option<Value> {
         let kind = self.kind(plural);
         let found = self.testbed.cluster.block_on(self.api(&kind).get_opt(name)).ok()??;
         serde_json::to_value(found).ok()
     }
 
-    /// Returns every version of an object since it had a resource version, as a watch reports them.
+    /// Returns all versions of an object that were written after the resource version `since`, as a watch reports them.
     #[track_caller]
     pub fn history(&self, plural: &str, name: &str, since: &str) -> Vec<Value> {
-        // The API server sends what it has at once, and then ends the watch.
+        // The API server sends all events since then immediately. It ends the watch after two seconds.
         let parameters = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(2);
         let api = self.api(&self.kind(plural));
         let events = self.testbed.cluster.block_on(async {
@@ -105,14 +111,15 @@ impl<'a> Context<'a> {
         events.into_iter().filter_map(object).collect()
     }
 
-    /// Waits for an Event about an object that has a reason. Returns its note.
+    /// Waits for an Event with this reason about an object. Returns the note of the Event.
     #[track_caller]
     pub fn event(&self, kind: &str, name: &str, reason: &str) -> String {
         let event = self.event_about(kind, name, reason, "");
         event["note"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits for an Event about an object that has a reason, and words in any of its fields.
+    /// Waits for an Event with this reason about an object. The JSON of the Event must contain `words`. Returns the
+    /// Event.
     #[track_caller]
     pub fn event_about(&self, kind: &str, name: &str, reason: &str, words: &str) -> Value {
         self.eventually(&format!("an Event {reason} about {kind} {name}"), || {
@@ -126,7 +133,8 @@ impl<'a> Context<'a> {
         })
     }
 
-    /// Waits until an object is as it should be. Returns it.
+    /// Waits until `is_so` returns true for an object, and returns the object. If this takes too long, panics with
+    /// `words`, which describe the expected state.
     #[track_caller]
     pub fn wait(&self, plural: &str, name: &str, words: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
@@ -144,7 +152,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns what `attempt` finds, tried again until it does.
+    /// Calls `attempt` until it returns a value, and returns the value. If this takes too long, panics with `words`,
+    /// which describe the expected value.
     #[track_caller]
     pub fn eventually<T>(&self, words: &str, attempt: impl Fn() -> Option<T>) -> T {
         let begun = Instant::now();
@@ -157,7 +166,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Waits until an object is gone.
+    /// Waits until an object does not exist any more.
     #[track_caller]
     pub fn wait_gone(&self, plural: &str, name: &str) {
         let begun = Instant::now();
@@ -169,7 +178,7 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Waits until nothing changes any more, and keeps what is there for the comparison.
+    /// Waits until all objects are stable, and takes a snapshot of them for the comparison.
     #[track_caller]
     pub fn snapshot(&self, label: &str) {
         let objects = self.wait_until_stable();
@@ -177,7 +186,8 @@ impl<'a> Context<'a> {
         self.snapshots.lock().expect("nobody panics with it").push((label.to_owned(), snapshot));
     }
 
-    /// Waits until nothing changes any more, and keeps what is there of some kinds, by their plurals.
+    /// Waits until all objects are stable, and takes a snapshot of the objects of some kinds. `plurals` contains the
+    /// plural names of these kinds.
     #[track_caller]
     pub fn snapshot_of(&self, label: &str, plurals: &[&str]) {
         let kinds: Vec<_> = plurals.iter().map(|plural| self.kind(plural).resource.kind).collect();
@@ -188,7 +198,8 @@ impl<'a> Context<'a> {
         self.snapshots.lock().expect("nobody panics with it").push((label.to_owned(), snapshot));
     }
 
-    /// Waits until generations and resource versions stand still, whatever the conditions of objects are.
+    /// Waits until no object is written any more. In contrast to [`Self::wait_until_stable`], the status of objects
+    /// does not matter.
     #[track_caller]
     pub fn wait_until_still(&self) {
         let (begun, mut looks, mut last) = (Instant::now(), 0, BTreeSet::new());
@@ -201,7 +212,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Waits until every object is settled, and generations and resource versions stand still. Returns all objects.
+    /// Waits until no object is written any more, and the controllers have finished processing all objects. Returns the
+    /// objects.
     #[track_caller]
     pub fn wait_until_stable(&self) -> Vec<Value> {
         let (begun, mut looks, mut last) = (Instant::now(), 0, Vec::new());
@@ -218,7 +230,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns the objects that changed between two looks, and those that their controllers are not done with.
+    /// Returns descriptions of the objects that were written between two polls, and of the objects that the controllers
+    /// have not finished processing.
     fn unstable(&self, before: &[Value], now: &[Value]) -> Vec<String> {
         let versions = |objects: &[Value]| -> BTreeSet<String> { objects.iter().map(version).collect() };
         let (before, after) = (versions(before), versions(now));
@@ -228,14 +241,15 @@ impl<'a> Context<'a> {
         changed.chain(unsettled).collect()
     }
 
-    /// All objects of the system's kinds that belong to the scenario, sorted by kind and name.
+    /// Returns all objects of the scenario that have a kind in `System::kinds`. They are in the order of these kinds,
+    /// and sorted by name.
     fn objects(&self) -> Vec<Value> {
         (self.testbed.system.kinds)(&self.namespace).iter().flat_map(|kind| self.list(kind)).collect()
     }
 
     fn list(&self, kind: &Kind) -> Vec<Value> {
         let listed = self.testbed.cluster.block_on(self.api(kind).list(&ListParams::default()));
-        // A kind that is not there yet has no objects.
+        // A kind that is not defined yet has no objects.
         let items = listed.map(|list| list.items).unwrap_or_default();
         let mut objects: Vec<_> = items.into_iter().filter(|object| kind.namespaced || self.is_named(object)).collect();
         objects.sort_by_key(|object| object.metadata.name.clone());
@@ -252,7 +266,7 @@ impl<'a> Context<'a> {
         object.metadata.name.as_ref().is_some_and(|name| name.contains(&self.namespace))
     }
 
-    /// Returns one of the system's kinds.
+    /// Returns the kind in `System::kinds` that has this plural name.
     pub fn kind(&self, plural: &str) -> Kind {
         let kinds = (self.testbed.system.kinds)(&self.namespace);
         let found = kinds.into_iter().find(|kind| kind.resource.plural == plural);
@@ -273,7 +287,7 @@ fn version(object: &Value) -> String {
     format!("{} {} at {}", object["kind"], metadata["name"], metadata["resourceVersion"])
 }
 
-/// Returns whether a condition of an object has a status: `is(object, "Ready", "True")`.
+/// Returns whether a condition of an object has this status. Example: `is(object, "Ready", "True")`.
 pub fn is(object: &Value, condition: &str, status: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     conditions.iter().any(|found| found["type"] == condition && found["status"] == status)

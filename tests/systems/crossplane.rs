@@ -1,6 +1,7 @@
-//! Crossplane 2 with its functions as processes.
+//! Tests with Crossplane 2. Its functions run as processes on this machine.
 //!
-//! The package manager has nothing to do: FunctionRevisions that it must ignore contain the addresses of the functions.
+//! Crossplane's package manager does not install the functions. The tests create FunctionRevisions that contain the
+//! addresses of the functions, and that the package manager ignores.
 
 use std::fs;
 use std::net::TcpStream;
@@ -21,7 +22,7 @@ use crate::system::{Kind, Scenario, System, program};
 use crate::testbed::Fixtures;
 use crate::user::User;
 
-/// Crossplane 2.
+/// The test system with Crossplane 2.
 pub const SYSTEM: System = System {
     name: "crossplane",
     title: || {
@@ -65,9 +66,9 @@ const PIN: &str = "crossplane-2";
 pub const TRANSFORM: &str = "function-patch-and-transform";
 const ENVIRONMENTS: &str = "function-environment-configs";
 const FUNCTIONS: [&str; 2] = [TRANSFORM, ENVIRONMENTS];
-/// How soon Crossplane looks at a composite again that nothing has changed about.
+/// The argument that sets how often Crossplane reconciles a composite that has not changed.
 pub const POLL: &str = "--poll-interval=3s";
-/// Refused once the webhooks are in force.
+/// A Composition that portcullis denies. Tests create it in a dry run to detect that the webhooks are active.
 const PROBE: &str = "apiVersion: apiextensions.crossplane.io/v1
 kind: Composition
 metadata: {name: probe}
@@ -87,9 +88,9 @@ pub fn configuration(_: &Fixtures) -> String {
     "environmentConfigs: {onChange: deny}\ncomposites: [\"*\"]\n".to_owned()
 }
 
-/// Whether Crossplane is done with a composite or a claim. A write on an outdated version makes it try again after one
-/// second, then two, then four: nothing changes meanwhile, and conditions are still missing. A composite whose status Crossplane
-/// cannot write at all has none, and stays so.
+/// Returns whether Crossplane has finished processing a composite or claim: both `Synced` and `Ready` are true. Before
+/// that, an object can stay unchanged for seconds, because Crossplane retries with increasing delays after a conflict.
+/// An object without a status counts as finished, because Crossplane cannot write the status of some composites.
 pub fn is_converged(object: &Value) -> bool {
     let is_reconciled = ["XThing", "Thing"].iter().any(|kind| object["kind"] == *kind);
     !is_reconciled
@@ -105,7 +106,8 @@ fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
     daemons
 }
 
-/// Writes the certificates that Crossplane and its functions show each other.
+/// Creates the namespace of Crossplane. Writes the TLS certificates with which Crossplane and its functions
+/// authenticate each other.
 pub fn prepare(cluster: &Cluster, fixtures: &Fixtures) {
     cluster.kubectl().args(["create", "namespace", CROSSPLANE.namespace]).run().expect_success();
     let authority = Authority::new();
@@ -118,7 +120,7 @@ pub fn prepare(cluster: &Cluster, fixtures: &Fixtures) {
     }
 }
 
-/// Starts a function, and tells Crossplane where it is.
+/// Starts a function as a process, and creates a FunctionRevision that contains its address.
 pub fn function(cluster: &Cluster, fixtures: &Fixtures, name: &'static str) -> Daemon {
     let port = fixtures.port(name);
     let mut command = Command::new(program(name, name));
@@ -157,7 +159,7 @@ fn crossplane(cluster: &Cluster, fixtures: &Fixtures) -> Daemon {
     daemon
 }
 
-/// Defines the scenario's own kind of composites.
+/// Creates the CompositeResourceDefinition of the scenario, with the kind `XThing`.
 fn define_things(ctx: &Context<'_>) {
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"size": {"type": "string"}, "stage": {"type": "string"}}},
@@ -170,12 +172,14 @@ fn define_things(ctx: &Context<'_>) {
     define(ctx, "apiextensions.crossplane.io/v2", &spec);
 }
 
-/// Applies the definition of a kind of composites, and waits until Crossplane serves it and portcullis looks at it.
+/// Applies a CompositeResourceDefinition with this `spec`. Waits until Crossplane has established the kind, and the
+/// webhooks of portcullis include it.
 pub fn define(ctx: &Context<'_>, api_version: &str, spec: &Value) {
     let group = format!("{}.example.org", ctx.namespace);
     let definition = json!({"apiVersion": api_version, "kind": "CompositeResourceDefinition", "spec": spec,
                             "metadata": {"name": format!("xthings.{group}")}});
-    // Nothing aggregates ClusterRoles here, so the right that the page asks for is bound as it is.
+    // The cluster has no controller that aggregates ClusterRoles. So the rights that the documentation asks for are
+    // bound directly.
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": group},
         "rules": [{"apiGroups": [group], "resources": ["*"], "verbs": ["get", "list", "watch"]}],
@@ -197,7 +201,8 @@ pub fn define(ctx: &Context<'_>, api_version: &str, spec: &Value) {
     }
 }
 
-/// Returns a Composition of one ConfigMap, with the EnvironmentConfigs and the patches that it names.
+/// Returns a Composition that composes one ConfigMap. `configs` selects the EnvironmentConfigs. `environment` contains
+/// the patches of the environment, and `patches` those of the ConfigMap.
 fn composition(ctx: &Context<'_>, name: &str, configs: &Value, environment: &Value, patches: &Value) -> Value {
     let resources = json!({
         "apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "environment": {"patches": environment},
@@ -233,7 +238,7 @@ fn reference(ctx: &Context<'_>, name: &str) -> Value {
     json!({"type": "Reference", "ref": {"name": format!("{}-{name}", ctx.namespace)}})
 }
 
-/// Returns a composite, with what Crossplane itself reads.
+/// Returns a composite with this `spec`. The field `spec.crossplane` contains the settings for Crossplane.
 fn composite(ctx: &Context<'_>, name: &str, spec: &Value) -> Value {
     json!({"apiVersion": format!("{}.example.org/v1", ctx.namespace), "kind": "XThing", "spec": spec,
            "metadata": {"name": name, "namespace": ctx.namespace}})
@@ -250,7 +255,7 @@ fn ready(ctx: &Context<'_>, name: &str) -> Value {
     ctx.wait("xthings", name, "ready", |object| is(object, "Ready", "True") && is(object, "Synced", "True"))
 }
 
-/// Waits until what a composite composes holds these values.
+/// Waits until the ConfigMap that a composite composes contains exactly `data`.
 #[track_caller]
 fn composed(ctx: &Context<'_>, name: &str, data: &Value) {
     ctx.eventually(&format!("{name} composes {data}"), || {
@@ -278,7 +283,8 @@ fn patches(ctx: &Context<'_>) {
     ctx.snapshot("ready");
 }
 
-/// The API server prunes what is written there: whoever writes it again at every update never comes to rest.
+/// Tests environment patches that write to fields which the schema of the composite does not contain. The API server
+/// prunes these fields. Checks that this does not cause endless updates.
 fn no_such_field(ctx: &Context<'_>) {
     define_things(ctx);
     let environment = json!([
@@ -329,7 +335,8 @@ fn references(ctx: &Context<'_>) {
     ctx.snapshot("ready");
 }
 
-/// One composite keeps the revision that it was created with, the other one follows the Composition.
+/// Checks that a composite with the update policy `Manual` keeps its CompositionRevision, and that a composite with the
+/// policy `Automatic` uses the new revision.
 fn pinned(ctx: &Context<'_>) {
     define_things(ctx);
     environment_config(ctx, "old", &json!({}), &json!({"region": "old"}));
@@ -401,7 +408,7 @@ fn update(ctx: &Context<'_>) {
     ctx.snapshot("changed");
 }
 
-/// Nothing collects garbage here, so what was composed stays.
+/// Deletes a composite. The composed ConfigMap stays, because the cluster has no garbage collector.
 fn delete(ctx: &Context<'_>) {
     define_things(ctx);
     ctx.apply(&composition(ctx, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());

@@ -1,4 +1,4 @@
-//! Crossplane 1.17, which computes environments itself where its alpha flag is on, and has claims.
+//! Tests with Crossplane 1.17. It computes environments itself if an alpha feature is enabled, and it supports claims.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ use crate::programs;
 use crate::system::{Kind, Scenario, System, program};
 use crate::testbed::Fixtures;
 
-/// Crossplane 1.17.
+/// The test system with Crossplane 1.17.
 pub const SYSTEM: System = System {
     name: "crossplane-1",
     title: || format!("Crossplane {} with native environments", programs::pin(PIN).version().trim_start_matches('v')),
@@ -52,7 +52,7 @@ pub const SYSTEM: System = System {
 };
 
 const PIN: &str = "crossplane-1";
-/// Refused once the webhooks are in force.
+/// A Composition that portcullis denies. Tests create it in a dry run to detect that the webhooks are active.
 const PROBE: &str = "apiVersion: apiextensions.crossplane.io/v1
 kind: Composition
 metadata: {name: probe}
@@ -72,13 +72,14 @@ fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
     command.args([format!("--cache-dir={}", folder("")), format!("--tls-client-certs-dir={}", folder("client"))]);
     let log = cluster.folder().join("crossplane.log");
     let daemon = Daemon::start("crossplane", &mut command, &log).unwrap_or_else(|error| panic!("{error}"));
-    // The port cannot be chosen.
+    // Crossplane 1.17 has no option for this port.
     let ready = daemon.wait_until(DEADLINE, || http::is_ok(&http::get(8081, "/readyz")));
     ready.unwrap_or_else(|error| panic!("{error}"));
     vec![crossplane::function(cluster, fixtures, TRANSFORM), daemon]
 }
 
-/// Defines the scenario's own composites, with claims, and what they compose.
+/// Creates the definitions of the scenario: a CompositeResourceDefinition with claims, and the CRD of the composed
+/// objects.
 fn define(ctx: &Context<'_>) {
     let group = format!("{}.example.org", ctx.namespace);
     let nop = json!({
@@ -101,8 +102,8 @@ fn define(ctx: &Context<'_>) {
     crossplane::define(ctx, "apiextensions.crossplane.io/v1", &spec);
 }
 
-/// What is composed has the composite's name: Crossplane 1.17 may look for it before its cache knows the kind, does not find
-/// it, and would compose another one under another generated name.
+/// Returns a Composition that composes one object with the name of the composite. With a generated name, Crossplane
+/// 1.17 may compose a second object: if its cache does not contain the kind yet, it does not find the first one.
 fn composition(ctx: &Context<'_>, environment: &Value, patches: &Value) -> Value {
     let mut patches = patches.as_array().expect("it is a list").clone();
     patches.push(json!({"type": "FromCompositeFieldPath", "fromFieldPath": "metadata.name",
@@ -126,7 +127,7 @@ fn environment_patch(from: &str, to: &str) -> Value {
     json!({"type": "FromEnvironmentFieldPath", "fromFieldPath": from, "toFieldPath": to})
 }
 
-/// Applies a composite. Returns its name.
+/// Applies a composite with this `spec`. Returns its full name.
 fn composite(ctx: &Context<'_>, name: &str, spec: Value) -> String {
     let full = format!("{}-{name}", ctx.namespace);
     let object = json!({"apiVersion": format!("{}.example.org/v1", ctx.namespace), "kind": "XThing",
@@ -135,7 +136,7 @@ fn composite(ctx: &Context<'_>, name: &str, spec: Value) -> String {
     full
 }
 
-/// Waits until what a composite composes holds these values.
+/// Waits until the object that a composite composes contains exactly `data`.
 #[track_caller]
 fn composed(ctx: &Context<'_>, name: &str, data: &Value) {
     ctx.eventually(&format!("{name} composes {data}"), || {
@@ -167,7 +168,8 @@ fn native(ctx: &Context<'_>) {
     ctx.snapshot("ready");
 }
 
-/// The API server prunes what is written there: whoever writes it again at every update never comes to rest.
+/// Tests environment patches that write to fields which the schema of the composite does not contain. The API server
+/// prunes these fields. Checks that this does not cause endless updates.
 fn no_such_field(ctx: &Context<'_>) {
     define(ctx);
     environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1"}));
@@ -202,7 +204,8 @@ fn pinned(ctx: &Context<'_>) {
     }
     ctx.wait_until_stable();
     composed(ctx, &things[0], &json!({"fixed": "yes", "region": "old"}));
-    // How often Crossplane writes the references anew until it sees its own write differs in every run.
+    // The composites are not in the snapshot. Crossplane writes their references again until its cache contains its own
+    // write, and the number of these writes differs between runs.
     ctx.snapshot_of("pinned", &["nops", "environmentconfigs", "compositions"]);
 }
 
@@ -223,7 +226,8 @@ fn optional(ctx: &Context<'_>) {
     ctx.snapshot("with");
 }
 
-/// In this mode Crossplane stores no references, so a change of a reference's config counts at once.
+/// Changes the EnvironmentConfig to which a Composition in the mode Pipeline refers. In this mode Crossplane does not
+/// store references in composites, so the change takes effect immediately.
 fn pipeline(ctx: &Context<'_>) {
     define(ctx);
     environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1"}));

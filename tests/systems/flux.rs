@@ -1,4 +1,4 @@
-//! Flux: source-controller and kustomize-controller.
+//! Tests with Flux: source-controller and kustomize-controller.
 
 use std::process::Command;
 
@@ -16,12 +16,12 @@ use crate::programs;
 use crate::system::{Kind, Scenario, System, program};
 use crate::testbed::Fixtures;
 
-/// The pin of source-controller.
+/// Name of source-controller's entry in `assets/pins.json`.
 pub const SOURCE_PIN: &str = "flux-source-controller";
-/// The pin of the current kustomize-controller.
+/// Name of the current kustomize-controller's entry in `assets/pins.json`.
 pub const KUSTOMIZE_PIN: &str = "flux-kustomize-controller";
 
-/// Flux.
+/// The test system with Flux.
 pub const SYSTEM: System = System {
     name: "flux",
     title: || {
@@ -65,11 +65,13 @@ pub const SYSTEM: System = System {
     ],
 };
 
-/// The port at which source-controller serves artifacts.
+/// Name of the port at which source-controller serves artifacts, for [`Fixtures::port`].
 const ARTIFACTS: &str = "artifacts";
-/// With the group, as portcullis can have a kind of the same name.
+/// Resource name of Flux Kustomizations for kubectl. It contains the API group, because portcullis can define a kind
+/// with the same name.
 pub const KUSTOMIZATIONS: &str = "kustomizations.kustomize.toolkit.fluxcd.io";
-/// Refused once the webhooks are in force.
+/// A Kustomization that portcullis denies, or only warns about at default levels. Tests create it in a dry run to
+/// detect that the webhooks are active.
 pub const PROBE: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: probe, namespace: default}
@@ -80,12 +82,12 @@ fn configuration(fixtures: &Fixtures) -> String {
     format!("deliveries: {{flux-trees: deny, flux-sources: deny}}\n{}", hosts(fixtures))
 }
 
-/// Returns the part of the configuration that lets artifacts be fetched from this machine.
+/// Returns the part of portcullis' configuration that allows portcullis to fetch artifacts from this machine.
 pub fn hosts(fixtures: &Fixtures) -> String {
     format!("artifactHosts: [\"{}\"]\n", artifacts(fixtures))
 }
 
-/// Returns the address at which source-controller serves artifacts.
+/// Returns the host and port at which source-controller serves artifacts.
 pub fn artifacts(fixtures: &Fixtures) -> String {
     format!("127.0.0.1:{}", fixtures.port(ARTIFACTS))
 }
@@ -94,13 +96,14 @@ fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
     start_with(cluster, fixtures, KUSTOMIZE_PIN, &[])
 }
 
-/// Starts source-controller and the kustomize-controller of a pin, with further arguments of both.
+/// Starts source-controller and a kustomize-controller. `pin` is the name of the kustomize-controller in
+/// `assets/pins.json`, and `arguments` are additional arguments of both controllers.
 pub fn start_with(cluster: &Cluster, fixtures: &Fixtures, pin: &str, arguments: &[&str]) -> Vec<Daemon> {
     start_at(cluster, fixtures, pin, arguments, &artifacts(fixtures))
 }
 
-/// Starts the controllers as [`start_with`] does, with another host in the URLs of artifacts than that at which source-controller
-/// serves them.
+/// Starts the controllers like [`start_with`]. `advertised` is the host in the URLs of artifacts. It may differ from
+/// the address on which source-controller listens.
 pub fn start_at(
     cluster: &Cluster,
     fixtures: &Fixtures,
@@ -156,7 +159,8 @@ pub fn source(name: &str, repository: &Repository, branch: &str) -> String {
     )
 }
 
-/// Returns a Kustomization on the source of its name, with further fields of the spec.
+/// Returns the manifest of a Kustomization. `source` is the name of its GitRepository, and `more` contains additional
+/// lines of `spec`.
 pub fn kustomization(name: &str, source: &str, path: &str, more: &str) -> String {
     format!(
         "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {{name: {name}, namespace: \
@@ -169,7 +173,7 @@ pub fn config_map(name: &str, value: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\ndata:\n  key: {value}\n")
 }
 
-/// Has source-controller look for a new revision at once.
+/// Requests that source-controller checks immediately for a new revision. `number` must differ between requests.
 pub fn look_again(ctx: &Context<'_>, source: &str, number: usize) {
     let request = format!("reconcile.fluxcd.io/requestedAt={number}");
     ctx.kubectl(&["annotate", "--overwrite", "gitrepository", source, &request]);
@@ -179,7 +183,7 @@ fn is_current(object: &Value) -> bool {
     object["status"]["observedGeneration"] == object["metadata"]["generation"]
 }
 
-/// Waits until a Kustomization is ready at a commit.
+/// Waits until a Kustomization has applied a commit and is ready.
 #[track_caller]
 pub fn applied(ctx: &Context<'_>, name: &str, branch: &str, commit: &str) {
     let revision = format!("{branch}@sha1:{commit}");
@@ -195,7 +199,7 @@ const ROOT: &str = "resources: [settings.yaml]\ncomponents: [../component]\nconf
                     generated\n  literals: [a=b]\n";
 const COMPONENT: &str = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: pre-\n";
 
-/// A repository whose tree is applied, with its commit.
+/// Creates a repository, and waits until Flux has applied its tree. Returns the repository and the commit.
 fn begun(ctx: &Context<'_>) -> (Repository, String) {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let commit = repository.commit("main", &tree(&config_map("settings", "one")));
@@ -222,8 +226,8 @@ fn revision(ctx: &Context<'_>) {
     ctx.snapshot("changed");
 }
 
-/// The fleet's tree holds source and Kustomization of an application. One commit gives the source another branch and the
-/// Kustomization a path that is in no other: judged against the old branch, it would never be applied.
+/// Changes the branch of an application's source and the path of its Kustomization in one commit. The new path exists
+/// only in the new branch. If portcullis checked the path in the old branch, Flux could never apply the commit.
 fn branch_and_path(ctx: &Context<'_>) {
     let git = &ctx.testbed().fixtures.git;
     let application = git.repository(&format!("{}-application", ctx.namespace));
@@ -246,23 +250,25 @@ fn branch_and_path(ctx: &Context<'_>) {
     ctx.snapshot("changed");
 }
 
-/// The parts of a revision that does not build.
+/// A repository whose last revision does not build.
 pub struct Broken {
     repository: Repository,
-    /// The broken commit.
+    /// The commit that does not build.
     pub commit: String,
-    /// The resource versions of the source and of the Kustomization before it.
+    /// Resource versions of the GitRepository and the Kustomization before the commit, each with the plural name of its
+    /// kind.
     before: [(&'static str, String); 2],
-    /// How many revisions of the tree do not build.
+    /// Number of revisions in the repository that do not build.
     number: usize,
 }
 
-/// Applies a tree, and has source-controller find a revision of it that does not build.
+/// Waits until Flux has applied a tree, and then publishes a revision that does not build.
 pub fn break_tree(ctx: &Context<'_>) -> Broken {
     publish_broken(ctx, begun(ctx).0, 1)
 }
 
-/// Waits until Flux has failed at a revision, and has source-controller find another one that does not build either.
+/// Waits until Flux has reported that a revision does not build, and then publishes another revision that does not
+/// build.
 pub fn break_again(ctx: &Context<'_>, broken: Broken) -> Broken {
     ctx.wait("kustomizations", "app", "not ready: it cannot be built", |object| is_failed_at(object, &broken.commit));
     publish_broken(ctx, broken.repository, broken.number + 1)
@@ -284,8 +290,8 @@ fn is_failed_at(kustomization: &Value, commit: &str) -> bool {
     is(kustomization, "Ready", "False") && kustomization["status"].to_string().contains(commit)
 }
 
-/// Returns whether the Event about a broken revision was written before Flux reported that it cannot be built, in an Event or
-/// in a condition, by their resource versions.
+/// Returns whether portcullis reported a broken revision before Flux did. Compares the resource version of portcullis'
+/// Event with those of Flux's Event and of Flux's condition.
 pub fn is_reported_before_flux(ctx: &Context<'_>, broken: &Broken) -> bool {
     let version = |object: &Value| object["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
     let own = version(&ctx.event_about("Kustomization", "app", "BrokenRevision", &broken.commit[..7]));
@@ -298,7 +304,8 @@ pub fn is_reported_before_flux(ctx: &Context<'_>, broken: &Broken) -> bool {
     own < condition && own < event
 }
 
-/// Commits a tree that builds, and waits until everything is ready again.
+/// Checks that the deployed objects are unchanged. Then publishes a revision that builds, and waits until the
+/// Kustomization and its source are ready again.
 pub fn repair(ctx: &Context<'_>, broken: &Broken) {
     let kept = ctx.get("configmaps", "pre-settings");
     assert!(kept.is_some_and(|object| object["data"]["key"] == "one"), "what was deployed stays");
@@ -309,8 +316,9 @@ pub fn repair(ctx: &Context<'_>, broken: &Broken) {
     ctx.snapshot("repaired");
 }
 
-/// Issue 18, Flux 5: portcullis refuses the revision at its source; without it Flux fails to build. What is deployed stays
-/// in both cases. Events say why on both objects, and `kubectl get` never shows the refused revision as ready.
+/// Issue 18, Flux 5: portcullis rejects a revision at its source if the revision does not build. Without portcullis,
+/// Flux fails to build the revision. In both cases, deployed objects stay unchanged. With portcullis, Events about both
+/// objects contain the reason, and `kubectl get` never shows the rejected revision as ready.
 fn broken(ctx: &Context<'_>) {
     let broken = break_tree(ctx);
     let (plural, words) = if ctx.has_webhooks() {
@@ -338,8 +346,8 @@ fn broken(ctx: &Context<'_>) {
     repair(ctx, &broken);
 }
 
-/// Returns how often source-controller announced a new artifact: before each write of one, so again after each that is
-/// denied.
+/// Returns how often source-controller created an Event about a new artifact. It creates the Event before each attempt
+/// to write the artifact into the status, so a denied attempt results in another Event.
 fn announcements(ctx: &Context<'_>) -> u64 {
     let listed = ctx.kubectl(&["get", "events", "-o", "json"]).stdout;
     let listed: Value = serde_json::from_str(&listed).expect("kubectl writes JSON");
@@ -348,7 +356,8 @@ fn announcements(ctx: &Context<'_>) -> u64 {
     announced.map(|event| event["count"].as_u64().unwrap_or(1)).sum()
 }
 
-/// Whether `kubectl get` shows an object as ready at a commit: its columns are the status and the message of `Ready`.
+/// Returns whether the output of `kubectl get` shows an object as ready at a commit. This output contains the status
+/// and the message of the condition `Ready`.
 fn shows_ready(object: &Value, commit: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let ready = conditions.iter().find(|condition| condition["type"] == "Ready");
@@ -448,7 +457,8 @@ fn force(ctx: &Context<'_>) {
     ctx.snapshot("recreated");
 }
 
-/// Numbers and booleans where texts belong, and a field that nobody knows: Flux converts and ignores them.
+/// A kustomization file with numbers and booleans instead of strings, and with an unknown field. Flux converts the
+/// values, and ignores the field.
 const LAX: &str = "resources: [settings.yaml, 7]
 namePrefix: 7
 nameSuffix: true
@@ -469,7 +479,7 @@ fn lax(ctx: &Context<'_>) {
     ctx.snapshot("applied");
 }
 
-/// The first revision has no such path; the second one has.
+/// Tests a Kustomization whose path does not exist in the first revision, but in the second one.
 fn late(ctx: &Context<'_>) {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     repository.commit("main", &[("other/settings.yaml", &config_map("settings", "one"))]);

@@ -1,4 +1,4 @@
-//! Flux, with all levels as they are by default.
+//! Tests with Flux, with all rules at their default levels.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::gate;
 use crate::system::{Scenario, System};
 use crate::user::User;
 
-/// Flux at the default levels, at which nothing is denied to it.
+/// The test system with Flux and default levels. At these levels, portcullis denies no request of Flux.
 pub const SYSTEM: System = System {
     name: "flux-defaults",
     title: || format!("{}, at default levels", (flux::SYSTEM.title)()),
@@ -24,12 +24,13 @@ pub const SYSTEM: System = System {
     ..flux::SYSTEM
 };
 
-/// How many revisions do not build, one after the other. Nothing makes Flux wait for the Event of portcullis, so one of the
-/// Events may be late on a busy machine.
+/// Number of successive revisions that do not build. Flux does not wait for portcullis, so one Event of portcullis may
+/// come after Flux's report if the machine is busy.
 const BROKEN_REVISIONS: usize = 3;
 
-/// Issue 18, Flux 6: the controller manager reports each revision that does not build, with its error, on the Kustomization,
-/// before Flux does, and an audit finds it. Without portcullis only Flux does.
+/// Issue 18, Flux 6: for each revision that does not build, the controller manager writes an Event about the
+/// Kustomization. The Event contains the error, and comes before Flux's report. `portcullis audit` reports the revision
+/// too. Without portcullis, only Flux reports the revision.
 fn broken(ctx: &Context<'_>) {
     let mut broken = flux::break_tree(ctx);
     let mut before = usize::from(is_reported(ctx, &broken));
@@ -51,7 +52,8 @@ fn broken(ctx: &Context<'_>) {
     flux::repair(ctx, &broken);
 }
 
-/// Returns whether portcullis reported a revision, with its error, and before Flux did.
+/// Checks that portcullis reported a revision with its error. Returns whether portcullis did so before Flux. Without
+/// portcullis, returns false.
 fn is_reported(ctx: &Context<'_>, broken: &flux::Broken) -> bool {
     if !ctx.has_webhooks() {
         return false;
@@ -62,7 +64,7 @@ fn is_reported(ctx: &Context<'_>, broken: &flux::Broken) -> bool {
     flux::is_reported_before_flux(ctx, broken)
 }
 
-/// Returns what `portcullis audit` prints about the trees of the scenario.
+/// Returns the output of `portcullis audit` about the kustomize trees in the namespace of the scenario.
 fn audit(ctx: &Context<'_>, configuration: &str) -> String {
     let file = tempfile::NamedTempFile::new().expect("there is room");
     std::fs::write(file.path(), configuration).expect("there is room");
@@ -73,7 +75,8 @@ fn audit(ctx: &Context<'_>, configuration: &str) -> String {
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-/// KZ061 names the objects that Flux then deletes; it keeps the one that is excluded from pruning.
+/// Checks that the rule KZ061 warns if a new path makes Flux delete objects. Flux keeps an object that is excluded from
+/// pruning.
 fn deletions(ctx: &Context<'_>) {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let files = ["first", "kept", "other"].map(|name| (format!("{name}/{name}.yaml"), flux::config_map(name, "one")));
@@ -95,13 +98,14 @@ fn deletions(ctx: &Context<'_>) {
     ctx.snapshot("pruned");
 }
 
-/// Returns the uid of a ConfigMap.
+/// Returns the UID of a ConfigMap.
 #[track_caller]
 fn uid(ctx: &Context<'_>, name: &str) -> Value {
     ctx.get("configmaps", name).expect("it exists")["metadata"]["uid"].clone()
 }
 
-/// Reconciles a Kustomization, and waits until it is the owner of a ConfigMap, by the labels.
+/// Makes Flux reconcile a Kustomization. Waits until the labels of a ConfigMap name this Kustomization as its owner,
+/// and returns the ConfigMap.
 #[track_caller]
 fn take(ctx: &Context<'_>, kustomization: &str, name: &str, number: usize) -> Value {
     let request = format!("reconcile.fluxcd.io/requestedAt={number}");
@@ -112,8 +116,9 @@ fn take(ctx: &Context<'_>, kustomization: &str, name: &str, number: usize) -> Va
     ctx.wait("configmaps", name, &format!("owned by {kustomization}"), is_owned)
 }
 
-/// Both Kustomizations applied the objects, and have them in their inventories. The last one that applied an object is its owner:
-/// Flux deletes an object that only leaves the former owner's tree if that one applied it last.
+/// Moves objects to a Kustomization of another source. Both Kustomizations have the objects in their inventories. The
+/// Kustomization that applied an object last is its owner. If an object leaves the tree of a Kustomization, Flux
+/// deletes it only if this Kustomization is the owner.
 fn elsewhere(ctx: &Context<'_>) {
     let git = &ctx.testbed().fixtures.git;
     let (from, to) = (git.repository(&ctx.namespace), git.repository(&format!("{}-to", ctx.namespace)));
@@ -151,7 +156,7 @@ fn elsewhere(ctx: &Context<'_>) {
     ctx.snapshot_of("moved", &["configmaps"]);
 }
 
-/// Waits until the controller manager has reported a revision with these words.
+/// With portcullis, waits until the controller manager has reported a revision in an Event that contains `words`.
 fn reported(ctx: &Context<'_>, commit: &str, words: &str) {
     if ctx.has_webhooks() {
         let note = ctx.event_about("Kustomization", "app", "RiskyRevision", &commit[..12])["note"].to_string();

@@ -1,4 +1,5 @@
-//! Git repositories over HTTP, as source-controller clones them: git's own `http-backend` behind a small server.
+//! Serves Git repositories over HTTP, so that source-controller can clone them. A small HTTP server runs
+//! `git http-backend`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,36 +12,37 @@ use std::thread;
 
 use tempfile::TempDir;
 
-/// All commits are of this moment, so that the same files have the same revision in every run.
+/// The date of all commits. It is constant, so that the same files result in the same commit hash in every run.
 const DATE: &str = "2026-01-01T00:00:00Z";
 const AUTHOR: &str = "systems";
 const ADDRESS: &str = "systems@example.org";
-/// The most that a request may send: what a fetch negotiates.
+/// Maximum size of a request body, in bytes. Clients only fetch, so their requests are small.
 const MAX_BODY: u64 = 1 << 20;
 
-/// The one server of the process, and the folder that it serves now. Stages come one after the other, and a repository has
-/// the same address in each of them: what names it has the same revision too.
+/// The port of the only Git server in this process, and the folder that it serves now. Each run of a system sets a new
+/// folder. A repository has the same URL in all runs, so commits with files that contain the URL have the same hash
+/// too.
 static SERVER: OnceLock<(u16, Arc<Mutex<PathBuf>>)> = OnceLock::new();
 
-/// The repositories of a stage. They are deleted with it.
+/// The Git repositories of one run of a system. Dropping this value deletes them.
 pub struct GitServer {
     folder: TempDir,
     port: u16,
 }
 
-/// A repository on a server, with a work tree.
+/// A Git repository on the server, with a work tree.
 pub struct Repository {
     folder: PathBuf,
-    /// Where it is cloned from.
+    /// The URL for cloning the repository.
     pub url: String,
 }
 
 impl GitServer {
-    /// Serves a new folder from now on; there is not a repository in it yet.
+    /// Creates a folder without repositories, which the server serves from now on.
     ///
     /// # Panics
     ///
-    /// When the system refuses a folder or a port.
+    /// If the operating system does not provide a folder or a port.
     pub fn start() -> Self {
         let folder = TempDir::new().expect("there is room for a folder");
         crate::cleanup::add_folder(folder.path());
@@ -49,7 +51,7 @@ impl GitServer {
         Self { folder, port: *port }
     }
 
-    /// Returns host and port.
+    /// Returns the host and port of the server.
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
@@ -66,12 +68,13 @@ impl GitServer {
 }
 
 impl Repository {
-    /// Returns the folder with the work tree.
+    /// Returns the path of the work tree.
     pub fn folder(&self) -> &Path {
         &self.folder
     }
 
-    /// Makes `files` the whole content of a branch, which begins where the work tree is. Returns the commit.
+    /// Creates a commit that contains exactly `files`. Its parent is the current commit, and `branch` then points to
+    /// the new commit. Returns the commit hash.
     pub fn commit(&self, branch: &str, files: &[(&str, &str)]) -> String {
         self.git(&["checkout", "--quiet", "-B", branch]);
         for entry in fs::read_dir(&self.folder).expect("it is a folder").flatten() {
@@ -115,14 +118,14 @@ fn listen() -> (u16, Arc<Mutex<PathBuf>>) {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let root = served.lock().expect("nobody panics with it").clone();
-            // A client that is gone needs no answer.
+            // Errors are ignored: they only mean that the client has closed the connection.
             thread::spawn(move || drop(serve(stream, &root)));
         }
     });
     (port, root)
 }
 
-/// A request, as CGI wants it.
+/// An HTTP request, in the parts that `git http-backend` gets through CGI.
 struct Request {
     method: String,
     path: String,

@@ -1,4 +1,4 @@
-//! Flux with the guard of deletions, the family GD.
+//! Tests with Flux and the rules of the family GD, which deny deletions beyond limits.
 
 use serde_json::Value;
 
@@ -8,7 +8,7 @@ use crate::gate;
 use crate::git::Repository;
 use crate::system::{Kind, Scenario, System};
 
-/// Flux at the default levels, with the guard and its limits.
+/// The test system with Flux at default levels, with limits for deletions.
 pub const SYSTEM: System = System {
     name: "guard",
     title: || format!("{}, with the guard of deletions", (flux::SYSTEM.title)()),
@@ -34,14 +34,15 @@ pub const SYSTEM: System = System {
     ..flux::SYSTEM
 };
 
-/// The name of the scenario whose deletions the guard allows.
+/// Name of the scenario in which a revision deletes as many objects as the limit allows.
 pub const WITHIN: &str = "within";
-/// The rule of the guard.
+/// ID of the rule that denies deletions.
 pub const RULE: &str = "GD001";
-/// The ConfigMaps that a revision deletes, more than `maxCount`.
+/// Names of the ConfigMaps that a revision deletes. There are more of them than `maxCount` allows.
 pub const MANY: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// Commits ConfigMaps with further files, and has source-controller look at them.
+/// Commits ConfigMaps with these names, and further files. If `number` is not 0, requests that source-controller
+/// fetches the commit. Returns the commit hash.
 pub fn publish(
     ctx: &Context<'_>,
     repository: &Repository,
@@ -59,7 +60,8 @@ pub fn publish(
     commit
 }
 
-/// Applies a first revision. With `force`, Flux recreates objects after some errors, but not after a denial.
+/// Creates a repository, and waits until Flux has applied its first revision. The Kustomization sets `force`. Flux then
+/// recreates objects after some errors, but must not do so after a denial.
 pub fn begun(ctx: &Context<'_>, names: &[&str], more: &[(&str, &str)]) -> Repository {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let commit = publish(ctx, &repository, names, more, 0);
@@ -68,14 +70,16 @@ pub fn begun(ctx: &Context<'_>, names: &[&str], more: &[(&str, &str)]) -> Reposi
     repository
 }
 
-/// Returns the uids of objects, which must exist.
+/// Returns the UIDs of objects. Panics if an object does not exist.
 #[track_caller]
 pub fn uids(ctx: &Context<'_>, plural: &str, names: &[&str]) -> Vec<Value> {
     let uid = |name: &&str| ctx.get(plural, name).expect("it exists")["metadata"]["uid"].clone();
     names.iter().map(uid).collect()
 }
 
-/// Waits until the guard has stopped a revision, and the Kustomization says so.
+/// Waits until the deletions of a revision have been denied, and the condition of the Kustomization contains `words`
+/// and the annotation for an approval. The message must not look like a conflict or an invalid change, because Flux
+/// could then recreate objects.
 #[track_caller]
 fn stopped(ctx: &Context<'_>, commit: &str, words: &str) {
     let ready = |object: &Value| -> Option<Value> {
@@ -95,7 +99,7 @@ fn stopped(ctx: &Context<'_>, commit: &str, words: &str) {
     }
 }
 
-/// Approves the deletions of a commit, and waits until Flux has applied it.
+/// Approves the deletions of a commit, and waits until Flux has applied the commit.
 #[track_caller]
 fn approve(ctx: &Context<'_>, commit: &str) {
     let approval = format!("portcullis.dev/approve-deletions=main@sha1:{commit}");
@@ -103,7 +107,8 @@ fn approve(ctx: &Context<'_>, commit: &str) {
     applied(ctx, "app", "main", commit);
 }
 
-/// Publishes a revision without [`MANY`]: with portcullis it is stopped, and nothing is deleted or recreated until it is approved.
+/// Publishes a revision without the ConfigMaps [`MANY`]. With portcullis, checks that nothing is deleted or recreated
+/// before the deletions are approved. Then waits until the ConfigMaps are deleted.
 fn delete_many(ctx: &Context<'_>, repository: &Repository, number: usize) {
     let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
     let before = uids(ctx, "configmaps", &all);
@@ -119,7 +124,7 @@ fn delete_many(ctx: &Context<'_>, repository: &Repository, number: usize) {
     assert_eq!(uids(ctx, "configmaps", &["kept"]), before[MANY.len()..]);
 }
 
-/// An approval is for one revision: the next mass deletion is stopped again.
+/// Checks that an approval applies to one revision only: the next mass deletion needs another approval.
 fn mass(ctx: &Context<'_>) {
     let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
     let repository = begun(ctx, &all, &[]);
@@ -133,7 +138,7 @@ fn mass(ctx: &Context<'_>) {
 
 const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: data}\nstringData: {key: one}\n";
 
-/// The rest of the revision is applied before the deletion is denied.
+/// Checks that Flux applies the rest of a revision, although the deletion of a protected Secret is denied.
 fn protected(ctx: &Context<'_>) {
     let repository = begun(ctx, &["kept"], &[("app/data.yaml", SECRET)]);
     let before = uids(ctx, "secrets", &["data"]);

@@ -1,4 +1,4 @@
-//! Flux with the guard that stops a revision at its source: `guard: {hold: source}`.
+//! Tests with Flux and the configuration `guard: {hold: source}`. The guard then stops a revision at its source.
 
 use serde_json::Value;
 
@@ -7,7 +7,7 @@ use crate::flux::{self, KUSTOMIZATIONS, applied, config_map, kustomization, look
 use crate::guard::{self, MANY, uids};
 use crate::system::{Scenario, System};
 
-/// Flux with the guard at the sources.
+/// The test system with Flux and a guard that stops revisions at their source.
 pub const SYSTEM: System = System {
     name: "held",
     title: || format!("{}, with the guard at the sources", (flux::SYSTEM.title)()),
@@ -17,17 +17,19 @@ pub const SYSTEM: System = System {
     ..guard::SYSTEM
 };
 
-/// The rule about revisions.
+/// ID of the rule that checks the deletions of a revision at its source.
 const RULE: &str = "GD002";
 
-/// Commits ConfigMaps into the folder `app`, and one with a value into the folder `other`.
+/// Commits a ConfigMap for each of the names into the folder `app`, and a ConfigMap with `value` into the folder
+/// `other`. Returns the commit hash.
 fn commit(repository: &crate::git::Repository, names: &[&str], value: &str) -> String {
     let maps = names.iter().map(|name| (format!("app/{name}.yaml"), config_map(name, "one")));
     let files: Vec<_> = maps.chain([("other/other.yaml".to_owned(), config_map("other", value))]).collect();
     repository.commit("main", &files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect::<Vec<_>>())
 }
 
-/// Waits until the source withholds a commit, and says how to approve it. The old artifact stays.
+/// Waits until the GitRepository reports that `commit` is withheld, with the command that approves it. Checks that the
+/// artifact of the commit `before` stays.
 #[track_caller]
 fn withheld(ctx: &Context<'_>, commit: &str, before: &str) {
     let namespace = &ctx.namespace;
@@ -48,7 +50,7 @@ fn withheld(ctx: &Context<'_>, commit: &str, before: &str) {
     assert_eq!(object["status"]["artifact"]["revision"], format!("main@sha1:{before}"));
 }
 
-/// kustomize-controller must not have seen a revision after `commit`, for any Kustomization of the source.
+/// Checks that `commit` is the last revision that kustomize-controller attempted, for each Kustomization of the source.
 #[track_caller]
 fn unseen(ctx: &Context<'_>, commit: &str) {
     for name in ["app", "other"] {
@@ -68,8 +70,9 @@ fn approve(ctx: &Context<'_>, commit: &str) {
     ctx.kubectl(&["annotate", "--overwrite", KUSTOMIZATIONS, "app", &approval]);
 }
 
-/// The price: the other Kustomization keeps the old revision too. The source has an interval of an hour, so only the controller
-/// manager can have had it reconciled after the approval.
+/// Publishes a revision without the ConfigMaps [`MANY`]. With portcullis, checks that the source withholds the revision
+/// until it is approved, so that the Kustomization `other` keeps the old revision too. After the approval, the
+/// controller manager must request a reconciliation of the source, because the interval of the source is one hour.
 fn delete_many(ctx: &Context<'_>, repository: &crate::git::Repository, before: &str, number: usize) -> String {
     let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
     let old = uids(ctx, "configmaps", &all);
@@ -101,7 +104,7 @@ fn delete_many(ctx: &Context<'_>, repository: &crate::git::Repository, before: &
     new
 }
 
-/// An approval is for one revision: the next mass deletion is stopped again.
+/// Checks that an approval applies to one revision only: the next mass deletion needs another approval.
 fn mass(ctx: &Context<'_>) {
     let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);

@@ -1,4 +1,4 @@
-//! Landscaper with its deployers of manifests and of nothing.
+//! Tests with Landscaper, its deployer of manifests, and its mock deployer, which deploys nothing.
 
 use std::process::Command;
 
@@ -15,7 +15,7 @@ use crate::system::{Kind, Scenario, System, program};
 use crate::testbed::Fixtures;
 use crate::user::User;
 
-/// Landscaper.
+/// The test system with Landscaper.
 pub const SYSTEM: System = System {
     name: "landscaper",
     title: || format!("Landscaper {}", programs::pin(PIN).version().trim_start_matches('v')),
@@ -38,7 +38,7 @@ pub const SYSTEM: System = System {
         let others = others.map(|(kind, plural)| Kind::namespaced("v1", kind, plural));
         of_landscaper.into_iter().chain(others).collect()
     },
-    // Each scenario waits for the phases that it is about.
+    // The scenarios themselves wait for the expected phases.
     is_converged: |_| true,
     scenarios: &[
         Scenario::new("plain", "an Installation deploys a manifest and exports a value", plain),
@@ -59,7 +59,8 @@ const MANIFEST: &str = "landscaper.gardener.cloud/kubernetes-manifest";
 const MOCK: &str = "landscaper.gardener.cloud/mock";
 const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run";
 const DRY_RUN_CONFIGURATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
-/// Refused once the webhooks are in force.
+/// An object of the kind ComponentVersionOverwrites that portcullis denies. Tests create it in a dry run to detect that
+/// the webhooks are active.
 const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: ComponentVersionOverwrites
 metadata: {name: probe, namespace: default}
@@ -71,7 +72,7 @@ fn publish(fixtures: &Fixtures) {
     let pusher = Pusher::new(&url, None, None);
     for version in ["v1.0.0", "v2.0.0"] {
         let mut descriptor = v2("example.org/app", version, &[]);
-        // Landscaper refuses a descriptor that does not say where it is from.
+        // Landscaper rejects a component descriptor without a repository context.
         descriptor["component"]["repositoryContexts"] = json!([{"type": "ociRegistry", "baseUrl": url}]);
         pusher.component("", &descriptor, Packing::Archive);
     }
@@ -126,11 +127,12 @@ fn controller(
     Daemon::start(name, &mut command, &log).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// The Target `cluster`, which is this cluster, once Landscaper has made the default Context.
+/// Waits until Landscaper has created the default Context, and then creates the Target `cluster`, which refers to this
+/// cluster.
 fn target(ctx: &Context<'_>) {
     ctx.wait("contexts", "default", "there", |_| true);
     let kubeconfig = std::fs::read_to_string(ctx.testbed().cluster.kubeconfig(User::Admin)).expect("it was written");
-    // As text, because a Target holds a whole kubeconfig, the CA with it.
+    // The CA certificate must be inlined, because a Target contains a complete kubeconfig.
     let authority = std::fs::read(ctx.testbed().cluster.folder().join("tls.crt")).expect("it was written");
     let path = ctx.testbed().cluster.folder().join("tls.crt");
     let inline = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, authority);
@@ -143,10 +145,10 @@ fn target(ctx: &Context<'_>) {
     ctx.apply(&target.to_string());
 }
 
-/// An Installation that is to be processed.
+/// A builder for the Installation `root` of a scenario.
 struct Installation<'a> {
     blueprint: Value,
-    /// The text of its deploy executions' only template.
+    /// The template in `deployExecutions` of the blueprint, as text. The text `$NS` stands for the namespace.
     items: &'a str,
     annotations: Vec<(&'a str, &'a str)>,
     spec: Value,
@@ -185,7 +187,8 @@ impl<'a> Installation<'a> {
                "metadata": {"name": "root", "namespace": namespace, "annotations": annotations}})
     }
 
-    /// Applies it, and waits until its job has ended in a phase.
+    /// Applies the Installation, and waits until Landscaper has finished a new job with this phase. Returns the
+    /// Installation.
     #[track_caller]
     fn process(&self, ctx: &Context<'_>, phase: &str) -> Value {
         let job = |object: &Value| object["status"]["jobIDFinished"].clone();
@@ -202,7 +205,8 @@ impl<'a> Installation<'a> {
     }
 }
 
-/// DeployItem templates with one item, which deploys a ConfigMap and exports what is in it.
+/// Returns a template with one DeployItem. The item deploys a ConfigMap that contains `value`, and exports this value.
+/// `more` contains additional lines of the item.
 fn manifest(value: &str, more: &str) -> String {
     format!(
         "deployItems:
@@ -268,7 +272,8 @@ fn repository_context(ctx: &Context<'_>) -> Value {
     json!({"type": "ociRegistry", "baseUrl": registry.url()})
 }
 
-/// The blueprint deploys the version of its component: the one that the overwrites name.
+/// Checks that Landscaper uses the component version from the overwrites. The blueprint deploys the version of its
+/// component into a ConfigMap.
 fn overwrites(ctx: &Context<'_>) {
     target(ctx);
     let overwrites = json!({
@@ -302,8 +307,8 @@ fn dry_run_configuration(ctx: &Context<'_>) {
     ctx.apply(&configuration.to_string());
 }
 
-/// Plays a dry run where there is somebody who does dry runs. Nothing may be deployed, and nobody may say so who saw
-/// otherwise.
+/// Processes an Installation as a dry run, which needs portcullis. Checks that nothing is deployed, and that the export
+/// comes from the DryRunConfiguration.
 fn dry_run(ctx: &Context<'_>, items: &str) {
     dry_run_configuration(ctx);
     let mut installation = Installation::new(items);
@@ -315,7 +320,8 @@ fn dry_run(ctx: &Context<'_>, items: &str) {
     assert_eq!(value, Some(json!("from the dry run")));
 }
 
-/// Only the real run is compared: without portcullis nobody does dry runs.
+/// Processes an Installation as a dry run, and then without dry run. Only the second step is compared, because dry runs
+/// need portcullis.
 fn dry_then_real(ctx: &Context<'_>) {
     target(ctx);
     let items = manifest("one", "  updateOnChangeOnly: true\n");
@@ -330,7 +336,7 @@ fn dry_then_real(ctx: &Context<'_>) {
     ctx.snapshot_of("real run", &["configmaps"]);
 }
 
-/// With the real deployer on: the dry run's items are kept from it.
+/// Checks that neither a dry run nor the deletion of its Installation deploys anything while the real deployer runs.
 fn dry_beside(ctx: &Context<'_>) {
     target(ctx);
     if ctx.has_webhooks() {
@@ -379,13 +385,14 @@ fn subinstallations(ctx: &Context<'_>) {
     root.blueprint["subinstallations"] =
         json!([template("first", &first, json!([]), "between"), template("second", &second, input, "last")]);
     let exports = "exports:\n  value: {{ index .values.dataobjects.last }}\n";
-    // Without a component Landscaper writes an empty one into sub-installations, which its own webhook server refuses too.
+    // Without a component reference, Landscaper writes an empty one into sub-installations. Its own webhook server
+    // rejects such sub-installations too.
     root.spec["componentDescriptor"] = json!({"ref": {"repositoryContext": repository_context(ctx),
                                                       "componentName": "example.org/app", "version": "v1.0.0"}});
     root.blueprint["exportExecutions"] = json!([{"name": "default", "type": "GoTemplate", "template": exports}]);
     root.process(ctx, "Succeeded");
     deployed(ctx, "one");
-    // Landscaper calls DataObjects by digests of generated names.
+    // DataObjects are not in the snapshot, because their names are digests of generated names.
     ctx.snapshot_of("succeeded", &["configmaps", "installations", "executions", "deployitems"]);
 }
 

@@ -1,4 +1,4 @@
-//! What happened, by the API server's audit log and by portcullis' own log of decisions.
+//! Reads writes from the audit log of the API server, and decisions from the log of portcullis.
 
 use std::fs;
 use std::path::Path;
@@ -7,35 +7,32 @@ use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// A write that the API server answered.
+/// A write request that the API server has answered.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// Whose.
+    /// The name of the user who sent the request.
     pub user: String,
-    /// `patch kustomizations/status apps`.
+    /// The action, such as `patch kustomizations/status apps`.
     pub what: String,
-    /// The object's namespace; none for those of the cluster.
+    /// The namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
-    /// The object's name.
     pub name: String,
-    /// Why it failed.
+    /// The error message, if a webhook denied the request.
     pub denied: Option<String>,
-    /// Microseconds until it was answered.
+    /// The duration of the request in microseconds.
     pub micros: i128,
 }
 
 /// A decision of portcullis.
 #[derive(Debug, Clone)]
 pub struct Decision {
-    /// The object's namespace; none for those of the cluster.
+    /// The namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
-    /// The object's name.
     pub name: String,
-    /// Whether the request was allowed.
     pub allowed: bool,
 }
 
-/// Reads an audit log: every write of anybody.
+/// Returns all writes in an audit log, of any user.
 pub fn writes(path: &Path) -> Vec<Write> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().filter_map(|line| write(&serde_json::from_str(line).ok()?)).collect()
@@ -59,7 +56,7 @@ fn write(event: &Value) -> Option<Write> {
     })
 }
 
-/// Reads portcullis' log: every decision.
+/// Returns all decisions in a log of portcullis.
 pub fn decisions(path: &Path) -> Vec<Decision> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().filter(|line| line.contains(" micros=")).filter_map(decision).collect()

@@ -1,14 +1,15 @@
-//! Runs the real controllers of Flux, Landscaper and Crossplane on a real kube-apiserver. Each scenario runs without and with
-//! portcullis, and the results are compared.
+//! Runs the real controllers of Flux, Landscaper and Crossplane on a real kube-apiserver. Each scenario runs without
+//! and with portcullis, and the results are compared.
 //!
-//! `make systems-assets` builds the controllers once; `make test-systems` runs the scenarios. A filter selects some of them:
-//! `cargo test --features otlp --test systems -- flux::`. Options:
+//! `make systems-assets` builds the controllers once; `make test-systems` runs the scenarios. A filter selects some of
+//! them: `cargo test --features otlp --test systems -- flux::`. Options:
 //!
-//! - `--write` writes the table into docs/systems.md.
-//! - `--record FOLDER` records the requests that portcullis gets.
-//! - `--pairs NUMBER` is the number of pairs of revisions whose plans are compared with what Flux does, and `--seed NUMBER` is the
-//!   seed of the first pair.
-//! - `--control` runs both times without portcullis, and shows what varies in the controllers themselves.
+//! - `--write` writes the table of results into docs/systems.md.
+//! - `--record FOLDER` records the requests to portcullis in a folder.
+//! - `--pairs NUMBER` sets how many pairs of revisions are tested. For each pair, the plans of portcullis are compared
+//!   with the actions of Flux. `--seed NUMBER` sets the seed of the first pair.
+//! - `--control` makes both runs of a scenario without portcullis. All differences then come from the controllers
+//!   themselves.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the table is the result")]
@@ -87,7 +88,7 @@ use crate::system::{Scenario, System};
 use crate::table::SystemResult;
 use crate::testbed::Mode;
 
-/// Every system.
+/// All test systems.
 const SYSTEMS: [&System; 8] = [
     &flux::SYSTEM,
     &flux_defaults::SYSTEM,
@@ -99,25 +100,26 @@ const SYSTEMS: [&System; 8] = [
     &crossplane_one::SYSTEM,
 ];
 
-/// The number of lines of a failure that are repeated at the end.
+/// Maximum number of lines of each failure in the summary at the end of the output.
 const EXCERPT_LINES: usize = 8;
-/// The maximum length of each of these lines.
+/// Maximum length of a line in the summary of failures, in characters.
 const EXCERPT_WIDTH: usize = 400;
 
-/// Options of this suite, besides those of every test binary.
+/// Options of this test suite, in addition to the standard options of test binaries.
 #[derive(Default)]
 struct Options {
-    /// Only build the programs.
+    /// Whether to only build the programs of the controllers.
     assets: bool,
-    /// Only check that the programs are built.
+    /// Whether to only check that the programs of the controllers are built.
     check: bool,
-    /// Write the table.
+    /// Whether to write the table of results into docs/systems.md.
     write: bool,
-    /// Run both times without portcullis: what differs then varies in the controllers themselves.
+    /// Whether to make both runs of a scenario without portcullis. All differences then come from the controllers
+    /// themselves.
     control: bool,
-    /// The folder for recordings.
+    /// The folder for recordings of requests to portcullis.
     record: Option<String>,
-    /// The pairs of revisions.
+    /// The number of pairs of revisions, and their seeds.
     pairs: revisions::Range,
 }
 
@@ -133,7 +135,8 @@ fn main() -> ExitCode {
     run(&options, &Arguments::from_iter(arguments))
 }
 
-/// Separates the options of this suite from those of every test binary.
+/// Parses the options of this test suite. Returns them, and the other arguments, which are standard options of test
+/// binaries.
 fn parse(arguments: Vec<String>) -> (Options, Vec<String>) {
     let (mut options, mut others) = (Options::default(), Vec::new());
     let mut arguments = arguments.into_iter();
@@ -156,7 +159,7 @@ fn number(argument: Option<String>) -> u64 {
     argument.and_then(|text| text.parse().ok()).expect("this option needs a number")
 }
 
-/// Fails if a program is missing without which a system cannot run.
+/// Checks that all programs are built that the systems need. If not, prints the missing ones and returns a failure.
 fn check() -> ExitCode {
     let pins = SYSTEMS.iter().flat_map(|system| system.pins);
     let missing: Vec<_> = pins.filter(|pin| !programs::pin(pin).is_built()).collect();
@@ -167,7 +170,8 @@ fn check() -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Builds all programs. Fails if one cannot be built without which a system cannot run.
+/// Builds the programs of all entries of `assets/pins.json`. Returns a failure if a system needs a program that cannot
+/// be built.
 fn build() -> ExitCode {
     let begun = Instant::now();
     let failed: Vec<(&str, ProgramError)> =
@@ -185,7 +189,7 @@ fn build() -> ExitCode {
     if failed.iter().any(|(name, _)| is_needed(name)) { ExitCode::FAILURE } else { ExitCode::SUCCESS }
 }
 
-/// Runs the selected scenarios, compares the results, and prints the table.
+/// Runs the selected scenarios, compares the results, and prints the table of results.
 fn run(options: &Options, arguments: &Arguments) -> ExitCode {
     let begun = Instant::now();
     let results: Vec<_> = SYSTEMS.iter().filter_map(|system| result(system, options, arguments)).collect();
@@ -200,7 +204,7 @@ fn run(options: &Options, arguments: &Arguments) -> ExitCode {
     let tests = results.into_iter().flat_map(tests).chain(compared).chain(fetched).collect();
     let conclusion = libtest_mimic::run(arguments, tests);
     println!("{table}\nsystems: {:.0?}", begun.elapsed());
-    // Last, so that the end of a log has them.
+    // The failures are printed last, so that they are at the end of a log.
     failures.iter().for_each(|failure| println!("{failure}"));
     if options.write {
         table::write(&table).expect("the page can be written");
@@ -208,7 +212,7 @@ fn run(options: &Options, arguments: &Arguments) -> ExitCode {
     conclusion.exit_code()
 }
 
-/// Runs the selected scenarios of a system. Returns `None` if none is selected.
+/// Runs the selected scenarios of a system, without and with portcullis. Returns `None` if no scenario is selected.
 fn result(system: &'static System, options: &Options, arguments: &Arguments) -> Option<SystemResult<'static>> {
     let is_selected = |scenario: &&Scenario| {
         let test = Trial::test(format!("{}::{}", system.name, scenario.name), || Ok(()));
@@ -228,7 +232,7 @@ fn result(system: &'static System, options: &Options, arguments: &Arguments) -> 
     Some(SystemResult { system, comparisons, recorded })
 }
 
-/// Returns the failed scenarios, each with the first lines of its differences.
+/// Returns the failed scenarios, each with the first lines of its error message.
 fn failures(result: &SystemResult<'static>) -> Vec<String> {
     let failed =
         result.comparisons.iter().filter_map(|comparison| Some((comparison.scenario.name, comparison.check().err()?)));
@@ -236,7 +240,7 @@ fn failures(result: &SystemResult<'static>) -> Vec<String> {
     failed.map(|(scenario, why)| format!("FAILED {name}::{scenario}\n{}", excerpt(&why))).collect()
 }
 
-/// Returns the first lines of a text, each up to [`EXCERPT_WIDTH`] characters.
+/// Returns the first [`EXCERPT_LINES`] lines of a text. Each line is cut to [`EXCERPT_WIDTH`] characters.
 fn excerpt(text: &str) -> String {
     let (shown, left_out) = (text.lines().take(EXCERPT_LINES), text.lines().count().saturating_sub(EXCERPT_LINES));
     let lines = shown.map(|line| format!("  {}\n", line.chars().take(EXCERPT_WIDTH).collect::<String>()));
@@ -244,7 +248,7 @@ fn excerpt(text: &str) -> String {
     lines.collect::<String>() + &more
 }
 
-/// Returns a test for each scenario that ran.
+/// Returns a test for each scenario that has run.
 fn tests(result: SystemResult<'static>) -> Vec<Trial> {
     let name = result.system.name;
     let tests = result.comparisons.into_iter().map(|comparison| {

@@ -1,4 +1,4 @@
-//! What of an object is the same in every run.
+//! Removes from objects the data that differs between runs, such as UIDs and times. Compares snapshots of the objects.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -8,10 +8,10 @@ use serde_json::{Map, Value};
 
 use crate::context::Snapshot;
 
-/// What the API server alone decides.
+/// Fields of `metadata` that the API server sets. They differ between runs, so snapshots do not contain them.
 const VOLATILE: [&str; 6] =
     ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "deletionTimestamp"];
-/// What begins the annotations and labels that portcullis adds.
+/// Prefix of the annotations and labels that portcullis adds.
 const OURS: &str = "portcullis.dev/";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
@@ -21,16 +21,17 @@ static TIME: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)").expect("it is one"));
 static DURATION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b\d+(\.\d+)?(ms|µs|s)\b").expect("it is one"));
 
-/// When a deployer was started, as the end of its identity.
+/// Matches the start time of a deployer, which is the end of its identity.
 static STARTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"-\d{10}\b").expect("it is one"));
 
-/// The Secret with the exports of a DeployItem, whose name is generated.
+/// Matches the generated end of the name of a Secret. The Secret contains the exports of a DeployItem.
 static EXPORT: LazyLock<Regex> = LazyLock::new(|| Regex::new("-[a-z0-9]{5}-export$").expect("it is one"));
 
-/// A digest of a generated name, as Landscaper calls DataObjects.
+/// Matches a digest of a generated name. Landscaper uses such digests as names of DataObjects.
 static DIGEST: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[a-z2-7]{32}\b").expect("it is one"));
 
-/// Returns objects by kind and name, without what differs between runs.
+/// Returns the objects by kind and name, without data that differs between runs. `addresses` contains addresses and
+/// their replacements.
 pub fn snapshot(objects: &[Value], addresses: &[(String, String)]) -> Snapshot {
     let words = words(objects, addresses);
     let mut snapshot = Snapshot::new();
@@ -44,7 +45,7 @@ pub fn snapshot(objects: &[Value], addresses: &[(String, String)]) -> Snapshot {
     snapshot
 }
 
-/// Returns an object as YAML would show it, without what nobody reads.
+/// Returns an object as indented JSON, without `managedFields`.
 pub fn readable(object: &Value) -> String {
     let mut object = object.clone();
     if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -57,7 +58,7 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Generated names and addresses, the longest first, and what stands for them.
+/// Returns generated names and addresses with their replacements, the longest first.
 fn words(objects: &[Value], addresses: &[(String, String)]) -> Vec<(String, String)> {
     let generated = objects.iter().filter_map(|object| {
         let (prefix, name) = (&object["metadata"]["generateName"], &object["metadata"]["name"]);
@@ -101,7 +102,7 @@ fn replaced(value: Value, words: &[(String, String)]) -> Value {
     }
 }
 
-/// Returns conditions by type: controllers append each when they first set it, in an order that depends on time.
+/// Sorts conditions by type. Controllers append a condition when they first set it, so the order depends on timing.
 fn sorted(mut conditions: Value) -> Value {
     if let Some(conditions) = conditions.as_array_mut() {
         conditions.sort_by(|a, b| text(&a["type"]).cmp(text(&b["type"])));
@@ -121,7 +122,7 @@ fn replaced_text(mut text: String, words: &[(String, String)]) -> String {
     DURATION.replace_all(&text, "<duration>").into_owned()
 }
 
-/// Returns where two snapshots differ, one line for each place.
+/// Returns the differences between two snapshots, one line for each.
 pub fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     let keys: BTreeMap<_, _> = before.keys().chain(after.keys()).map(|key| (key, ())).collect();
     let mut lines = Vec::new();

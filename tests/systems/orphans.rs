@@ -1,4 +1,5 @@
-//! The guard of deletions with a kustomize-controller before 1.9, which forgets objects whose deletion is denied.
+//! Tests the guard with a kustomize-controller before 1.9. Such a controller removes objects from its inventory when
+//! their deletion is denied.
 
 use serde_json::Value;
 
@@ -8,7 +9,7 @@ use crate::guard::{self, MANY, RULE, begun, publish, uids};
 use crate::programs;
 use crate::system::{Scenario, System};
 
-/// Flux with an older kustomize-controller, and the guard.
+/// The test system with Flux, an older kustomize-controller, and the guard.
 pub const SYSTEM: System = System {
     name: "orphans",
     title: || {
@@ -26,7 +27,8 @@ pub const SYSTEM: System = System {
 
 const PIN: &str = "flux-kustomize-controller-1.7";
 
-/// The controller drops the objects from its inventory at the denial, so nothing deletes them, approved or not, until a user does.
+/// Checks that a denied mass deletion cannot be approved later. The controller has removed the objects from its
+/// inventory, so they stay until a user deletes them.
 fn mass(ctx: &Context<'_>) {
     let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
     let repository = begun(ctx, &all, &[]);
@@ -61,7 +63,7 @@ fn condition(object: &Value) -> Option<&Value> {
     object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == "Ready")
 }
 
-/// Returns how many objects the Kustomization says that it applied.
+/// Returns the number of objects in the inventory of the Kustomization.
 fn inventory(ctx: &Context<'_>) -> usize {
     let object = ctx.get("kustomizations", "app").expect("it is applied");
     object["status"]["inventory"]["entries"].as_array().map_or(0, Vec::len)

@@ -1,7 +1,9 @@
-//! The real controllers: built with Go, once, from the modules that `assets/pins.json` names, and kept in the user's cache.
+//! The programs of the real controllers. They are built with Go from the modules in `assets/pins.json`, and stored in
+//! the user's cache.
 //!
-//! A module's `replace` directives do not apply to those who require it. So each module is copied into a folder of its own,
-//! with the submodules that its directives expect beside its packages, and built there with its own go.mod and go.sum.
+//! The `replace` directives of a Go module have an effect only in the main module. So each module is copied into its
+//! own folder and built there with its own go.mod and go.sum. Submodules that `replace` directives refer to are copied
+//! into the same folder.
 
 use std::collections::BTreeMap;
 use std::env::consts::{ARCH, OS};
@@ -17,24 +19,25 @@ use crate::cache::{self, Cache, CacheError};
 use crate::cleanup::Process;
 
 const PINS: &str = include_str!("assets/pins.json");
-/// Names a folder of programs that were built elsewhere, in a folder for each pin, with a folder `crds` where it has some.
+/// Environment variable that names a folder with programs that were built elsewhere. This folder contains a folder for
+/// each entry of `assets/pins.json`, in which the folder `crds` is optional.
 const VARIABLE: &str = "PORTCULLIS_SYSTEMS";
-/// Compilers at once: the machine has other work.
+/// Number of parallel compilations (`go build -p`). It is low, because the machine has other work.
 const PARALLEL: &str = "2";
 const FLAGS: [&str; 6] = ["-mod=readonly", "-trimpath", "-buildvcs=false", "-ldflags", "-s -w", "-o"];
 
 static PINNED: LazyLock<Vec<Pin>> = LazyLock::new(|| serde_json::from_str(PINS).expect("assets/pins.json is read"));
 
-/// A Go module in one version.
+/// A version of a Go module.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Module {
     module: String,
     version: String,
-    /// What go.sum says of it.
+    /// The checksum of the module, as in go.sum.
     sum: String,
 }
 
-/// A submodule, and the folder in which a `replace` directive expects it.
+/// A Go submodule, and the folder in which a `replace` directive of the main module expects it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct Part {
     folder: String,
@@ -42,43 +45,41 @@ struct Part {
     module: Module,
 }
 
-/// Programs that are built from one module.
+/// An entry of `assets/pins.json`: a Go module in a fixed version, and the programs that are built from it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pin {
-    /// The entry in the cache.
+    /// The name of the entry, and of its folder in the cache.
     pub name: String,
     #[serde(flatten)]
     module: Module,
     parts: Vec<Part>,
-    /// Names of programs, and the packages that they are built from.
+    /// The Go package of each program, by the name of the program.
     packages: BTreeMap<String, String>,
-    /// Folders of CRDs.
+    /// The folders of the CRDs in the Go module, such as `config/crd/bases`.
     crds: Vec<String>,
 }
 
-/// Why a program is not there.
+/// The reason why a program is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum ProgramError {
-    /// Go does not give the module, or gives another one.
+    /// Go cannot download the module, or the checksum of the module is not the pinned one.
     #[error("{module}: {reason}")]
     Module {
-        /// Path and version.
+        /// The path and version of the module.
         module: String,
-        /// What Go said.
         reason: String,
     },
-    /// The system refused something.
+    /// A file operation failed, or `go` could not be started.
     #[error("{doing}: {source}")]
     Io {
-        /// What was tried.
+        /// The path of the file or folder.
         doing: String,
-        /// What the system said.
         source: io::Error,
     },
-    /// Go does not build it.
+    /// `go build` failed for this program.
     #[error("go build {0} failed")]
     Build(String),
-    /// It was to be there already.
+    /// The programs of this entry of `assets/pins.json` are not built.
     #[error("{0} is not built yet: run `make systems-assets`")]
     Missing(String),
     /// The cache could not be used.
@@ -86,32 +87,32 @@ pub enum ProgramError {
     Cache(#[from] CacheError),
 }
 
-/// Returns all that is pinned.
+/// Returns all entries of `assets/pins.json`.
 pub fn pinned() -> &'static [Pin] {
     &PINNED
 }
 
-/// Returns the pin with this name.
+/// Returns the entry of `assets/pins.json` with this name.
 ///
 /// # Panics
 ///
-/// When there is none.
+/// If there is no such entry.
 pub fn pin(name: &str) -> &'static Pin {
     PINNED.iter().find(|pin| pin.name == name).unwrap_or_else(|| panic!("{name} is not pinned"))
 }
 
 impl Pin {
-    /// Returns the version, as the table names it.
+    /// Returns the version of the Go module, as shown in the table of results.
     pub fn version(&self) -> &str {
         &self.module.version
     }
 
-    /// Returns whether it is in the cache.
+    /// Returns whether the programs of the entry are built.
     pub fn is_built(&self) -> bool {
         self.given().is_some() || self.cache().is_ok_and(|cache| cache.has(&self.name))
     }
 
-    /// Builds it unless it is in the cache. Returns its folder.
+    /// Builds the programs, unless they are built already. Returns the path of their folder.
     pub fn build(&self) -> Result<PathBuf, ProgramError> {
         if let Some(given) = self.given() {
             return Ok(given);
@@ -119,17 +120,17 @@ impl Pin {
         self.cache()?.entry(&self.name, |folder| self.fill(folder))
     }
 
-    /// Returns the path of one of its programs, which must be built.
+    /// Returns the path of a program. Fails if it is not built.
     pub fn program(&self, name: &str) -> Result<PathBuf, ProgramError> {
         self.built().map(|folder| folder.join(name))
     }
 
-    /// Returns the folder of its CRDs, which must be there.
+    /// Returns the path of the folder with the CRDs. Fails if the programs of the entry are not built.
     pub fn crds(&self) -> Result<PathBuf, ProgramError> {
         self.built().map(|folder| folder.join("crds"))
     }
 
-    /// Returns its folder among programs that were built elsewhere, if somebody names one.
+    /// Returns the path of the entry's folder below the folder in [`VARIABLE`]. `None` if there is no such folder.
     fn given(&self) -> Option<PathBuf> {
         Some(cache::folder_in(VARIABLE)?.join(&self.name)).filter(|folder| folder.is_dir())
     }
@@ -163,7 +164,7 @@ impl Pin {
 }
 
 impl Module {
-    /// Has Go download the module. Returns its folder, which cannot be written to.
+    /// Downloads the module with Go. Returns the path of its folder, which is read-only.
     fn download(&self) -> Result<PathBuf, ProgramError> {
         let module = format!("{}@{}", self.module, self.version);
         let failed = |reason: String| ProgramError::Module { module: module.clone(), reason };
@@ -196,7 +197,7 @@ fn compile(source: &Path, package: &str, target: &Path) -> Result<(), ProgramErr
     }
 }
 
-/// Copies the files of a folder, which can be written to afterwards.
+/// Copies a folder and its subfolders. The copies are writable, even if the originals are not.
 fn copy(source: &Path, target: &Path) -> Result<(), ProgramError> {
     fs::create_dir_all(target).map_err(at(target))?;
     for entry in fs::read_dir(source).map_err(at(source))? {

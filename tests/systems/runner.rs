@@ -1,4 +1,4 @@
-//! Runs the scenarios of a system on a testbed, several at a time, and collects the results.
+//! Runs the scenarios of a system on a cluster, several at the same time, and collects the results.
 
 use std::any::Any;
 use std::fs;
@@ -14,26 +14,27 @@ use crate::log::{self, Decision, Write};
 use crate::system::{Scenario, System};
 use crate::testbed::{Mode, Testbed};
 
-/// The number of scenarios that run at once.
+/// Number of scenarios that run at the same time.
 const CONCURRENCY: usize = 4;
-/// The prefix of the users of portcullis itself.
+/// Prefix of the user names of portcullis itself.
 const PORTCULLIS_USERS: &str = "system:serviceaccount:portcullis-system:";
-/// The folder for the logs of the last run.
+/// The folder for the logs and snapshots of the last run.
 const LOGS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/target/systems");
 
-/// One run of a scenario.
+/// The result of one run of a scenario.
 pub struct Run {
-    /// The scenario.
+    /// The name of the scenario.
     pub name: &'static str,
-    /// Its snapshots, or why it failed.
+    /// The snapshots with their labels, or the error message if the scenario failed.
     pub outcome: Result<Vec<(String, Snapshot)>, String>,
-    /// Writes of controllers.
+    /// The writes of controllers to objects of the scenario.
     pub writes: Vec<Write>,
-    /// Decisions of portcullis.
+    /// The decisions of portcullis about objects of the scenario.
     pub decisions: Vec<Decision>,
 }
 
-/// Runs scenarios. Returns the runs in the order of the scenarios.
+/// Runs scenarios on a new cluster, and returns the results in the order of the scenarios. `record` is a folder for the
+/// recording of requests to portcullis.
 pub fn run(system: &'static System, mode: Mode, scenarios: &[&Scenario], record: Option<&str>) -> Vec<Run> {
     let begun = Instant::now();
     let testbed = Testbed::start(system, mode);
@@ -65,7 +66,8 @@ pub fn run(system: &'static System, mode: Mode, scenarios: &[&Scenario], record:
 
 type Outcome = Result<Vec<(String, Snapshot)>, String>;
 
-/// Runs a scenario. A panic is its failure, with the logs that name its namespace.
+/// Runs a scenario and returns its snapshots. If it panics, returns the message and the log lines that contain its
+/// namespace.
 fn attempt(testbed: &Testbed, scenario: &Scenario) -> Outcome {
     let snapshots = catch_unwind(AssertUnwindSafe(|| {
         let ctx = Context::begin(testbed, scenario.name);
@@ -82,7 +84,7 @@ pub fn message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
-/// Assigns writes and decisions to scenarios, by their namespaces.
+/// Assigns the writes and decisions in the logs to scenarios by their namespaces. Returns a result for each scenario.
 fn collect(testbed: &Testbed, scenarios: &[&Scenario], mut ended: Vec<(&'static str, Outcome)>) -> Vec<Run> {
     keep_logs(testbed, &ended);
     let writes = log::writes(&testbed.cluster.audit_log());
@@ -104,7 +106,8 @@ fn is_of_controller(write: &Write) -> bool {
     write.user.starts_with("system:serviceaccount:") && !write.user.starts_with(PORTCULLIS_USERS)
 }
 
-/// Copies logs and snapshots for reading them after the run. Errors are ignored: they must not fail a run.
+/// Copies logs and snapshots into the folder [`LOGS`], so that they can be read after the run. Errors are ignored,
+/// because they must not fail the run.
 fn keep_logs(testbed: &Testbed, ended: &[(&'static str, Outcome)]) {
     let folder = Path::new(LOGS).join(format!("{}-{:?}", testbed.system.name, testbed.mode).to_lowercase());
     let _ = fs::remove_dir_all(&folder);

@@ -1,4 +1,4 @@
-//! What a system brings: its programs, how they are run, and its scenarios.
+//! The definition of a test system: its programs, how to start them, and its scenarios.
 
 use std::path::PathBuf;
 
@@ -11,82 +11,83 @@ use crate::daemon::Daemon;
 use crate::programs;
 use crate::testbed::Fixtures;
 
-/// A system whose real controllers are run.
+/// A system whose real controllers are tested with portcullis, such as Flux.
 pub struct System {
-    /// How scenarios and the table call it.
+    /// The name in the names of tests and namespaces.
     pub name: &'static str,
-    /// What the table calls it, with the versions.
+    /// Returns the name in the table of results, with the versions of the controllers.
     pub title: fn() -> String,
-    /// The names of its pins: what must be built.
+    /// Names of the entries in `assets/pins.json` whose programs must be built.
     pub pins: &'static [&'static str],
-    /// What its controllers know only at run time, such as ports, so that portcullis' configuration can name them.
+    /// Prepares the system before the cluster starts. For example, selects ports that portcullis' configuration
+    /// contains.
     pub prepare: fn(&Fixtures),
     /// Starts the controllers.
     pub start: fn(&Cluster, &Fixtures) -> Vec<Daemon>,
-    /// Portcullis' configuration: the strictest documented levels.
+    /// Returns the configuration of portcullis. Most systems set the strictest documented levels.
     pub configuration: fn(&Fixtures) -> String,
-    /// Whether portcullis' webhooks are in force.
+    /// Returns whether the API server calls the webhooks of portcullis.
     pub in_force: fn(&Cluster) -> bool,
-    /// Arguments of `portcullis reconcile`.
+    /// The arguments of `portcullis reconcile`.
     pub reconcile: &'static [&'static str],
-    /// The kinds that are compared, and that must come to rest, by the scenario's namespace.
+    /// Returns the kinds that are compared between runs. The argument is the namespace of the scenario.
     pub kinds: fn(&str) -> Vec<Kind>,
-    /// Whether the controllers have nothing left to do for an object, by what its status says. Controllers retry with a
-    /// backoff, and are then quiet for longer than a scenario watches.
+    /// Returns whether the status of an object shows that the controllers have finished processing it. Waiting until
+    /// objects are unchanged is not sufficient, because controllers retry with increasing delays.
     pub is_converged: fn(&Value) -> bool,
-    /// The scenarios.
     pub scenarios: &'static [Scenario],
 }
 
-/// Something that happens in a namespace of its own, without and with portcullis.
+/// A test that runs in its own namespace, once without portcullis and once with portcullis.
 pub struct Scenario {
-    /// Its name, which is its namespace's.
+    /// The name of the scenario. Its namespace is `<system>-<name>`.
     pub name: &'static str,
-    /// What happens, for the table.
+    /// The description in the table of results.
     pub description: &'static str,
-    /// What happens.
+    /// The function that runs the scenario.
     pub steps: fn(&Context<'_>),
-    /// A part of the message of denials that a controller must get: the scenario is about them.
+    /// Text in the message of a denial. At least one request of a controller must be denied with it, and none with
+    /// another message. `None` if no request of a controller may be denied.
     pub denial: Option<&'static str>,
-    /// A pin that this scenario needs besides those of its system.
+    /// Name of another entry in `assets/pins.json` whose programs the scenario needs. If they are not built, the
+    /// scenario is skipped.
     pub needs: Option<&'static str>,
 }
 
 impl Scenario {
-    /// Creates a scenario in which no controller is denied anything.
+    /// Creates a scenario in which portcullis must not deny requests of controllers.
     pub const fn new(name: &'static str, description: &'static str, steps: fn(&Context<'_>)) -> Self {
         Self { name, description, steps, denial: None, needs: None }
     }
 }
 
-/// A kind of objects.
+/// A kind that is compared between runs.
 #[derive(Debug, Clone)]
 pub struct Kind {
-    /// How the API server serves it.
     pub resource: ApiResource,
-    /// Whether its objects are in namespaces.
     pub namespaced: bool,
 }
 
 impl Kind {
-    /// A kind of namespaced objects: `kustomize.toolkit.fluxcd.io/v1`, `Kustomization`, `kustomizations`.
+    /// Returns a kind of namespaced objects. Example of the arguments: `kustomize.toolkit.fluxcd.io/v1`,
+    /// `Kustomization`, `kustomizations`.
     pub fn namespaced(api_version: &str, kind: &str, plural: &str) -> Self {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
         Self { resource, namespaced: true }
     }
 
-    /// A kind of objects of the whole cluster.
+    /// Returns a kind of cluster-scoped objects.
     pub fn of_cluster(api_version: &str, kind: &str, plural: &str) -> Self {
         Self { namespaced: false, ..Self::namespaced(api_version, kind, plural) }
     }
 }
 
-/// Returns the path of a pinned program that is built.
+/// Returns the path of a program. `pin` is the name of the entry in `assets/pins.json` from which it is built.
 ///
 /// # Panics
 ///
-/// When it is not.
+/// If the program is not built.
 pub fn program(pin: &str, name: &str) -> PathBuf {
     programs::pin(pin).program(name).unwrap_or_else(|error| panic!("{error}"))
 }

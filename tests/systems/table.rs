@@ -1,4 +1,4 @@
-//! The table of scenarios, for people and for docs/systems.md.
+//! The table of results. It is printed at the end of a run, and written into docs/systems.md.
 
 use crate::comparison::Comparison;
 use crate::page;
@@ -7,17 +7,16 @@ use crate::system::{Scenario, System};
 const PAGE: &str = "docs/systems.md";
 const MARKERS: [&str; 2] = ["<!-- systems: begin -->", "<!-- systems: end -->"];
 
-/// What was played of a system.
+/// The results of a system.
 pub struct SystemResult<'a> {
-    /// The system.
     pub system: &'a System,
-    /// Its scenarios.
+    /// The results of the scenarios that have run.
     pub comparisons: Vec<Comparison<'a>>,
-    /// Those whose program is not built: their recorded traffic is replayed in `make test`.
+    /// The scenarios that need a program that is not built. `make test` replays their recorded requests.
     pub recorded: Vec<&'static Scenario>,
 }
 
-/// Returns the table as Markdown.
+/// Returns the table of results as Markdown.
 pub fn render(results: &[SystemResult<'_>]) -> String {
     let mut lines = vec![
         "| system | scenario | without | with | calls | denied | added latency |".to_owned(),
@@ -43,7 +42,7 @@ fn row(title: &str, comparison: &Comparison<'_>) -> String {
     format!("| {title} | {words} | {without} | {with}, {verdict} | {calls} | {denied} | {latency:+.1} ms |")
 }
 
-/// Writes the table into the page.
+/// Writes the table of results into docs/systems.md.
 pub fn write(table: &str) -> Result<(), String> {
     page::replace(PAGE, MARKERS, table)
 }

@@ -1,4 +1,4 @@
-//! A cluster with the controllers of one system, without or with portcullis before it.
+//! A cluster with the controllers of one system, without or with portcullis.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,44 +19,40 @@ use crate::registry::{Options, Registry};
 use crate::system::System;
 use crate::user::User;
 
-/// How many lines of each log a failure shows.
+/// Maximum number of lines of each log in the message of a failure.
 const SHOWN_LINES: usize = 12;
 
-/// Whether portcullis is there.
+/// Whether portcullis runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// It is not.
+    /// Portcullis does not run.
     Without,
-    /// It is not: a second run without it, in which only what varies in the controllers themselves differs.
+    /// Portcullis does not run. This is the second run without it: all differences come from the controllers
+    /// themselves.
     Control,
-    /// Its webhooks are registered, and `reconcile` runs.
+    /// Portcullis runs: its webhooks are registered, and `portcullis reconcile` is started.
     With,
 }
 
-/// What is there before the cluster is.
+/// The resources that are created before the cluster starts.
 pub struct Fixtures {
-    /// A folder that is deleted in the end.
+    /// A temporary folder, which is deleted at the end.
     pub folder: TempDir,
-    /// Repositories.
     pub git: GitServer,
-    /// Component versions, where the system wants them.
+    /// The OCI registry for component versions, if the system needs one.
     pub registry: Option<Registry>,
     ports: Mutex<BTreeMap<&'static str, u16>>,
 }
 
-/// The running parts that the scenarios of a system share.
+/// The cluster and all other programs that the scenarios of a system share.
 pub struct Testbed {
-    // Dropped in this order.
+    // The fields are dropped in this order.
     controllers: Vec<Daemon>,
     manager: Option<ControllerManager>,
     gate: Option<Gate>,
-    /// The API server.
     pub cluster: Cluster,
-    /// Repositories and component versions.
     pub fixtures: Fixtures,
-    /// The system.
     pub system: &'static System,
-    /// Whether portcullis is there.
     pub mode: Mode,
 }
 
@@ -70,7 +66,7 @@ impl Fixtures {
         fixtures
     }
 
-    /// Returns the port that belongs to a name: a free one when it is first asked for.
+    /// Returns the port with this name. The first call selects a free port.
     pub fn port(&self, name: &'static str) -> u16 {
         let mut ports = self.ports.lock().expect("nobody panics with it");
         *ports.entry(name).or_insert_with(|| {
@@ -79,12 +75,12 @@ impl Fixtures {
         })
     }
 
-    /// Returns the folder in which portcullis records what it is sent.
+    /// Returns the path of the folder in which portcullis records requests.
     fn recordings(&self) -> PathBuf {
         self.folder.path().join("recordings")
     }
 
-    /// Returns the addresses that differ between runs, and what they are called in snapshots.
+    /// Returns the addresses that differ between runs, each with its replacement in snapshots.
     pub fn addresses(&self) -> Vec<(String, String)> {
         let ports = self.ports.lock().expect("nobody panics with it");
         let of_ports = ports.iter().map(|(name, port)| (format!("127.0.0.1:{port}"), format!("<{name}>")));
@@ -94,11 +90,11 @@ impl Fixtures {
 }
 
 impl Testbed {
-    /// Starts everything.
+    /// Starts the cluster and the controllers, and also portcullis in [`Mode::With`].
     ///
     /// # Panics
     ///
-    /// When a part does not start.
+    /// If a program does not start.
     pub fn start(system: &'static System, mode: Mode) -> Self {
         let fixtures = Fixtures::new(system);
         let cluster = Cluster::start(|folder| account::prepare(folder).expect("there is room"));
@@ -110,11 +106,12 @@ impl Testbed {
         Self { controllers, manager, gate, cluster, fixtures, system, mode }
     }
 
-    /// Ends portcullis, and copies its recording.
+    /// Stops portcullis, and copies the recording of its requests into the folder `target`. Does nothing without
+    /// portcullis.
     ///
     /// # Panics
     ///
-    /// When there is none.
+    /// If there is no recording.
     pub fn keep_recording(&self, target: &Path) {
         let Some(gate) = &self.gate else { return };
         gate.terminate().expect("it can be sent a signal");
@@ -123,12 +120,12 @@ impl Testbed {
         fs::copy(file, target.join(format!("{}.jsonl", self.system.name))).expect("there is room");
     }
 
-    /// Returns portcullis' log.
+    /// Returns the path of portcullis' log. `None` without portcullis.
     pub fn decisions(&self) -> Option<PathBuf> {
         self.gate.as_ref().map(Gate::log)
     }
 
-    /// Returns the last lines of all logs that name a namespace.
+    /// Returns the last lines of each log that contain this namespace.
     pub fn logs(&self, namespace: &str) -> String {
         let manager = self.manager.iter().map(|manager| ("reconcile", manager.log()));
         let controllers = self.controllers.iter().map(|daemon| (daemon.name(), read(&daemon.log())));
@@ -171,7 +168,7 @@ fn register(cluster: &Cluster, system: &System, fixtures: &Fixtures) -> Gate {
     gate
 }
 
-/// Starts the controller manager of the release, in all namespaces, with the configuration file of the server.
+/// Starts `portcullis reconcile` for all namespaces, with the same configuration as the webhook server.
 fn reconcile(cluster: &Cluster, system: &System, fixtures: &Fixtures) -> ControllerManager {
     let file = fixtures.folder.path().join("reconcile.yaml");
     fs::write(&file, (system.configuration)(fixtures)).expect("there is room");

@@ -1,4 +1,5 @@
-//! The queue of the limiter, whose time is a parameter.
+//! Includes the queue of the limiter from `src/server/concurrency`, for the simulation. Its functions take the time as
+//! a parameter.
 #![allow(dead_code, unused_imports, reason = "the simulation uses a part of it")]
 
 #[path = "../../src/server/concurrency/credit.rs"]
@@ -15,6 +16,6 @@ mod simulation;
 pub(super) use policy::QueuePolicy;
 pub use report::report;
 
-/// A permit, which is only the message that a request is served.
+/// A permit. The queue sends it to a request whose decision may begin.
 #[derive(Debug)]
 pub struct Permit;

@@ -1,4 +1,4 @@
-//! Prints a table for each load.
+//! Prints the results of the simulation.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::simulation::{Load, Outcome, run};
 const MICRO: Duration = Duration::from_micros(1);
 const MILLI: Duration = Duration::from_millis(1);
 
-/// The parameters as in `server::limits`.
+/// The default parameters, as in `server::limits`.
 const POLICY: QueuePolicy = QueuePolicy {
     overload_deadline: Duration::from_millis(2),
     deadline: Duration::from_secs(1),

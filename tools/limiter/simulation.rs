@@ -11,23 +11,24 @@ use super::{Permit, QueuePolicy};
 
 const CAPACITY: usize = 256;
 
-/// The requests that arrive.
+/// The arrival pattern of requests, and the duration of their decisions.
 #[derive(Clone, Copy)]
 pub(super) struct Load {
-    /// The duration of a decision.
+    /// Duration of a decision.
     service: Duration,
     kind: Kind,
 }
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Random arrivals at a share of the capacity, for a time.
+    /// Random arrivals for a duration. The rate is given as a multiple of the capacity.
     Open(f64, Duration),
-    /// This number at once, twenty times, at this interval.
+    /// Twenty bursts of this number of requests, at this interval.
     Bursts(usize, Duration),
-    /// Connections that send a request as soon as they have an answer, and 2 ms after a rejection; for two seconds.
+    /// Connections that send the next request immediately after an answer, or 2 ms after a rejection. The load lasts
+    /// two seconds.
     Closed(usize),
-    /// The same, after 200 ms of overload.
+    /// Like `Closed`, but starts after 200 ms of overload. Requests during the overload are not counted.
     ClosedAfterOverload(usize),
 }
 
@@ -49,7 +50,7 @@ impl Load {
     }
 }
 
-/// The sorted times from arrival to the decision or rejection.
+/// The times from the arrival of requests to their decision or rejection, sorted.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) decided: Vec<Duration>,
@@ -66,9 +67,10 @@ struct Simulation {
     load: Load,
     queue: Queue,
     began: Instant,
-    /// Arrivals, with the number of the connection if it is closed-loop.
+    /// Arrivals by time and request number. The value is true if the request comes from a connection of a closed load,
+    /// which sends the next request afterwards.
     arrivals: BTreeMap<(Instant, u64), bool>,
-    /// Waiting requests by deadline.
+    /// Waiting requests by deadline and request number.
     waiting: BTreeMap<(Instant, u64), (Waiting, bool)>,
     serving: Option<(Instant, Instant, bool)>,
     count: u64,
@@ -77,7 +79,7 @@ struct Simulation {
     result: Outcome,
 }
 
-/// Simulates a load.
+/// Simulates a load, and returns the times of its requests.
 pub(super) fn run(policy: QueuePolicy, load: Load) -> Outcome {
     let began = Instant::now();
     let credit = IdleCredit::full(policy, began);
@@ -129,7 +131,7 @@ impl Simulation {
         }
     }
 
-    /// Returns a random number above 0 and up to 1 (xorshift).
+    /// Returns a pseudo-random number above 0 and up to 1 (xorshift).
     fn uniform(&mut self) -> f64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -142,7 +144,7 @@ impl Simulation {
         self.arrivals.insert((at, self.count), again);
     }
 
-    /// Handles the next event; returns false at the end.
+    /// Handles the next event. Returns false if there are no more events.
     fn step(&mut self) -> bool {
         let arrival = self.arrivals.keys().next().map(|(at, _)| *at);
         let deadline = self.waiting.keys().next().map(|(at, _)| *at);
@@ -154,7 +156,7 @@ impl Simulation {
             let (_, again) = self.arrivals.pop_first().unwrap();
             self.admit(now, again);
         } else {
-            // The receiver is dropped, so the queue sees that the request is cancelled.
+            // The receiver is dropped here, so the queue treats the request as canceled.
             let ((at, _), (waiting, again)) = self.waiting.pop_first().unwrap();
             self.reject(at, waiting.arrived, again);
         }
@@ -199,7 +201,7 @@ impl Simulation {
         }
     }
 
-    /// Rejects the requests that the queue evicted: their sender is gone.
+    /// Rejects the requests that the queue has evicted. Their senders are dropped.
     fn collect_evicted(&mut self, now: Instant) {
         use tokio::sync::oneshot::error::TryRecvError::Closed;
         let is_gone = |waiting: &mut Waiting| matches!(waiting.receiver.try_recv(), Err(Closed));

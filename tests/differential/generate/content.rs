@@ -1,10 +1,11 @@
-//! Generates the content of objects and patches: odd scalars, keyed lists, anchors, references to other objects.
+//! Generates the content of objects and patches: unusual scalars, lists with merge keys, anchors, and references to
+//! other objects.
 
 use super::objects::{Known, NAMES};
 use super::yaml::{Yaml, map, raw, text};
 use crate::dice::Dice;
 
-/// Scalars with an unexpected type, or that are printed differently from their source.
+/// Scalars in YAML notation. Many have an unexpected type, or kustomize prints them in another notation.
 const SCALARS: &[&str] = &[
     "a",
     "yes",
@@ -78,7 +79,7 @@ const LONG: &[&str] = &[
 const IMAGES: &[&str] =
     &["nginx", "nginx:1.25", "\"busybox:1\"", "reg.io:5000/nginx:v1", "other@sha256:01", "1.5", "null"];
 
-/// Returns a plain scalar.
+/// Returns a random scalar.
 pub fn scalar(dice: &mut Dice) -> Yaml {
     raw(if dice.chance(8) { dice.pick(LONG) } else { dice.pick(SCALARS) })
 }
@@ -91,7 +92,7 @@ fn value(dice: &mut Dice, depth: usize) -> Yaml {
     }
 }
 
-/// Returns a mapping with some of these keys.
+/// Returns a mapping with some of these keys and random values.
 fn some(dice: &mut Dice, keys: &[&str], depth: usize) -> Yaml {
     let kept = keys.iter().filter(|_| dice.chance(45)).collect::<Vec<_>>();
     Yaml::Map(kept.into_iter().map(|key| ((*key).to_owned(), value(dice, depth))).collect())
@@ -109,14 +110,15 @@ fn name(dice: &mut Dice) -> Yaml {
     text(dice.pick(NAMES))
 }
 
-/// The context: an object, or a patch, which may contain directives.
+/// The use of the generated content: in an object, or in a patch. Only a patch can contain the directive `$patch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum As {
     Object,
     Patch,
 }
 
-/// Generates a list whose elements have keys, which are mostly complete and mostly distinct.
+/// Returns a list of mappings with merge keys, such as containers with names. `keys` contains the merge keys and their
+/// possible values. The first key is rarely missing.
 fn keyed(dice: &mut Dice, form: As, keys: &[(&str, &[&str])], rest: impl Fn(&mut Dice, Yaml) -> Yaml) -> Yaml {
     let mut items = Vec::new();
     for _ in 0..dice.below(4) {
@@ -280,7 +282,7 @@ fn datum(dice: &mut Dice) -> Yaml {
     }
 }
 
-/// Returns the rest of an object of a kind, without its header; nothing for kinds that have nothing of interest.
+/// Returns the fields of an object or a patch after `metadata`. Returns `None` for kinds without generated content.
 pub fn body(dice: &mut Dice, known: &Known, form: As) -> Option<Yaml> {
     let body = match known.kind {
         "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController" => workload(dice, form),
@@ -298,7 +300,7 @@ pub fn body(dice: &mut Dice, known: &Known, form: As) -> Option<Yaml> {
     Some(body)
 }
 
-/// Returns a body with an anchor and an alias.
+/// Returns the text of the fields of an object after `metadata`, with anchors and aliases.
 pub fn anchored(dice: &mut Dice, known: &Known) -> String {
     let plain = match known.kind {
         "Deployment" | "StatefulSet" => {

@@ -1,4 +1,4 @@
-//! Generates common and uncommon mistakes.
+//! Adds mistakes to generated trees, common and uncommon ones.
 
 use super::yaml::{Yaml, map, raw, text};
 use super::{Forest, relative};
@@ -45,18 +45,18 @@ const LISTS: &[&str] = &[
     "patchesStrategicMerge",
 ];
 
-/// Makes one of them somewhere.
+/// Adds a random mistake to a tree.
 pub fn mistake(dice: &mut Dice, forest: &mut Forest) {
     let fault = FAULTS[dice.below(FAULTS.len())];
     fault(dice, forest);
 }
 
 fn some_folder(dice: &mut Dice, forest: &Forest) -> usize {
-    // the later ones are seen from the root that is built more often
+    // Later folders are more often part of the built root, so this prefers them.
     dice.below(forest.folders.len()).max(dice.below(forest.folders.len()))
 }
 
-/// Adds an entry to a list that does not allow it.
+/// Adds or moves an entry for a folder to a random list. Most lists do not accept the entry.
 fn misplaced(dice: &mut Dice, forest: &mut Forest) {
     let (at, to) = (some_folder(dice, forest), some_folder(dice, forest));
     let entry = relative(forest.folders[at].path, forest.folders[to].path);
@@ -75,7 +75,7 @@ fn forest_has(folder: &super::Folder, key: &str) -> bool {
     folder.fields.iter().any(|(name, value)| name == key && matches!(value, Yaml::List(items) if !items.is_empty()))
 }
 
-/// Adds an entry that leads to an unusual target.
+/// Adds an entry with an unusual target, such as a missing file or the folder itself.
 fn reference(dice: &mut Dice, forest: &mut Forest) {
     let (at, to) = (some_folder(dice, forest), some_folder(dice, forest));
     let (from, to) = (forest.folders[at].path, &forest.folders[to]);
@@ -101,7 +101,7 @@ fn reference(dice: &mut Dice, forest: &mut Forest) {
     forest.folders[at].list(list).push(text(entry));
 }
 
-/// Adds a file of another folder, which the load restrictor rejects.
+/// Adds a reference to an existing file. The file is usually in another folder, so the load restrictor rejects it.
 fn file_of_another(dice: &mut Dice, forest: &mut Forest) {
     let at = some_folder(dice, forest);
     let paths: Vec<String> = forest.files.keys().cloned().collect();
@@ -307,7 +307,7 @@ fn twice(dice: &mut Dice, forest: &mut Forest) {
     }
 }
 
-/// Damages the text of a referenced file.
+/// Damages the text of a file that a kustomization file refers to.
 fn object_file(dice: &mut Dice, forest: &mut Forest) {
     let paths: Vec<String> = forest.files.keys().cloned().collect();
     let Some(content) = dice.any(&paths).and_then(|path| forest.files.get_mut(path)) else { return };

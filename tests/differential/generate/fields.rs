@@ -1,4 +1,4 @@
-//! Generates the fields of a kustomization file, one function each.
+//! Functions that add random fields to a kustomization file.
 
 use super::folder::Maker;
 use super::objects::{Known, NAMESPACES};
@@ -16,7 +16,8 @@ pub fn suffix(maker: &mut Maker<'_>) {
     renamed(maker, |name| format!("{name}{suffix}"));
 }
 
-/// Renames known objects; patches may use the old names as well.
+/// Renames about half of the folder's objects. The others keep their names, because patches can also use the names
+/// before a prefix or suffix is added.
 fn renamed(maker: &mut Maker<'_>, name: impl Fn(&str) -> String) {
     for known in &mut maker.folder.exports {
         if maker.dice.chance(50) && known.kind != "Namespace" && known.kind != "CustomResourceDefinition" {
@@ -107,7 +108,7 @@ fn generator(maker: &mut Maker<'_>, list: &str, kind: &'static str) {
     maker.folder.exports.push(known);
 }
 
-/// Adds a generator that merges into an existing object.
+/// Adds a generator for an existing ConfigMap or Secret, usually with `behavior: merge`.
 pub fn merging_generator(maker: &mut Maker<'_>) {
     let kinds = |known: &&Known| known.api == "v1" && (known.kind == "ConfigMap" || known.kind == "Secret");
     let there: Vec<Known> = maker.folder.exports.iter().filter(kinds).cloned().collect();
@@ -299,7 +300,8 @@ pub fn openapi(maker: &mut Maker<'_>) {
     maker.set("openapi", value);
 }
 
-/// Returns the schema of a custom kind with lists of one and two keys, a list of scalars, and a reference.
+/// Returns an OpenAPI schema of a custom kind. It contains lists with one and with two merge keys, a list of scalars,
+/// and a reference.
 fn two_keys() -> &'static str {
     r##"definitions:
   v1.Item:
@@ -323,7 +325,7 @@ fn two_keys() -> &'static str {
 "##
 }
 
-/// Repeats a part of the kustomization file with an anchor and an alias.
+/// Adds fields to the kustomization file that repeat a value with an anchor and an alias.
 pub fn anchors(maker: &mut Maker<'_>) {
     match maker.dice.below(4) {
         0 => {
@@ -366,7 +368,7 @@ pub fn configurations(maker: &mut Maker<'_>) {
     maker.folder.list("configurations").push(text(file));
 }
 
-/// Fields that hardly ever decide anything.
+/// Adds a field that rarely affects whether a tree builds.
 pub fn small_things(maker: &mut Maker<'_>) {
     match maker.dice.below(6) {
         0 => maker.set("metadata", map([("name", text("x"))])),

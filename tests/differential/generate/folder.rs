@@ -8,19 +8,19 @@ use crate::dice::Dice;
 const COMPONENT: &str = "kustomize.config.k8s.io/v1alpha1";
 const KUSTOMIZATION: &str = "kustomize.config.k8s.io/v1beta1";
 
-/// A folder, its kustomization file, and which objects come of it.
+/// A folder with a kustomization file.
 pub struct Folder {
     pub path: &'static str,
     pub file_name: &'static str,
     pub component: bool,
     pub fields: Vec<(String, Yaml)>,
-    /// Text before and after the document.
+    /// The text before and after the YAML document in the kustomization file.
     pub around: (&'static str, &'static str),
-    /// Possible targets of patches in other folders.
+    /// The objects that a build of the folder can contain. They are possible targets of patches.
     pub exports: Vec<Known>,
 }
 
-/// A folder that is being filled.
+/// A folder under construction, the tree that contains it, and the source of random choices.
 pub struct Maker<'a> {
     pub dice: &'a mut Dice,
     pub forest: &'a mut Forest,
@@ -29,7 +29,8 @@ pub struct Maker<'a> {
 
 type Step = fn(&mut Maker<'_>);
 
-/// Parts of a kustomization other than resources.
+/// Functions that add parts other than resources to a kustomization. Functions that occur several times are chosen more
+/// often.
 const STEPS: &[Step] = &[
     fields::prefix,
     fields::suffix,
@@ -63,7 +64,7 @@ const STEPS: &[Step] = &[
 ];
 
 impl Folder {
-    /// Creates a random folder that refers to existing ones.
+    /// Creates a random folder, which can refer to the existing folders of the tree.
     pub fn random(dice: &mut Dice, forest: &mut Forest, path: &'static str) -> Self {
         let component = if path.starts_with("comp") { dice.chance(85) } else { dice.chance(10) };
         let file_name = dice.pick(&[
@@ -94,7 +95,7 @@ impl Folder {
         format!("{before}{}{after}", Yaml::Map(self.fields.clone()).document(dice))
     }
 
-    /// Returns the items of a list, which is made if it is not there.
+    /// Returns the items of a list field. Adds an empty list if the field does not exist.
     pub fn list(&mut self, key: &str) -> &mut Vec<Yaml> {
         let at = self.fields.iter().position(|(name, value)| name == key && matches!(value, Yaml::List(_)));
         let at = at.unwrap_or_else(|| {
@@ -109,14 +110,14 @@ impl Folder {
 }
 
 impl Maker<'_> {
-    /// Sets a field that is not there.
+    /// Adds a field, unless the field already exists.
     pub fn set(&mut self, key: &str, value: Yaml) {
         if self.folder.fields.iter().all(|(name, _)| name != key) {
             self.folder.fields.push((key.to_owned(), value));
         }
     }
 
-    /// Writes a file in the folder and returns the reference to it.
+    /// Writes a file in the folder, and returns the entry that refers to the file.
     pub fn file(&mut self, stem: &str, content: String) -> String {
         let number = self.forest.files.len();
         let below = if self.dice.chance(10) { "files/" } else { "" };
@@ -125,7 +126,7 @@ impl Maker<'_> {
         if self.dice.chance(8) { format!("./{name}") } else { name }
     }
 
-    /// Returns a target for a patch, mostly an existing object.
+    /// Returns a target for a patch, usually an object that the build of the folder can contain.
     pub fn target(&mut self) -> Known {
         let known = self.dice.any(&self.folder.exports).cloned();
         match known {
@@ -160,7 +161,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns an object that nothing else in this folder is; mostly nothing in the whole tree.
+    /// Generates an object that is not in this folder, and usually in no other folder. Returns `None` if it finds no
+    /// such object.
     fn new_object(&mut self) -> Option<Known> {
         let everywhere = self.dice.chance(85);
         for _ in 0..4 {
@@ -199,7 +201,7 @@ impl Maker<'_> {
         self.folder.exports.extend(exports);
     }
 
-    /// Returns a selector of an object, by some of its properties.
+    /// Returns a selector with the kind and some other properties of an object.
     pub fn selector(&mut self, of: &Known) -> Yaml {
         let (group, version) = of.group_version();
         let mut selector = map([("kind", text(of.kind))]);
@@ -237,13 +239,14 @@ impl Maker<'_> {
         }
     }
 
-    /// Generates a file of environment variables, `KEY=value` lines, possibly invalid.
+    /// Writes a file with environment variables (lines of `KEY=value`, possibly invalid), and returns the entry that
+    /// refers to the file.
     pub fn data_file(&mut self) -> String {
         let content = self.dice.pick(&["A=1\nB=2\n", "a: b\n", "# nothing\n\nC=\n", "", "D\n", "A=1\nA=2\n", "=x\n"]);
         self.file("data", content.to_owned())
     }
 
-    /// Returns a list of strings.
+    /// Returns a list of one or two random strings of `of`.
     pub fn texts(&mut self, of: &[&str]) -> Yaml {
         let count = 1 + self.dice.below(2);
         texts((0..count).map(|_| self.dice.pick(of)).collect::<Vec<_>>())

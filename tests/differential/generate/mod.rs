@@ -1,5 +1,5 @@
-//! Generates random trees: folders that refer to one another in realistic layouts, every construct of a kustomization
-//! file, and mistakes.
+//! Generates random trees. Their folders refer to one another in realistic layouts, and the kustomization files contain
+//! random fields. Some trees contain mistakes.
 
 mod content;
 mod faults;
@@ -16,7 +16,7 @@ use crate::case::Case;
 use crate::dice::Dice;
 use folder::Folder;
 
-/// How many folders a tree has at most.
+/// Maximum number of folders in a tree.
 const MAX_FOLDERS: usize = 6;
 const PLACES: &[&str] = &[
     "base",
@@ -75,7 +75,7 @@ fn places(dice: &mut Dice) -> Vec<&'static str> {
     places
 }
 
-/// Returns the path from a folder to another place.
+/// Returns the relative path from the folder `from` to the file or folder `to`.
 pub fn relative(from: &str, to: &str) -> String {
     let (from, to): (Vec<_>, Vec<_>) = (from.split('/').collect(), to.split('/').collect());
     let common = from.iter().zip(&to).take_while(|(a, b)| a == b).count();

@@ -4,7 +4,7 @@ use super::content;
 use super::yaml::{Yaml, raw, text};
 use crate::dice::Dice;
 
-/// What identifies an object.
+/// The identity of an object: API version, kind, name and namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Known {
     pub api: &'static str,
@@ -67,14 +67,14 @@ const POD: &str = "
 ";
 
 impl Known {
-    /// Generates an object.
+    /// Returns a random identity.
     pub fn random(dice: &mut Dice) -> Self {
         let (api, kind) = KINDS[dice.below(KINDS.len())];
         let namespace = dice.chance(20).then(|| dice.pick(NAMESPACES).to_owned());
         Self { api, kind, name: dice.pick(NAMES).to_owned(), namespace }
     }
 
-    /// Its metadata, and nothing else.
+    /// Returns a mapping with only `apiVersion`, `kind` and `metadata` of the object.
     pub fn header(&self) -> Yaml {
         let mut metadata = Yaml::Map(vec![("name".to_owned(), text(&self.name))]);
         if let Some(namespace) = &self.namespace {
@@ -83,12 +83,12 @@ impl Known {
         super::yaml::map([("apiVersion", text(self.api)), ("kind", text(self.kind)), ("metadata", metadata)])
     }
 
-    /// Returns the group, which is empty for the core, and the version.
+    /// Returns the group, which is empty for the core API, and the version.
     pub fn group_version(&self) -> (&'static str, &'static str) {
         self.api.split_once('/').unwrap_or(("", self.api))
     }
 
-    /// Returns a whole manifest.
+    /// Returns the text of a manifest of the object, with random content.
     pub fn manifest(&self, dice: &mut Dice) -> String {
         format!("{}{}", self.head(dice), self.body(dice))
     }
@@ -153,7 +153,8 @@ impl Known {
     }
 }
 
-/// Generates keys that are not strings, look unlike strings, or are duplicates.
+/// Returns the text of mappings with unusual keys: keys that are not strings, that look like other types, or that are
+/// duplicate.
 fn odd_keys(dice: &mut Dice) -> String {
     let keys = [
         "1",
@@ -191,7 +192,7 @@ const ANNOTATIONS: &[(&str, &str)] = &[
     ("kustomize.config.k8s.io/behavior", "merge"),
 ];
 
-/// Generates a file with these manifests, in one of several layouts.
+/// Returns the text of a file with manifests of these objects, in one of several layouts.
 pub fn manifests(dice: &mut Dice, objects: &[Known]) -> String {
     let documents: Vec<String> = objects.iter().map(|object| object.manifest(dice)).collect();
     match dice.below(12) {

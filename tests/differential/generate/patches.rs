@@ -1,11 +1,11 @@
-//! Generates patches of both kinds, in all places that allow them.
+//! Generates strategic merge patches and JSON patches, in all fields that accept patches.
 
 use super::content;
 use super::folder::Maker;
 use super::objects::Known;
 use super::yaml::{Yaml, map, raw, text};
 
-/// Values for the labels or annotations of a patch that are not a mapping of texts.
+/// Unusual values for the labels or annotations of a patch. Most of them are not mappings of strings.
 const ODD_METADATA: [&str; 12] = [
     "null",
     "~",
@@ -67,7 +67,7 @@ fn by_content(maker: &mut Maker<'_>, content: String) -> Yaml {
     }
 }
 
-/// Returns the text of a strategic merge patch: mostly of one object.
+/// Returns the text of a strategic merge patch. It usually changes one object, and sometimes two.
 fn merges(maker: &mut Maker<'_>, known: &Known) -> String {
     let mut content = merge(maker, known);
     if maker.dice.chance(8) {

@@ -1,10 +1,11 @@
-//! Generates generators, transformers and validators: built-in ones with their own files, and unsupported ones.
+//! Generates entries of the fields `generators`, `transformers` and `validators`: configurations of built-in plugins,
+//! and of plugins that kustomize does not support.
 
 use super::folder::Maker;
 use super::objects::Known;
 use super::yaml::text;
 
-/// The kind of the generated object, and the generator.
+/// Configurations of built-in generators, each with the kind of the object that it generates.
 const GENERATED: &[(&str, &str)] = &[
     (
         "ConfigMap",

@@ -1,26 +1,25 @@
-//! Prints YAML values in one of many equivalent notations.
+//! Prints YAML values, each in one of several equivalent notations.
 
 use crate::dice::Dice;
 
-/// A value to be written.
+/// A YAML value that a kustomization file or a manifest can contain.
 #[derive(Debug, Clone)]
 pub enum Yaml {
-    /// A scalar, printed without quotes.
+    /// A scalar, list or mapping in YAML notation, which is printed unchanged.
     Raw(String),
-    /// A string, quoted if it needs to be.
+    /// A string, which is printed with quotes if it needs them.
     Text(String),
-    /// A list.
     List(Vec<Yaml>),
-    /// A mapping in this order, possibly with duplicate keys.
+    /// A mapping. Keeps the order of its entries, and can contain duplicate keys.
     Map(Vec<(String, Yaml)>),
 }
 
-/// Returns a string.
+/// Returns a string value.
 pub fn text(text: impl Into<String>) -> Yaml {
     Yaml::Text(text.into())
 }
 
-/// Returns a scalar that is printed without quotes.
+/// Returns a value whose text is printed unchanged.
 pub fn raw(text: impl Into<String>) -> Yaml {
     Yaml::Raw(text.into())
 }
@@ -36,7 +35,7 @@ pub fn map<const N: usize>(entries: [(&str, Yaml); N]) -> Yaml {
 }
 
 impl Yaml {
-    /// Adds an entry to a mapping.
+    /// Returns the mapping with another entry at its end. Other values are not changed.
     pub fn with(mut self, key: &str, value: Yaml) -> Self {
         if let Yaml::Map(entries) = &mut self {
             entries.push((key.to_owned(), value));
@@ -44,7 +43,7 @@ impl Yaml {
         self
     }
 
-    /// Returns the text of a document.
+    /// Returns the value as the text of a YAML document, in a random notation.
     pub fn document(&self, dice: &mut Dice) -> String {
         match self {
             Yaml::Map(entries) if entries.is_empty() => "{}\n".to_owned(),
@@ -53,7 +52,7 @@ impl Yaml {
         }
     }
 
-    /// Prints the text after `key:` or `-`, to the end of the line or beyond.
+    /// Returns the text after `key:` or `-`: the rest of the line, and further lines if the notation needs them.
     fn block(&self, dice: &mut Dice, indent: usize) -> String {
         let margin = " ".repeat(indent);
         match self {
@@ -74,7 +73,7 @@ impl Yaml {
         }
     }
 
-    /// Returns an item of a list: a mapping begins on the line of its dash.
+    /// Returns the text of a list item after its dash. A mapping or a list begins on the line of the dash.
     fn item(&self, dice: &mut Dice, indent: usize) -> String {
         let block = self.block(dice, indent);
         match self {
@@ -99,7 +98,7 @@ impl Yaml {
     }
 }
 
-/// Returns whether YAML 1.1 reads it as this string in any position.
+/// Returns whether the text can be printed without quotes: YAML 1.1 parses it as the same string in every position.
 fn is_plain(text: &str) -> bool {
     let words = ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nan"];
     text.starts_with(|c: char| c.is_ascii_alphabetic() || c == '.' && text.contains('/'))

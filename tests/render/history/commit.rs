@@ -1,4 +1,5 @@
-//! The files of a commit, its kustomizations, and what each of them can read. Independent of the engine.
+//! Reads the files of a commit, finds the roots in it, and determines the inputs of each root. This code does not use
+//! the engine.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -9,36 +10,36 @@ use portcullis::yaml::{self, Limits};
 use serde_json::Value;
 
 const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
-/// The fields of a kustomization file whose entries may be folders.
+/// The fields of a kustomization file that accept folders.
 const FOLDERS: [&str; 6] = ["resources", "bases", "components", "generators", "transformers", "validators"];
 const MAX_LINKS: usize = 40;
 
 /// A git repository.
 pub struct Repository {
-    /// The folder with its objects.
+    /// The path of the folder with the git objects.
     pub git_dir: PathBuf,
-    /// Targets of links by the hash of their content.
+    /// The targets of symbolic links, by the hash of the blob.
     links: HashMap<String, String>,
-    /// Parsed kustomization files by the hash of their content.
+    /// The parsed kustomization files, by the hash of the blob.
     parsed: HashMap<String, Rc<Kustomization>>,
 }
 
-/// The parts of a kustomization file that refer to files.
+/// The parts of a kustomization file that can refer to files.
 #[derive(Default)]
 struct Kustomization {
     is_component: bool,
-    /// The entries that may be folders.
+    /// The entries of the fields that accept folders.
     entries: Vec<String>,
-    /// All texts.
+    /// All strings of the file that have one line.
     texts: Vec<String>,
 }
 
-/// The files, links and folders of a commit.
+/// The files, symbolic links and folders of a commit.
 pub struct Commit {
     pub id: String,
-    /// Mode and hash by path; the root has the empty path.
+    /// The git mode and the hash of each file and folder, by path. The path of the top folder is empty.
     nodes: BTreeMap<String, (String, String)>,
-    /// The targets of links.
+    /// The targets of symbolic links, by path.
     links: HashMap<String, String>,
     kustomizations: BTreeMap<String, Vec<Rc<Kustomization>>>,
 }
@@ -56,7 +57,7 @@ impl Repository {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Returns the last commits on the first parents of a commit, oldest first.
+    /// Returns the ids of up to `commits` + 1 commits, the oldest first. Follows the first parents from `newest`.
     pub fn history(&self, newest: &str, commits: usize) -> Vec<String> {
         let list = self.git(&["log", "--first-parent", "--format=%H", "-n", &(commits + 1).to_string(), newest]);
         let mut list: Vec<_> = list.lines().map(str::to_owned).collect();
@@ -125,8 +126,8 @@ fn collect(value: &Value, texts: &mut Vec<String>) {
 }
 
 impl Commit {
-    /// Returns the folders with a kustomization file to which no other one refers, without Components, hidden folders and
-    /// templates of Helm charts.
+    /// Returns the folders with a kustomization file to which no other kustomization refers. Leaves out Components,
+    /// hidden folders and templates of Helm charts.
     pub fn roots(&self) -> BTreeSet<String> {
         let folders: BTreeSet<&String> =
             self.kustomizations.keys().filter(|folder| !self.is_left_out(folder)).collect();
@@ -155,7 +156,8 @@ impl Commit {
         false
     }
 
-    /// Returns the path of an entry after links, if it exists.
+    /// Returns the path of the file or folder that an entry refers to, with symbolic links resolved. Returns `None` if
+    /// the path does not exist in the commit.
     fn resolve(&self, folder: &str, entry: &str) -> Option<String> {
         let mut path = String::new();
         let mut open: Vec<String> = format!("{folder}/{entry}").split('/').rev().map(str::to_owned).collect();
@@ -179,9 +181,10 @@ impl Commit {
         self.nodes.contains_key(&path).then_some(path)
     }
 
-    /// Returns a key of everything that kustomize can read to build a root: the hashes of its folder and of all files and
-    /// folders that a text of the kustomization files may name. kustomize loads other files only from these folders. A
-    /// folder with links has the key of the whole commit.
+    /// Returns a key that identifies the content of all files that kustomize can read to build a root. The key contains
+    /// the hash of the root's folder, and the hashes of all other files and folders that strings of the kustomization
+    /// files may refer to. kustomize loads no other files. If a symbolic link is in or above one of these folders, the
+    /// key contains the hash of the whole commit.
     pub fn inputs(&self, root: &str) -> String {
         let (mut seen, mut open) = (BTreeMap::new(), vec![root.to_owned()]);
         while let Some(path) = open.pop() {
@@ -190,7 +193,7 @@ impl Commit {
                 continue;
             }
             let texts = self.kustomizations.get(&path).into_iter().flatten().flat_map(|file| &file.texts);
-            // the hash of the folder covers all files below it
+            // The hash of a folder covers all files in it and in its subfolders.
             let is_else = |entry: &String| !is_within(entry, &path) || self.kustomizations.contains_key(entry);
             open.extend(texts.filter_map(|text| lexical(&path, text)).filter(is_else));
         }
@@ -205,7 +208,8 @@ impl Commit {
     }
 }
 
-/// Returns the path of an entry without looking at files; `None` outside of the repository.
+/// Returns the path that an entry refers to, without resolving symbolic links. Returns `None` if the path is outside of
+/// the repository.
 fn lexical(folder: &str, entry: &str) -> Option<String> {
     let mut path = folder.to_owned();
     for part in entry.split('/') {

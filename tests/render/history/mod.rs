@@ -1,8 +1,10 @@
-//! Compares `portcullis diff --git` with a reference, for the last commits of public repositories: every root of both
-//! commits, built by the program `kustomize`, and compared object by object. Measures both.
+//! Compares the output of `portcullis diff --git` with a reference, for the last commits of public repositories, and
+//! measures the time of both. For the reference, `kustomize build` builds every root of both commits, and the test
+//! compares the built objects.
 //!
 //! `tests/repositories/histories.txt` lists the repositories and their newest commits. The environment variable
-//! `PORTCULLIS_CHECKOUTS` names a folder with a repository, bare or not, of each in `OWNER/NAME`.
+//! `PORTCULLIS_CHECKOUTS` contains the path of a folder with a clone of each repository in `OWNER/NAME`. A clone may be
+//! bare.
 
 mod commit;
 mod plan;
@@ -24,43 +26,43 @@ const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- history: begin -->";
 const END: &str = "<!-- history: end -->";
 
-/// What is compared.
+/// The options of the comparison.
 pub struct Request<'a> {
-    /// The number of commits of each repository.
+    /// The number of commits to compare in each repository.
     pub commits: usize,
-    /// Only this repository.
+    /// The name of the only repository to compare, if set.
     pub repository: Option<&'a str>,
-    /// Whether to write the table into the documentation.
+    /// Whether to write the table into docs/performance.md.
     pub write: bool,
 }
 
-/// The result for a repository.
+/// The results for a repository.
 #[derive(Default)]
 struct Row {
     name: &'static str,
     commits: usize,
-    /// Compared roots, counted for each commit.
+    /// The number of compared roots, which are counted once for each commit.
     roots: usize,
     unknown: usize,
-    /// Objects that are created, changed, replaced, deleted or moved.
+    /// The number of objects that are created, changed, replaced, deleted, orphaned or moved.
     objects: usize,
     differences: Vec<String>,
-    /// `portcullis diff --git`, as kubectl builds.
+    /// The time of `portcullis diff --git --profile kubectl`.
     ours: Cost,
-    /// The same, with the default profile.
+    /// The time of `portcullis diff --git` with the default profile.
     auto: Cost,
-    /// `kustomize build` of both sides of the compared roots.
+    /// The number of builds with `kustomize build` of the compared roots, in both commits.
     builds: usize,
     reference: Cost,
-    /// `kustomize build` of both sides of all roots.
+    /// The number of builds with `kustomize build` of all roots, in both commits.
     all_builds: usize,
     all: Cost,
 }
 
-/// The builds of all roots of a commit.
+/// The builds of all roots of a commit, by the path of the root.
 type Builds = BTreeMap<String, Rc<Built>>;
 
-/// Compares the commits of all listed repositories.
+/// Compares the commits of all listed repositories, and prints a table of the results.
 pub fn run(request: &Request<'_>) -> ExitCode {
     let base =
         PathBuf::from(env::var_os(FOLDER).unwrap_or_else(|| panic!("{FOLDER} names the folder of the repositories")));
@@ -126,7 +128,8 @@ impl Row {
         self.check_plan(&new.id, &found, &plan);
     }
 
-    /// Returns what a plan must say about a root; `None` if the plan may leave it out, or does not know.
+    /// Returns the changes of a root that the plan must contain. Returns `None` if the plan may leave the root out, or
+    /// if it reports the changes as unknown.
     fn expected(&mut self, commit: &str, root: &str, found: &Plan, sides: [Option<&Built>; 2]) -> Option<Changes> {
         let [before, after] = sides;
         let is_found = found.roots.contains_key(root);
@@ -199,7 +202,8 @@ impl Row {
     }
 }
 
-/// Runs `portcullis diff --git`, the binary that `PORTCULLIS` names or else that of this build.
+/// Runs `portcullis diff --git` for two commits. Returns the time and the output. The environment variable `PORTCULLIS`
+/// can contain the path of the binary; the default is the binary of this build.
 fn diff(repository: &Repository, (old, new): (&Commit, &Commit), options: &[&str]) -> (Cost, Vec<u8>) {
     let binary = env::var_os("PORTCULLIS").unwrap_or_else(|| env!("CARGO_BIN_EXE_portcullis").into());
     let mut command = Command::new(binary);
@@ -209,7 +213,7 @@ fn diff(repository: &Repository, (old, new): (&Commit, &Commit), options: &[&str
     (cost, output.stdout)
 }
 
-/// Returns the table of the documentation. Times are CPU times in seconds.
+/// Returns the table for docs/performance.md. It contains CPU times in seconds.
 fn table(rows: &[Row]) -> String {
     let mut text = String::from(
         "| repository | commits | compared roots | changed objects | `diff --profile kubectl` | `diff` | builds of the compared roots | times \
@@ -237,7 +241,7 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// Puts the table into its page, between the markers.
+/// Writes the table into docs/performance.md, between the markers.
 fn write(table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).expect("the page can be read");

@@ -1,4 +1,4 @@
-//! What `portcullis diff` says about two commits, and what the builds of both sides say.
+//! The changes between two commits: as `portcullis diff` prints them, and as the builds with kustomize show them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::reference::{Built, Id};
 
-/// The changes of the objects of a root. A replacement, and a move, are a deletion and a creation.
+/// The changed objects of a root. A replaced or moved object counts as a deletion and a creation.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Changes {
     pub state: String,
@@ -16,10 +16,10 @@ pub struct Changes {
     pub unchanged: usize,
 }
 
-/// Objects by root.
+/// The objects of each root that are excluded from pruning.
 pub type Kept = BTreeMap<String, BTreeSet<Id>>;
 
-/// Changes by root, the numbers of the summary, and the number of other roots.
+/// The changes of each root, the numbers in the summary, and the number of roots that the commit does not affect.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub roots: BTreeMap<String, Changes>,
@@ -28,7 +28,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads the JSON output.
+    /// Parses the JSON output of `portcullis diff`.
     pub fn read(text: &[u8]) -> Self {
         let plan: Value = serde_json::from_slice(text).expect("diff prints JSON");
         let mut roots = BTreeMap::<String, Changes>::new();
@@ -72,7 +72,7 @@ fn add(roots: &mut BTreeMap<String, Changes>, root: &str, object: &Value) {
     }
 }
 
-/// Returns a path below the repository, whose root is `.` in the output.
+/// Returns the path of a root from the output, where `.` is the top folder of the repository. Its path is empty here.
 fn path(value: &Value) -> String {
     Some(text_of(value)).filter(|path| path != ".").unwrap_or_default()
 }
@@ -81,7 +81,8 @@ fn text_of(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the changes between the builds of a root, one of which is there. A side without a root is `None`.
+/// Returns the changes of a root between its builds in two commits. A build is `None` if the root does not exist in the
+/// commit. It must exist in one of them.
 pub fn expected(before: Option<&Built>, after: Option<&Built>) -> Changes {
     let (old, new) = (before.and_then(Built::objects), after.and_then(Built::objects));
     let state = match (before.is_some(), after.is_some(), old, new) {
@@ -106,8 +107,8 @@ pub fn expected(before: Option<&Built>, after: Option<&Built>) -> Changes {
     changes
 }
 
-/// Returns the numbers of the summary that follow from the changes. `kept` are the objects of each root that annotations
-/// exclude from pruning.
+/// Returns the numbers in the summary that result from the changes. `kept` contains the objects of each root that
+/// labels or annotations exclude from pruning.
 pub fn summary(roots: &BTreeMap<String, Changes>, kept: &Kept) -> BTreeMap<&'static str, usize> {
     let (mut replaced, mut created, mut deleted) = (0, BTreeMap::<&Id, usize>::new(), BTreeMap::<&Id, usize>::new());
     let mut orphans = BTreeMap::<&Id, usize>::new();
@@ -141,7 +142,8 @@ pub fn summary(roots: &BTreeMap<String, Changes>, kept: &Kept) -> BTreeMap<&'sta
     ])
 }
 
-/// Returns whether two names differ in the hash of a generated ConfigMap or Secret only.
+/// Returns whether two ids belong to the same generated ConfigMap or Secret, and differ only in the hash suffix of the
+/// name.
 fn is_regenerated(old: &Id, new: &Id) -> bool {
     let stem = |id: &Id| {
         let (stem, hash) = id.3.rsplit_once('-')?;

@@ -1,4 +1,5 @@
-//! Builds roots of commits with `kustomize build`, each distinct input once, and measures processes.
+//! Builds the roots of commits with `kustomize build`, and measures the time. Roots with equal inputs are built only
+//! once.
 
 use std::cell::OnceCell;
 use std::collections::hash_map::DefaultHasher;
@@ -18,9 +19,9 @@ use tempfile::TempDir;
 
 use super::commit::{Commit, Repository};
 
-/// Length of a tick of the kernel's CPU times.
+/// Unit of the CPU times in `/proc`, one clock tick.
 const TICK: Duration = Duration::from_millis(10);
-/// Nothing is fetched, and no program is started.
+/// Environment of `kustomize build`. With it, kustomize cannot fetch anything, and finds no other programs.
 const ENVIRONMENT: [(&str, &str); 4] = [
     ("HTTP_PROXY", "http://127.0.0.1:1"),
     ("HTTPS_PROXY", "http://127.0.0.1:1"),
@@ -28,47 +29,48 @@ const ENVIRONMENT: [(&str, &str); 4] = [
     ("HOME", "/nonexistent"),
 ];
 
-/// Group, kind, namespace and name of an object.
+/// The group, kind, namespace and name of an object.
 pub type Id = (String, String, String, String);
 
-/// The time of a process.
+/// The elapsed time and the CPU time of a process.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Cost {
     pub time: Duration,
-    /// Of all cores, user and system.
+    /// The user and system time on all cores.
     pub cpu: Duration,
 }
 
-/// A build of a root.
+/// The result of a build of a root.
 pub struct Built {
-    /// The output; `None` if kustomize refuses.
+    /// The output. `None` if kustomize failed.
     pub text: Option<String>,
     objects: OnceCell<BTreeMap<Id, u64>>,
     pub cost: Cost,
 }
 
-/// Labels and annotations with which Flux keeps an object that is not rendered any more.
+/// Labels and annotations in the group `kustomize.toolkit.fluxcd.io` that exclude an object from pruning, each with its
+/// value.
 const KEEPS: [(&str, &str); 3] = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "Ignore")];
 
 impl Built {
-    /// Returns a hash of the value of each object; `None` if kustomize refuses.
+    /// Returns a hash of each object in the output. Returns `None` if kustomize failed.
     pub fn objects(&self) -> Option<&BTreeMap<Id, u64>> {
         self.text.as_ref().map(|text| self.objects.get_or_init(|| objects(text)))
     }
 
-    /// Returns the objects that a label or annotation excludes from pruning.
+    /// Returns the ids of the objects that a label or an annotation excludes from pruning.
     pub fn kept(&self) -> BTreeSet<Id> {
         let text = self.text.as_deref().filter(|text| text.contains("kustomize.toolkit.fluxcd.io/"));
         values(text.unwrap_or_default()).filter(is_kept).map(|value| id(&value)).collect()
     }
 }
 
-/// Builds roots of the commits of one repository.
+/// Builds the roots of the commits of one repository.
 pub struct Reference {
-    /// The files of a commit.
+    /// The folder with the files of the commit that is checked out.
     folder: TempDir,
     index: PathBuf,
-    /// Builds by the key of their inputs.
+    /// The results of all builds, by the key of their inputs.
     built: HashMap<String, Rc<Built>>,
 }
 
@@ -80,13 +82,13 @@ impl Reference {
         Self { folder, index, built: HashMap::new() }
     }
 
-    /// Builds all roots of a commit.
+    /// Checks a commit out and builds all of its roots. Returns the builds by the path of the root.
     pub fn build_all(&mut self, repository: &Repository, commit: &Commit) -> BTreeMap<String, Rc<Built>> {
         self.check_out(repository, commit);
         commit.roots().into_iter().map(|root| (root.clone(), self.build(commit, &root))).collect()
     }
 
-    /// Writes the files of a commit in place of those of the one before.
+    /// Writes the files of a commit. Replaces those of the commit that was checked out before.
     fn check_out(&self, repository: &Repository, commit: &Commit) {
         let mut git = Command::new("git");
         git.arg("--git-dir").arg(&repository.git_dir).arg("--work-tree").arg(self.folder.path().join("files"));
@@ -95,7 +97,8 @@ impl Reference {
         assert!(written.success(), "the files of {} are written", commit.id);
     }
 
-    /// Builds a root of the commit that is checked out, unless the same inputs were built before.
+    /// Builds a root of the commit that is checked out. If equal inputs were built before, returns the result of that
+    /// build.
     fn build(&mut self, commit: &Commit, root: &str) -> Rc<Built> {
         let key = commit.inputs(root);
         if let Some(built) = self.built.get(&key) {
@@ -111,7 +114,7 @@ impl Reference {
     }
 }
 
-/// Returns the program `kustomize` in the `PATH`.
+/// Returns the path of the program `kustomize` in the `PATH`.
 fn kustomize() -> PathBuf {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&folders).map(|folder| folder.join("kustomize")).find(|path| path.is_file());
@@ -124,17 +127,18 @@ pub fn version() -> String {
     String::from_utf8_lossy(&output.stdout).trim().to_owned()
 }
 
-/// Runs a process.
+/// Runs a process until it ends, and returns its time and output.
 pub fn measured(command: &mut Command) -> (Cost, Output) {
     let (begin, spent) = (Instant::now(), children());
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().expect("the process starts");
     (Cost { time: begin.elapsed(), cpu: children().saturating_sub(spent) }, output)
 }
 
-/// Returns the CPU time of all finished child processes, in steps of ten milliseconds. The steps cancel out in sums.
+/// Returns the CPU time of all child processes that have ended, in steps of 10 ms. In sums, the rounding errors cancel
+/// out.
 fn children() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux counts CPU times");
-    // the name of the process, which may hold anything, is in brackets
+    // The second field is the name of the process in parentheses, which can contain any characters.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
     let ticks: u32 = fields[13..15].iter().map(|field| field.parse::<u32>().expect("a number of ticks")).sum();
     TICK * ticks
@@ -177,7 +181,7 @@ fn id(object: &Value) -> Id {
     (group, field("/kind"), field("/metadata/namespace"), field("/metadata/name"))
 }
 
-/// Returns a hash that does not depend on the order of keys.
+/// Returns a hash of a value. The hash does not depend on the order of keys.
 fn hash(value: &Value) -> u64 {
     let mut hasher = DefaultHasher::new();
     match value {

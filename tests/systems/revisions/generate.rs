@@ -4,7 +4,8 @@ use super::kinds::TEMPLATES;
 use super::model::{Edit, Folder, Generator, Kustomization, Layout, Object, Pair, State};
 use crate::dice::Dice;
 
-/// Labels and annotations that exclude an object from pruning, or seem to.
+/// Labels and annotations that exclude an object from pruning or from updates, and some that look similar but have no
+/// effect.
 const OPT_OUTS: [(&str, &str); 5] = [
     ("annotations", "kustomize.toolkit.fluxcd.io/prune: disabled"),
     ("labels", "kustomize.toolkit.fluxcd.io/prune: Disabled"),
@@ -12,7 +13,7 @@ const OPT_OUTS: [(&str, &str); 5] = [
     ("annotations", "kustomize.toolkit.fluxcd.io/ssa: IfNotPresent"),
     ("annotations", "kustomize.toolkit.fluxcd.io/prune: enabled"),
 ];
-/// Changes of live objects.
+/// The possible changes of live objects between two revisions.
 const EDITS: [Edit; 9] = [
     Edit::Set("annotations", "kustomize.toolkit.fluxcd.io/prune", "disabled"),
     Edit::Set("labels", "kustomize.toolkit.fluxcd.io/prune", "DISABLED"),
@@ -24,23 +25,24 @@ const EDITS: [Edit; 9] = [
     Edit::Disown,
     Edit::Delete,
 ];
-/// The most changes of a second revision.
+/// Maximum number of random changes between the first and the second revision.
 const MAX_MUTATIONS: usize = 6;
 
-/// The state of a generator.
+/// State that is needed while a pair of revisions is generated.
 struct Maker<'d> {
     dice: &'d mut Dice,
     name: String,
-    /// Whether names of objects may have variables.
+    /// Whether names of objects may contain variables, which Flux substitutes.
     substitutes: bool,
-    /// Whether earlier Kustomizations wait for later ones.
+    /// Whether the dependencies of a Kustomization come after it in the list, instead of before it.
     is_backward: bool,
-    /// Whether all Kustomizations give objects the same names and namespaces, so that objects can move between them.
+    /// Whether all Kustomizations use the same namespace, and no prefixes and suffixes of names. Objects can then move
+    /// between them.
     is_uniform: bool,
     names: usize,
 }
 
-/// Returns the pair of a seed. `name` is the name of its namespace.
+/// Generates a pair of revisions from a seed. `name` is the name of the pair and of its namespace.
 pub fn pair(seed: u64, name: &str) -> Pair {
     let mut dice = Dice::new(seed);
     let [substitutes, is_backward, is_uniform] = [25, 50, 50].map(|percent| dice.chance(percent));
@@ -55,7 +57,7 @@ pub fn pair(seed: u64, name: &str) -> Pair {
     }
     let waits = kustomizations.iter().any(|one| !one.depends_on.is_empty());
     if waits {
-        // a folder with duplicates cannot be built, so others would wait for it for ever
+        // A folder with duplicate objects cannot be built. Kustomizations that depend on it would wait forever.
         after.iter_mut().for_each(Folder::drop_duplicates);
     }
     if !waits && maker.dice.chance(8) {
@@ -68,7 +70,7 @@ pub fn pair(seed: u64, name: &str) -> Pair {
 }
 
 impl Maker<'_> {
-    /// Returns one of the two namespaces of the pair.
+    /// Returns one of the two namespaces for objects, at random.
     fn namespace(&mut self) -> String {
         if self.dice.chance(75) { self.name.clone() } else { format!("{}-b", self.name) }
     }
@@ -105,7 +107,7 @@ impl Maker<'_> {
                 "postBuild: {{substitute: {{env: e{index}}}, substituteFrom: [{{kind: ConfigMap, name: variables}}]}}"
             ));
         }
-        // Only later ones wait for earlier ones, or the other way round, so there is no cycle.
+        // Kustomizations depend only on earlier ones, or only on later ones. So there are no cycles.
         let others = if self.is_backward { index + 1..number } else { 0..index };
         let depends_on = others.filter(|_| self.dice.chance(30)).collect();
         Kustomization { spec, depends_on, sets_namespace }
@@ -154,12 +156,13 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns an object that the folder of a Kustomization can have.
+    /// Returns a random object for the folder of a Kustomization.
     fn object(&mut self, of: &Kustomization, folder: &Folder) -> Object {
         let name = self.name();
         let moved = of.sets_namespace || folder.namespace.is_some();
         let mut template = if self.dice.chance(40) { 0 } else { self.dice.below(TEMPLATES.len()) };
-        // With a namespace for all objects, kustomize renames Namespaces to it: their deletion would end the pair.
+        // If a namespace is set for all objects, kustomize gives this name to Namespaces. Their deletion would delete
+        // the namespace of the pair.
         if TEMPLATES[template].kind == "Namespace" && moved {
             template = 0;
         }
@@ -172,12 +175,13 @@ impl Maker<'_> {
             _ => format!("{}-{}", self.name, name),
         };
         let namespace = (!moved || self.dice.chance(50)).then(|| self.namespace());
-        // Flux waits for objects without a namespace, also for those that it does not apply.
+        // Only namespaced objects can have such an entry. Flux waits for cluster-scoped objects even if it does not
+        // apply them.
         let opt_out = (kind.namespaced && self.dice.chance(8)).then(|| OPT_OUTS[self.dice.below(OPT_OUTS.len())]);
         Object { template, name, namespace, value: self.dice.below(100) as u64, version: self.dice.below(2), opt_out }
     }
 
-    /// Returns a generator, if generated objects get a namespace.
+    /// Returns a random generator. `None` if the generated objects would have no namespace.
     fn generator(&mut self, of: &Kustomization, folder: &Folder) -> Option<Generator> {
         if !of.sets_namespace && folder.namespace.is_none() {
             return None;
@@ -188,7 +192,8 @@ impl Maker<'_> {
         Some(Generator { secret: self.dice.chance(30), name, value, hashed: !self.dice.chance(25) })
     }
 
-    /// Sometimes lets two Kustomizations render the same object.
+    /// In some cases, adds an object of the first folder to the second folder. Two Kustomizations then apply the same
+    /// object.
     fn share(&mut self, kustomizations: &[Kustomization], folders: &mut [Folder]) {
         if folders.len() > 1 && self.dice.chance(10) {
             let object = self.dice.any(&folders[0].objects).cloned();
@@ -197,7 +202,7 @@ impl Maker<'_> {
         }
     }
 
-    /// Changes one thing.
+    /// Makes one random change to the folders.
     fn mutate(&mut self, kustomizations: &[Kustomization], folders: &mut [Folder]) {
         let (mut at, what) = (self.dice.below(folders.len()), self.dice.below(24));
         if (15..=18).contains(&what) {
@@ -235,7 +240,8 @@ impl Maker<'_> {
         }
     }
 
-    /// Returns an object as another folder can have it: with a namespace, and no Namespace where kustomize would rename it.
+    /// Adapts an object to another folder. Sets its namespace, and replaces a Namespace with a ConfigMap if kustomize
+    /// would rename the Namespace.
     fn moved(&mut self, object: Object, of: &Kustomization, folder: &Folder) -> Object {
         let is_set = of.sets_namespace || folder.namespace.is_some();
         let template = if is_set && TEMPLATES[object.template].kind == "Namespace" { 0 } else { object.template };

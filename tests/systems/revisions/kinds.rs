@@ -1,22 +1,20 @@
-//! The kinds of objects in generated trees.
+//! The kinds of the objects in generated trees.
 
-/// A kind with a manifest that the API server accepts.
+/// A kind, with a manifest that the API server accepts.
 pub struct Template {
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The API versions with which it is written. A revision may change to the other one.
+    /// The API versions in manifests. The second revision of a pair may use another version than the first one.
     pub versions: &'static [&'static str],
-    /// The kind.
     pub kind: &'static str,
-    /// The name in URLs.
+    /// The plural name of the kind, as in URLs.
     pub plural: &'static str,
-    /// Whether the objects are in namespaces.
     pub namespaced: bool,
-    /// The fields besides metadata, in which `$VALUE` is a number.
+    /// The YAML fields of the manifest after `metadata`. The text `$VALUE` stands for a number.
     body: &'static str,
 }
 
-/// All kinds. Generated trees have more objects of the first ones.
+/// All kinds. Objects of the first kind are more frequent in generated trees.
 pub const TEMPLATES: [Template; 19] = [
     template("", "ConfigMap", "configmaps", "data: {key: '$VALUE'}\n"),
     template("", "ServiceAccount", "serviceaccounts", ""),
@@ -75,7 +73,7 @@ pub const TEMPLATES: [Template; 19] = [
     of_cluster(template("", "Namespace", "namespaces", "")),
 ];
 
-/// The definitions of the kinds that Kubernetes does not have.
+/// CRDs of the kinds that Kubernetes does not have.
 pub const DEFINITIONS: &str = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.example.org}
@@ -106,19 +104,20 @@ const fn of_cluster(template: Template) -> Template {
 }
 
 impl Template {
-    /// Returns the fields besides metadata.
+    /// Returns the YAML fields of the manifest after `metadata`, with this number.
     pub fn body(&self, value: u64) -> String {
         self.body.replace("$VALUE", &value.to_string())
     }
 
-    /// Returns `GROUP/VERSION`.
+    /// Returns the `apiVersion` of a manifest, such as `apps/v1`. `version` is the index of the version, and may exceed
+    /// the number of versions.
     pub fn api_version(&self, version: usize) -> String {
         let version = self.versions[version % self.versions.len()];
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }
     }
 }
 
-/// Returns the template of a resource, by group and name in URLs.
+/// Returns the template of a resource. `plural` is the plural name of the kind.
 pub fn of_resource(group: &str, plural: &str) -> Option<&'static Template> {
     TEMPLATES.iter().find(|template| (template.group, template.plural) == (group, plural))
 }

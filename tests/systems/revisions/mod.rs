@@ -1,8 +1,9 @@
-//! Compares plans of revisions with what the real kustomize-controller does.
+//! Compares the plans of `portcullis plan` with the actions of the real kustomize-controller.
 //!
-//! Each pair of revisions is generated from a seed and has namespaces, a repository and Kustomizations of its own. The first
-//! revision is applied, `portcullis plan` computes the plan of the second one from the live inventories, and the second one is
-//! published. The API server's audit log says what the controller then creates, changes and deletes.
+//! Each pair of revisions is generated from a seed, and has its own namespaces, repository and Kustomizations. The test
+//! waits until Flux has applied the first revision. Then `portcullis plan` computes the plan of the second revision
+//! from the live inventories, and the test publishes the second revision. The API server's audit log shows which
+//! objects the controller creates, changes and deletes.
 
 mod generate;
 mod kinds;
@@ -29,16 +30,17 @@ use model::{Files, Pair};
 use player::Played;
 use trace::{Effects, Write};
 
-/// The name of the test.
+/// Name of the test.
 const NAME: &str = "plan::revisions";
-/// The number of pairs that one cluster plays. The audit log of more would be split into several files.
+/// Maximum number of pairs of revisions that run on one cluster. With more pairs, the audit log would be split into
+/// several files.
 const BATCH: u64 = 250;
-/// The number of pairs that are played at once.
+/// Number of pairs of revisions that run at the same time.
 const CONCURRENCY: usize = 12;
-/// The number of pairs with a difference that are printed.
+/// Maximum number of pairs of revisions whose files are printed because the plans and the actions of Flux differ.
 const MAX_PRINTED: usize = 5;
 
-/// Flux with more workers, for many Kustomizations at once.
+/// The test system with Flux. Its controllers process many Kustomizations at the same time.
 const SYSTEM: System = System {
     name: "plan",
     start: |cluster, fixtures| {
@@ -53,12 +55,12 @@ const SYSTEM: System = System {
     ..flux::SYSTEM
 };
 
-/// The pairs of a run.
+/// The pairs of revisions that the test generates.
 #[derive(Debug, Clone, Copy)]
 pub struct Range {
-    /// How many.
+    /// The number of pairs.
     pub number: u64,
-    /// The seed of the first one. The others have the next numbers.
+    /// The seed of the first pair. Each further pair has the next number as its seed.
     pub seed: u64,
 }
 
@@ -68,7 +70,8 @@ impl Default for Range {
     }
 }
 
-/// Totals of a run.
+/// The numbers of objects that Flux deleted, created and changed in all pairs of revisions, and the number of each
+/// action in the plans.
 #[derive(Debug, Default)]
 struct Tally {
     deleted: usize,
@@ -77,7 +80,7 @@ struct Tally {
     actions: BTreeMap<String, usize>,
 }
 
-/// Plays the pairs if the test is selected. Returns it.
+/// Tests the pairs of revisions, and returns the result. `None` if `arguments` do not select the test.
 pub fn run(range: Range, arguments: &Arguments) -> Option<Trial> {
     let is_selected = !arguments.is_filtered_out(&Trial::test(NAME, || Ok(())));
     if arguments.list || !is_selected {
@@ -90,7 +93,7 @@ pub fn run(range: Range, arguments: &Arguments) -> Option<Trial> {
         eprintln!("systems: plan: {} pairs after {:.0?}", first + seeds.len() as u64, begun.elapsed());
     }
     println!("plan: {} pairs from seed {}, {} with a difference; {tally:?}", range.number, range.seed, wrong.len());
-    // The whole pairs first, so that the end of a log says in which pairs there is a difference.
+    // The files of the pairs are printed first, so that the list of differences is at the end of a log.
     wrong.iter().take(MAX_PRINTED).for_each(|(lines, pair)| println!("{lines}{pair}"));
     wrong.iter().for_each(|(lines, _)| print!("{lines}"));
     let failed = wrong.len();
@@ -100,7 +103,7 @@ pub fn run(range: Range, arguments: &Arguments) -> Option<Trial> {
     }))
 }
 
-/// Plays pairs on a cluster. Returns what is wrong with some of them.
+/// Tests pairs of revisions on a new cluster. Returns a [`report`] for each pair with differences.
 fn batch(seeds: &[u64], tally: &mut Tally) -> Vec<(String, String)> {
     let testbed = Testbed::start(&SYSTEM, Mode::Without);
     player::define_kinds(&testbed);
@@ -117,7 +120,7 @@ fn batch(seeds: &[u64], tally: &mut Tally) -> Vec<(String, String)> {
     pairs.iter().zip(played).filter_map(judge).collect()
 }
 
-/// Plays pairs, several at a time. Returns the results in their order.
+/// Runs pairs of revisions on the cluster, several at the same time. Returns the results in the order of the pairs.
 fn play_all(testbed: &Testbed, pairs: &[(u64, Pair)]) -> Vec<Result<Played, String>> {
     let (next, ended) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {
@@ -137,7 +140,8 @@ fn play_all(testbed: &Testbed, pairs: &[(u64, Pair)]) -> Vec<Result<Played, Stri
 }
 
 impl Tally {
-    /// Counts what happened to a pair. Returns the differences.
+    /// Adds the plans and the actions of Flux for a pair of revisions to the totals. Returns the differences between
+    /// both.
     fn judge(&mut self, pair: &Pair, played: &Played, writes: &[Write]) -> Vec<String> {
         let effects = Effects::since(writes, played.published);
         self.deleted += effects.deleted.len();
@@ -152,7 +156,8 @@ impl Tally {
     }
 }
 
-/// Returns the differences of a pair, and both revisions as files with the plans.
+/// Returns two texts about a pair of revisions: the list of differences, and the files of both revisions with the
+/// plans.
 fn report(seed: u64, pair: &Pair, lines: &[String], played: Option<&Played>) -> (String, String) {
     let mut differences = format!("DIFFERENCE of the pair with --pairs 1 --seed {seed}\n");
     lines.iter().for_each(|line| differences += &format!("  {line}\n"));

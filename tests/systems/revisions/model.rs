@@ -1,135 +1,131 @@
-//! A generated pair of revisions: Kustomizations of one source, their folders before and after, and changes of live objects.
+//! A pair of revisions. It consists of the Kustomizations of one source, their folders in both revisions, and changes
+//! of live objects between the revisions.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use super::kinds::TEMPLATES;
 
-/// Kustomizations with two revisions of their source.
+/// Kustomizations, and two revisions of their source.
 pub struct Pair {
-    /// The name, which is that of its namespace.
+    /// The name of the pair and of its first namespace.
     pub name: String,
-    /// The Kustomizations. Each builds the folder with its index.
+    /// The Kustomizations. Each one builds the folder with the same index.
     pub kustomizations: Vec<Kustomization>,
     /// The folders of the first revision.
     pub before: Vec<Folder>,
     /// The folders of the second revision.
     pub after: Vec<Folder>,
-    /// What is done to live objects between both.
+    /// Changes of live objects between the revisions. The number selects the object.
     pub edits: Vec<(u64, Edit)>,
 }
 
-/// A Kustomization.
+/// A Flux Kustomization.
 pub struct Kustomization {
-    /// The fields of the spec besides path, source and intervals.
+    /// Lines of `spec` that differ between Kustomizations.
     pub spec: Vec<String>,
-    /// The indexes of the Kustomizations that it waits for.
+    /// The indexes of the Kustomizations in `dependsOn`.
     pub depends_on: Vec<usize>,
-    /// Whether the spec sets the namespace of all objects.
+    /// Whether `spec` contains `targetNamespace`.
     pub sets_namespace: bool,
 }
 
 /// The folder of a Kustomization in one revision.
 #[derive(Clone)]
 pub struct Folder {
-    /// Its objects.
     pub objects: Vec<Object>,
-    /// The generators in its kustomization file.
+    /// The generators in the kustomization file of the folder.
     pub generators: Vec<Generator>,
-    /// `namespace` in the kustomization file.
+    /// The field `namespace` of the kustomization file.
     pub namespace: Option<String>,
-    /// `namePrefix` in the kustomization file.
+    /// The field `namePrefix` of the kustomization file.
     pub prefix: Option<String>,
-    /// `commonAnnotations` in the kustomization file.
+    /// The field `commonAnnotations` of the kustomization file.
     pub annotation: Option<&'static str>,
-    /// How the objects are written into files.
     pub layout: Layout,
-    /// Whether the folder can be built.
     pub state: State,
 }
 
-/// An object.
+/// A Kubernetes object in a folder.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Object {
-    /// The index of its template.
+    /// The index in [`TEMPLATES`].
     pub template: usize,
-    /// The name.
     pub name: String,
-    /// The namespace in the manifest.
+    /// The namespace in the manifest. Manifests of cluster-scoped kinds do not contain it.
     pub namespace: Option<String>,
-    /// A number in its content.
+    /// A number in the manifest. Changing it changes the content of the object.
     pub value: u64,
-    /// The index of its API version.
+    /// The index of the API version in the template.
     pub version: usize,
-    /// A label or annotation that affects pruning: `labels` or `annotations`, and the entry.
+    /// A label or annotation that affects pruning or updates. The first string is the field, `labels` or `annotations`;
+    /// the second is the entry.
     pub opt_out: Option<(&'static str, &'static str)>,
 }
 
 /// An entry of `configMapGenerator` or `secretGenerator`.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Generator {
-    /// Whether it generates a Secret.
+    /// Whether the generator creates a Secret, instead of a ConfigMap.
     pub secret: bool,
-    /// The name without the hash.
+    /// The name without the hash suffix.
     pub name: String,
-    /// A number in its content.
+    /// A number in the generated data.
     pub value: u64,
-    /// Whether the name gets a hash.
+    /// Whether kustomize adds a hash suffix to the name.
     pub hashed: bool,
 }
 
 /// How the objects of a folder are written into files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// A file for each object, without a kustomization file.
+    /// One file for each object, without a kustomization file.
     Plain,
-    /// A kustomization file that names a file for each object.
+    /// A kustomization file that lists one file for each object.
     File,
-    /// A kustomization file that names another folder, which has the objects.
+    /// A kustomization file that refers to another folder, which contains the objects.
     Overlay,
-    /// A kustomization file that names one file with an object of the kind List.
+    /// A kustomization file that refers to one file, which contains all objects in a List.
     List,
 }
 
 /// Whether a folder can be built.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It can.
     Builds,
-    /// It does not exist.
+    /// The folder does not exist.
     Missing,
-    /// Its kustomization file names a file that does not exist.
+    /// The kustomization file refers to a file that does not exist.
     Broken,
 }
 
-/// A change of a live object between the revisions.
+/// A change of a live object between two revisions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Edit {
-    /// Sets a label or an annotation: `labels` or `annotations`, key, value.
+    /// Sets a label or annotation. The strings are the field (`labels` or `annotations`), the key, and the value.
     Set(&'static str, &'static str, &'static str),
-    /// Removes the labels that name the owner.
+    /// Removes the labels with which Flux marks the owner.
     Disown,
-    /// Deletes it.
     Delete,
 }
 
-/// Files by path.
+/// Files as pairs of path and content.
 pub type Files = Vec<(String, String)>;
 
 impl Folder {
-    /// Removes objects of the same kind and name as an earlier one.
+    /// Removes objects with the same kind and name as an earlier object.
     pub fn drop_duplicates(&mut self) {
         let mut seen = HashSet::new();
         self.objects.retain(|object| seen.insert((object.template, object.name.clone())));
     }
 
-    /// Returns whether its kustomization file changes objects, so that it must have one.
+    /// Returns whether the folder needs a kustomization file, for example for generators.
     fn needs_file(&self) -> bool {
         let is_empty = self.generators.is_empty() && self.namespace.is_none() && self.prefix.is_none();
         !is_empty || self.annotation.is_some() || self.state == State::Broken
     }
 
-    /// Returns the files of the folder `kN`.
+    /// Returns the files of the folder `k<number>`, and of its base if the layout is [`Layout::Overlay`].
     pub fn files(&self, number: usize) -> Files {
         let top = format!("k{number}");
         match self.layout {
@@ -186,7 +182,7 @@ impl Folder {
         format!("apiVersion: v1\nkind: List\nitems:{items}")
     }
 
-    /// Returns the fields of the kustomization file besides `resources`.
+    /// Returns the YAML fields of the kustomization file, except `resources`.
     fn settings(&self) -> String {
         let mut text = String::new();
         let mut field = |key: &str, value: Option<&str>| {
@@ -216,7 +212,7 @@ impl Generator {
 }
 
 impl Object {
-    /// Returns the manifest.
+    /// Returns the manifest of the object as YAML.
     pub fn manifest(&self) -> String {
         let template = &TEMPLATES[self.template];
         let (api_version, kind) = (template.api_version(self.version), template.kind);
@@ -235,13 +231,13 @@ impl Object {
 }
 
 impl Pair {
-    /// Returns the files of a revision.
+    /// Returns all files of a revision. `folders` are the folders in this revision.
     pub fn files(&self, folders: &[Folder]) -> Files {
         let of_folders = folders.iter().enumerate().flat_map(|(number, folder)| folder.files(number));
         of_folders.chain([("README.md".to_owned(), "a fleet\n".to_owned())]).collect()
     }
 
-    /// Returns the names in manifests of the objects that Flux does not apply, or only creates.
+    /// Returns the names of objects in the second revision that Flux does not apply, or only creates.
     pub fn unapplied(&self) -> Vec<&str> {
         let objects = self.after.iter().flat_map(|folder| &folder.objects);
         let is_unapplied = |object: &&Object| {
@@ -250,7 +246,8 @@ impl Pair {
         objects.filter(is_unapplied).map(|object| object.name.as_str()).collect()
     }
 
-    /// Returns the Kustomizations with their source, as manifests.
+    /// Returns the manifests of the Kustomizations, of their GitRepository with this URL, and of a ConfigMap with
+    /// variables.
     pub fn manifests(&self, url: &str) -> Vec<String> {
         let name = &self.name;
         let source = format!(

@@ -1,4 +1,5 @@
-//! Plays a pair on the cluster: applies the first revision, plans the second one, and publishes it.
+//! Runs a pair of revisions on the cluster: waits until Flux has applied the first revision, computes the plans of the
+//! second revision, and publishes it.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -21,45 +22,45 @@ use crate::git::Repository;
 use crate::testbed::Testbed;
 use crate::user::User;
 
-/// The time until all Kustomizations have applied a revision.
+/// Timeout for all Kustomizations to apply a revision.
 const DEADLINE: Duration = Duration::from_secs(180);
-/// The pause between two looks at them.
+/// Interval for polling the Kustomizations.
 const PAUSE: Duration = Duration::from_millis(300);
-/// The name with which the objects of a pair are applied.
+/// The field manager with which the tests apply objects.
 const MANAGER: &str = "person";
 
-/// What was seen of a pair.
+/// The results of running a pair of revisions on the cluster.
 pub struct Played {
-    /// The moment before the second revision was published.
+    /// The time immediately before the second revision was published.
     pub published: OffsetDateTime,
-    /// The plan of each Kustomization for the second revision, as JSON, or why there is none.
+    /// The plan of each Kustomization for the second revision, as JSON, or an error message.
     pub plans: Vec<Result<Value, String>>,
-    /// What `portcullis diff` prints about both revisions, as JSON.
+    /// The output of `portcullis diff` for both revisions, as JSON.
     pub diff: Value,
-    /// The objects that somebody changed between both revisions.
+    /// The identities of the live objects that were changed between the revisions.
     pub edited: BTreeSet<String>,
-    /// The Kustomizations before and after the second revision.
+    /// The Kustomization objects after the first revision was applied, and after the second revision was applied.
     pub states: [Vec<Value>; 2],
 }
 
-/// A pair on a cluster.
+/// A pair of revisions that runs on a cluster.
 struct Player<'a> {
     testbed: &'a Testbed,
     pair: &'a Pair,
 }
 
-/// Applies the definitions of the kinds that Kubernetes does not have.
+/// Creates the CRDs of the kinds that Kubernetes does not have.
 pub fn define_kinds(testbed: &Testbed) {
     let apply = ["apply", "--server-side", "-f", "-"];
     testbed.cluster.kubectl().args(apply).stdin(DEFINITIONS.to_owned()).run().expect_success();
     testbed.cluster.wait_for_crds();
 }
 
-/// Plays a pair.
+/// Runs a pair of revisions on the cluster. Returns the plans, and the states of the Kustomizations.
 ///
 /// # Errors
 ///
-/// The reason why a revision was not applied.
+/// If a request fails, or the Kustomizations do not apply a revision in time.
 pub fn play(testbed: &Testbed, pair: &Pair) -> Result<Played, String> {
     let player = Player { testbed, pair };
     for namespace in [pair.name.clone(), format!("{}-b", pair.name)] {
@@ -95,7 +96,7 @@ fn resource(api_version: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
 }
 
-/// Returns the resource of the objects with which a pair begins.
+/// Returns the API resource of a manifest. Supports only Namespaces, ConfigMaps, GitRepositories and Kustomizations.
 fn resource_of(manifest: &Value) -> ApiResource {
     let text = |key: &str| manifest[key].as_str().unwrap_or_default();
     let plural = match text("kind") {
@@ -106,7 +107,8 @@ fn resource_of(manifest: &Value) -> ApiResource {
 }
 
 impl Player<'_> {
-    /// Returns the files of a revision, with the Kustomizations in a folder that none of them builds.
+    /// Returns the files of a revision. They include the manifests of the Kustomizations, in a folder that no
+    /// Kustomization builds.
     fn with_objects(&self, folders: &[super::model::Folder], repository: &Repository) -> Files {
         let mut files = self.pair.files(folders);
         files.push(("clusters/fleet.yaml".to_owned(), self.pair.manifests(&repository.url).join("---\n")));
@@ -130,7 +132,7 @@ impl Player<'_> {
         applied.map(drop).map_err(|error| format!("{error}: {manifest}"))
     }
 
-    /// Lets source-controller look for the new revision.
+    /// Requests that source-controller checks immediately for a new revision.
     fn look_again(&self) -> Result<(), String> {
         let api =
             self.api(&resource("source.toolkit.fluxcd.io/v1", "GitRepository", "gitrepositories"), &self.pair.name);
@@ -147,7 +149,8 @@ impl Player<'_> {
         items.into_iter().filter_map(|item| serde_json::to_value(item).ok()).collect()
     }
 
-    /// Waits until each Kustomization has applied a commit or, if it does not build, has failed to. Returns them.
+    /// Waits until each Kustomization has applied a commit, or has failed if `builds` returns false for its name.
+    /// Returns the Kustomization objects.
     fn wait(&self, commit: &str, builds: &dyn Fn(&str) -> bool) -> Result<Vec<Value>, String> {
         let begun = Instant::now();
         loop {
@@ -157,7 +160,8 @@ impl Player<'_> {
                     let applied = object["status"]["lastAppliedRevision"].as_str().unwrap_or_default();
                     return is(object, "Ready", "True") && applied.ends_with(commit);
                 }
-                // Without the folder, the controller does not even write the attempted revision.
+                // If the folder does not exist, the controller does not set `lastAttemptedRevision`. So the commit is
+                // searched in the whole status.
                 is(object, "Ready", "False") && object["status"].to_string().contains(commit)
             };
             if found.len() == self.pair.kustomizations.len() && found.iter().all(has_ended) {
@@ -172,7 +176,7 @@ impl Player<'_> {
         }
     }
 
-    /// Changes live objects. Returns which.
+    /// Changes live objects as the pair specifies. Returns the identities of the changed objects.
     fn edit(&self, kustomizations: &[Value]) -> Result<BTreeSet<String>, String> {
         let entries = kustomizations.iter().filter_map(|one| one["status"]["inventory"]["entries"].as_array());
         let ids: Vec<_> = entries.flatten().filter_map(|entry| entry["id"].as_str()).collect();
@@ -191,7 +195,8 @@ impl Player<'_> {
         Ok(edited)
     }
 
-    /// Lets deleted Namespaces go, as the namespace controller does, which does not run here: Flux waits for them.
+    /// Removes the finalizers of deleted Namespaces. Flux waits until these Namespaces are gone, but the cluster has no
+    /// namespace controller.
     fn finalize_namespaces(&self) {
         let api: Api<Namespace> = Api::all(self.testbed.cluster.client());
         let listed = self.testbed.cluster.block_on(api.list(&ListParams::default()));
@@ -220,13 +225,14 @@ impl Player<'_> {
             Edit::Delete => self.testbed.cluster.block_on(api.delete(name, &DeleteParams::default())).map(drop),
         };
         match result {
-            // Another edit deleted it.
+            // Another edit has deleted the object.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             other => other,
         }
     }
 
-    /// Runs `portcullis plan` for a Kustomization.
+    /// Runs `portcullis plan` for the Kustomization with the index `at`. Returns the plan as JSON, or the error
+    /// message.
     fn plan(&self, at: usize, repository: &Repository, commit: &str) -> Result<Value, String> {
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
         command.args(["plan", &format!("kustomization/k{at}"), "--namespace", &self.pair.name, "--output", "json"]);
@@ -243,19 +249,19 @@ impl Player<'_> {
     }
 }
 
-/// Returns what a command prints as JSON, or else its messages.
+/// Runs a command. Returns its standard output as JSON, or its standard error if the output is not JSON.
 fn printed(mut command: Command) -> Result<Value, String> {
     let output = command.output().map_err(|error| error.to_string())?;
     serde_json::from_slice(&output.stdout).map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Returns the identities in the inventory of a Kustomization.
+/// Returns the identities of the objects in the inventory of a Kustomization.
 pub fn applied(kustomization: &Value) -> Vec<String> {
     let entries = kustomization["status"]["inventory"]["entries"].as_array().into_iter().flatten();
     entries.filter_map(|entry| Some(parse(entry["id"].as_str()?).ok()?.0)).collect()
 }
 
-/// Returns identity, kind, namespace and name of an entry of an inventory.
+/// Parses the `id` of an inventory entry. Returns the identity, kind, namespace and name of the object.
 fn parse(entry: &str) -> Result<(String, &'static Template, String, String), String> {
     let parts = || {
         let (namespace, rest) = entry.split_once('_')?;

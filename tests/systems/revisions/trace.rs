@@ -1,4 +1,4 @@
-//! What kustomize-controller did to the objects of pairs, by the API server's audit log.
+//! Reads the actions of kustomize-controller on the objects of generated trees from the audit log of the API server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -11,14 +11,13 @@ use time::format_description::well_known::Rfc3339;
 use super::kinds;
 use crate::account::KUSTOMIZE_CONTROLLER;
 
-/// A write of kustomize-controller that the API server accepted.
+/// A successful write request of kustomize-controller.
 #[derive(Debug, Clone)]
 pub struct Write {
-    /// When the request arrived.
+    /// The time at which the API server received the request.
     pub at: OffsetDateTime,
-    /// The object, such as `Deployment.apps shop/web`.
+    /// The identity of the object, such as `Deployment.apps shop/web`.
     pub id: String,
-    /// What happened to it.
     pub effect: Effect,
     namespace: String,
     name: String,
@@ -27,26 +26,22 @@ pub struct Write {
 /// The effect of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Effect {
-    /// The object was created.
     Created,
-    /// The object existed, and was written.
+    /// An existing object was written.
     Changed,
-    /// The object was deleted.
     Deleted,
 }
 
-/// The objects that were written after a moment.
+/// The identities of the objects that were written after a point in time, by effect.
 #[derive(Debug, Default)]
 pub struct Effects {
-    /// Those that were created.
     pub created: BTreeSet<String>,
-    /// Those that existed and were written.
+    /// Existing objects that were written.
     pub changed: BTreeSet<String>,
-    /// Those that were deleted.
     pub deleted: BTreeSet<String>,
 }
 
-/// Reads all writes of kustomize-controller to objects of generated trees.
+/// Returns all successful writes of kustomize-controller to objects of the kinds in generated trees.
 pub fn read(audit_log: &Path) -> Vec<Write> {
     let text = fs::read_to_string(audit_log).unwrap_or_default();
     text.lines().filter_map(|line| write(&serde_json::from_str(line).ok()?)).collect()
@@ -67,7 +62,7 @@ fn write(event: &Value) -> Option<Write> {
     };
     let template = kinds::of_resource(text("/objectRef/apiGroup"), text("/objectRef/resource"))?;
     let (namespace, name) = (text("/objectRef/namespace"), text("/objectRef/name"));
-    // The audit log gives a Namespace itself as its namespace.
+    // For a Namespace, the audit log contains the name also as the namespace.
     let namespace = if template.namespaced { namespace } else { "" };
     Some(Write {
         at: OffsetDateTime::parse(text("/requestReceivedTimestamp"), &Rfc3339).ok()?,
@@ -78,15 +73,15 @@ fn write(event: &Value) -> Option<Write> {
     })
 }
 
-/// Returns the identity of an object as text: `Deployment.apps shop/web`.
+/// Returns the identity of an object as text, such as `Deployment.apps shop/web`.
 pub fn id(group: &str, kind: &str, namespace: &str, name: &str) -> String {
     let dot = if group.is_empty() { "" } else { "." };
     let slash = if namespace.is_empty() { "" } else { "/" };
     format!("{kind}{dot}{group} {namespace}{slash}{name}")
 }
 
-/// Returns the writes of each pair. The namespaces of pair `pair-7` are `pair-7` and `pair-7-b`, and the names of its objects
-/// without a namespace contain `pair-7`.
+/// Groups writes by pairs of revisions. The namespaces of the pair `pair-7` are `pair-7` and `pair-7-b`, and the names
+/// of its cluster-scoped objects contain `pair-7`.
 pub fn by_pair(writes: Vec<Write>) -> BTreeMap<String, Vec<Write>> {
     let mut all: BTreeMap<String, Vec<Write>> = BTreeMap::new();
     for write in writes {
@@ -99,7 +94,7 @@ pub fn by_pair(writes: Vec<Write>) -> BTreeMap<String, Vec<Write>> {
 }
 
 impl Effects {
-    /// Returns the effects of the writes since a moment.
+    /// Returns the effects of all writes since `moment`.
     pub fn since(writes: &[Write], moment: OffsetDateTime) -> Self {
         let mut effects = Self::default();
         for write in writes.iter().filter(|write| write.at >= moment) {

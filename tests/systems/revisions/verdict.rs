@@ -1,4 +1,4 @@
-//! Compares plans with what kustomize-controller did.
+//! Compares the plans of `portcullis plan` with the actions of kustomize-controller.
 
 use std::collections::BTreeSet;
 
@@ -9,54 +9,56 @@ use super::model::Pair;
 use super::player::{self, Played};
 use super::trace::{self, Effects};
 
-/// What plans say about objects.
+/// The actions of Flux that `portcullis plan` and `portcullis diff` predict. The strings are identities of objects.
 #[derive(Debug, Default)]
 struct Predicted {
-    /// Objects that are certainly deleted.
+    /// Objects whose deletion is certain.
     deleted: BTreeSet<String>,
-    /// Objects that may be deleted.
+    /// Objects whose deletion is possible.
     possible: BTreeSet<String>,
-    /// Objects that are created.
     created: BTreeSet<String>,
-    /// Whether the comparison of both revisions knows all names. It does not know ConfigMaps of the cluster.
+    /// Whether `changed` contains the final names of all objects. `portcullis diff` cannot substitute variables from
+    /// ConfigMaps in the cluster.
     is_compared: bool,
-    /// Objects whose content changes, by the comparison of both revisions.
+    /// Objects whose content changes, according to `portcullis diff`.
     changed: BTreeSet<String>,
-    /// Changed objects that differ in `apiVersion` only. The API server may store the same as before.
+    /// Changed objects that differ only in `apiVersion`. The API server may store them unchanged.
     converted: BTreeSet<String>,
-    /// Objects that exist, and that another Kustomization applies from now on.
+    /// Existing objects that move to another Kustomization.
     taken: BTreeSet<String>,
-    /// Objects that more than one Kustomization renders.
+    /// Objects that more than one Kustomization applies.
     shared: BTreeSet<String>,
 }
 
-/// Returns how the effects differ from the plans, one line each.
+/// Returns the differences between the plans and the actions of Flux, one line for each.
 pub fn differences(pair: &Pair, played: &Played, effects: &Effects) -> Vec<String> {
     let predicted = Predicted::of(played);
     let without_plan = played.plans.iter().filter_map(|plan| plan.as_ref().err().cloned());
     let deletions = predicted.deletions(effects).into_iter();
-    // Who creates or changes an object that several Kustomizations render, or that somebody changed, is not known.
+    // The plans cannot predict creations and changes of objects that several Kustomizations render, or that were
+    // edited.
     let is_usual = |id: &str| !played.edited.contains(id) && !predicted.shared.contains(&comparable(id));
     let others = predicted.creations(effects).into_iter().chain(predicted.changes(pair, effects));
     let others = others.filter(|(_, id)| is_usual(id));
     without_plan.chain(deletions.chain(others).map(|(words, id)| format!("{words}: {id}"))).collect()
 }
 
-/// What is wrong about an object, and its identity.
+/// A description of the difference, and the identity of the object.
 type Difference<'a> = (&'static str, &'a String);
 
 fn all<'a>(words: &'static str, ids: impl Iterator<Item = &'a String>) -> Vec<Difference<'a>> {
     ids.map(|id| (words, id)).collect()
 }
 
-/// Returns the objects that more than one Kustomization applied.
+/// Returns the objects that are in the inventories of several Kustomizations.
 fn shared(kustomizations: &[Value]) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
     let all = kustomizations.iter().flat_map(player::applied);
     all.filter(|id| !seen.insert(id.clone())).map(|id| comparable(&id)).collect()
 }
 
-/// Returns an identity as it can be compared with that of an inventory, where `__` in a name is also a colon.
+/// Replaces colons in an identity with `__`. Flux's inventories contain `__` instead of colons, so identities can only
+/// be compared in this form.
 fn comparable(id: &str) -> String {
     id.replace(':', "__")
 }
@@ -70,7 +72,8 @@ impl Predicted {
             .concat()
     }
 
-    /// Compares created objects. An object that was deleted before is created by the Kustomization to which it moves.
+    /// Returns the differences between planned and actual creations. An object that moves to another Kustomization may
+    /// be deleted and created again; this is not a difference.
     fn creations<'a>(&'a self, effects: &'a Effects) -> Vec<Difference<'a>> {
         let missing = self.created.difference(&effects.created);
         let unexpected = effects.created.difference(&self.created).filter(|id| !effects.deleted.contains(*id));
@@ -78,7 +81,8 @@ impl Predicted {
             .concat()
     }
 
-    /// Compares objects that stay, with the comparison of both revisions if it knows all names.
+    /// Returns the differences between the changes that `portcullis diff` predicts, and the actual changes of objects.
+    /// Empty if `portcullis diff` does not contain the final names of all objects.
     fn changes<'a>(&'a self, pair: &Pair, effects: &'a Effects) -> Vec<Difference<'a>> {
         if !self.is_compared {
             return Vec::new();
@@ -131,7 +135,7 @@ fn is_converted(row: &Value) -> bool {
     fields.map(|field| &field["path"]).eq(["apiVersion"])
 }
 
-/// Returns the identity of the object of a row.
+/// Returns the identity of an object. `row` is its entry in a plan or a diff.
 fn identity(row: &Value) -> String {
     let text = |key: &str| row[key].as_str().unwrap_or_default();
     let has_namespace = kinds::of_kind(text("group"), text("kind")).is_none_or(|template| template.namespaced);
