@@ -64,12 +64,12 @@ fn users(scan: &Scan, builds: &[Build]) -> HashMap<TreePath, usize> {
     users
 }
 
-/// Returns the folders that a kustomize build uses. These are the root folder, the components that Flux adds to it, and
+/// Returns the folders that a kustomize build uses. These are the root folder, the components that Flux or Argo CD adds to it, and
 /// all folders to which their kustomization files refer, directly or indirectly. If the root folder has no
 /// kustomization file, they also include each folder below it that has one, because Flux then builds these folders.
 pub(super) fn folders(scan: &Scan, build: &Build) -> HashSet<TreePath> {
     let Build { root, options, .. } = build;
-    let components = options.flux.components.iter().map(|entry| TreePath::from(&*format!("{root}/{entry}")));
+    let components = options.added_components().map(|entry| TreePath::from(&*format!("{root}/{entry}")));
     let mut open: Vec<_> = components.chain([root.clone()]).collect();
     if !scan.references.contains_key(root) {
         open.extend(scan.folders.iter().filter(|folder| folder.is_within(root)).cloned());

@@ -20,7 +20,7 @@ impl Reach {
         let mut reach = Self { folders: BTreeSet::new(), files: BTreeSet::new() };
         let mut open = vec![root.clone()];
         let loader = Loader { root, referrer: None };
-        open.extend(options.flux.components.iter().filter_map(|entry| loader.folder(tree, entry, options).ok()));
+        open.extend(options.added_components().filter_map(|entry| loader.folder(tree, entry, options).ok()));
         while let Some(folder) = open.pop() {
             let references = roots::references(tree, &folder, options, read);
             reach.files.extend(references.parts);

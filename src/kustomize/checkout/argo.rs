@@ -130,7 +130,7 @@ impl Surveyor<'_, '_> {
     /// Builds the folder `root`, and adds the Applications in the output to the queue `open`. Does nothing if the build
     /// reads no file with an Application.
     fn render(&mut self, tree: &Tree, root: &TreePath, options: &Options) {
-        let reach = self.reaches.of(root, &options.flux.components);
+        let reach = self.reaches.of(root, &options.argo.components);
         if reach.files.is_disjoint(&self.files) {
             return;
         }
