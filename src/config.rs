@@ -117,7 +117,7 @@ pub enum ConfigError {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// The configuration file is not valid YAML, or has unknown keys, values or names.
+    /// The configuration file is not valid YAML, or has unknown or invalid keys, values or names.
     #[error("{}", lines(path, problems))]
     Invalid {
         /// The path of the configuration file, for messages.
@@ -203,7 +203,8 @@ struct ExemptionFile {
 /// Loads a configuration file.
 ///
 /// # Errors
-/// If the file cannot be read, has unknown keys or values, or names an unknown rule or mutator.
+/// If the file cannot be read or is not valid YAML, or if it contains an unknown or invalid key, value or name, such as
+/// the id of a rule that does not exist.
 pub fn load(path: &Path, registry: &Registry) -> Result<Policy, ConfigError> {
     let shown = path.display().to_string();
     let text =
@@ -215,7 +216,8 @@ pub fn load(path: &Path, registry: &Registry) -> Result<Policy, ConfigError> {
 ///
 /// # Errors
 ///
-/// See [`load`].
+/// If the text is not valid YAML, or contains an unknown or invalid key, value or name, such as the id of a rule that
+/// does not exist.
 pub fn parse(text: &str, path: &str, registry: &Registry) -> Result<Policy, ConfigError> {
     if text.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Policy::default());

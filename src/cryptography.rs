@@ -11,6 +11,6 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
 
 /// Sets the default crypto provider of the process, because kube's client uses the default.
 pub(crate) fn install() {
-    // Fails only if a provider is already installed.
+    // This fails only if a provider is already installed.
     let _ = ring::default_provider().install_default();
 }

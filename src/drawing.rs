@@ -1,14 +1,14 @@
-//! Code that all drawings use: colours, SVG documents, and functions that escape text for SVG, Graphviz and Mermaid.
+//! Code that all drawings use: colors, SVG documents, and functions that escape text for SVG, Graphviz and Mermaid.
 
-/// Light blue: the fill colour of roots of trees, and of other nodes to highlight.
+/// Light blue: the fill color of roots of trees, and of other nodes to highlight.
 pub const BLUE: &str = "#dbeafe";
-/// Light green: the fill colour of nodes that differ from their siblings, such as Components in a kustomize tree.
+/// Light green: the fill color of nodes that differ from their siblings, such as Components in a kustomize tree.
 pub const GREEN: &str = "#dcfce7";
-/// Light grey: the fill colour of nodes that are not highlighted.
+/// Light gray: the fill color of nodes that are not highlighted.
 pub const PALE: &str = "#f3f4f6";
-/// Red: the colour of borders and lines that show an error or a deletion.
+/// Red: the color of borders and lines that show an error or a deletion.
 pub const RED: &str = "#dc2626";
-/// Grey: the colour of borders and lines that show neither an error nor a deletion.
+/// Gray: the color of borders and lines that show neither an error nor a deletion.
 pub const GREY: &str = "#6b7280";
 
 /// Escapes a text for XML.
@@ -37,9 +37,9 @@ pub struct Row {
     pub text: String,
     /// The tooltip of the box; empty for none.
     pub title: String,
-    /// Fill colour of the box, such as [`PALE`].
+    /// Fill color of the box, such as [`PALE`].
     pub fill: &'static str,
-    /// Colour of the box's border, and of the line from the parent.
+    /// Color of the box's border, and of the line from the parent.
     pub stroke: &'static str,
     /// Whether the corners of the box are round.
     pub is_round: bool,

@@ -16,7 +16,7 @@
 //! | [`landscaper`] | Landscaper: overwrites, dry runs, deployers and components, and rules about them |
 //! | [`crossplane`] | Crossplane: Compositions and composition environments, and rules about them |
 //! | [`go`] | functions of Go and of `k8s.io/apimachinery`, reimplemented with the same results |
-//! | [`drawing`] | colours and text escaping for diagrams |
+//! | [`drawing`] | colors and text escaping for diagrams |
 //! | `cryptography` | the crypto provider of all TLS connections |
 //! | `https` | the HTTP client, and descriptions of its failures |
 //! | [`names`] | validation of Kubernetes names |

@@ -31,7 +31,7 @@ pub(crate) fn is_too_deep(text: &str) -> bool {
 /// Counts the opening braces and brackets in a text. Also counts braces and brackets in strings.
 fn opening(text: &str) -> usize {
     let of = |chunk: &[u8]| chunk.iter().map(|byte| u8::from(matches!(byte, b'{' | b'['))).sum::<u8>();
-    // The compiler vectorises sums that fit into a byte.
+    // The compiler vectorizes sums that fit into a byte.
     text.as_bytes().chunks(usize::from(u8::MAX)).map(|chunk| usize::from(of(chunk))).sum()
 }
 

@@ -27,7 +27,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// Parses the API server's name of an operation, such as `CREATE`.
+    /// Parses the API server's name of an operation, such as `CREATE`. Returns `None` for other texts.
     pub fn parse(text: &str) -> Option<Self> {
         match text {
             "CREATE" => Some(Self::Create),
@@ -156,7 +156,7 @@ impl<'a> Object<'a> {
     /// parts parses the whole object.
     ///
     /// # Errors
-    /// If the object is nested too deep or is not a JSON object.
+    /// If the object is not valid JSON, is not a JSON object, or is nested too deep.
     pub fn read(&self, parts: Option<&[Path]>) -> Result<(), JsonError> {
         let Some(raw) = self.raw else { return Ok(()) };
         if let Some(parsed) = self.parsed.get() {
@@ -209,7 +209,7 @@ pub struct Request<'a> {
     pub operation: Operation,
     /// The user who sends the request.
     pub user: User<'a>,
-    /// Whether the result is not stored (`--dry-run=server`).
+    /// Whether the request is a dry run (`--dry-run=server`), whose result is not stored.
     pub dry_run: bool,
     /// The new object; absent on `DELETE`.
     pub object: Object<'a>,
@@ -225,7 +225,8 @@ impl Request<'_> {
     /// [`Request::object`] and [`Request::old_object`] return the parsed objects.
     ///
     /// # Errors
-    /// The name of the object that cannot be parsed, and the reason.
+    /// If one of the objects cannot be parsed. The error contains the name of the object, `object` or `oldObject`, and
+    /// the reason.
     pub fn read(&self, parts: Option<&[Path]>) -> Result<(), (&'static str, JsonError)> {
         self.object.read(parts).map_err(|error| ("object", error))?;
         self.old_object.read(parts).map_err(|error| ("oldObject", error))

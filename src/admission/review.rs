@@ -68,7 +68,7 @@ pub enum Unreadable {
 /// Parses a review. The objects in the review stay raw text.
 ///
 /// # Errors
-/// [`Unreadable`]. The error contains the uid if the text is a JSON object with a uid.
+/// If the body is not a valid AdmissionReview. The error contains the uid if the body is a JSON object with a uid.
 pub fn read(body: &[u8]) -> Result<Review<'_>, Unreadable> {
     let text = str::from_utf8(body).map_err(|error| unreadable(body, error.to_string()))?;
     WireReview::scan(text).and_then(WireReview::into_review).map_err(|problem| unreadable(body, problem))

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::brackets::{Bracket, Brackets};
 
-/// Maximum length of strings that are scanned word by word. Longer strings are scanned with `memchr`, which has a
-/// higher start-up cost. Most strings are shorter.
+/// Maximum length, in bytes, of strings that are scanned eight bytes at a time. Longer strings are scanned with
+/// `memchr`, which has a higher start-up cost. Most strings are shorter.
 const SHORT: usize = 32;
 
 /// A scanner that walks a JSON text from member to member.
@@ -136,7 +136,7 @@ impl<'a> Scanner<'a> {
         Ok(value)
     }
 
-    /// Checks that only white space follows the current position.
+    /// Checks that only white space follows the current position. Returns an error otherwise.
     pub(super) fn end(&mut self) -> Result<(), Unread> {
         if self.peek().is_none() { Ok(()) } else { Err(self.misplaced("the end")) }
     }
@@ -250,7 +250,8 @@ pub(super) fn depth(text: &str) -> usize {
     deepest
 }
 
-/// Returns the offset of the quote that closes a string. `bytes` begins after the opening quote.
+/// Returns the offset of the quote that closes a string; `None` if there is none. `bytes` begins after the opening
+/// quote.
 #[inline]
 fn closing_quote(bytes: &[u8]) -> Option<usize> {
     let mut at = 0;

@@ -92,8 +92,8 @@ const IMMUTABLE: &str = "immutable";
 /// conclude that an immutable field was changed. It could then delete the object and create it again.
 const NOT_MUTABLE: &str = "not mutable";
 
-/// Replaces `immutable` by `not mutable` in messages that would mislead kustomize-controller. Also replaces the word in
-/// quoted user input.
+/// Replaces `immutable` with `not mutable` in messages that would mislead kustomize-controller. Also replaces the word
+/// in quoted user input.
 ///
 /// With `force`, kustomize-controller looks for `is immutable` or `immutable field` in the message of a denial. If it
 /// finds one of them, it assumes that an immutable field was changed. It then deletes the live object and creates it
@@ -139,7 +139,8 @@ pub const RECOMMENDED_WARNING_CHARS: usize = 120;
 const SUGGESTION: &str = "did you mean ";
 /// Maximum number of findings in a message. More findings would be too much to read, so the others are only counted.
 pub const MAX_MESSAGE_FINDINGS: usize = 100;
-/// Maximum length of an audit annotation, in characters. Longer texts are cut.
+/// Maximum length of an audit annotation, in characters, so that the events of the audit log stay small. Longer texts
+/// are cut.
 const MAX_AUDIT_CHARS: usize = 1024;
 
 impl Verdict {
@@ -214,7 +215,8 @@ impl Verdict {
         kept
     }
 
-    /// Returns the response to `request`. It contains a patch only in the phase `Phase::Mutate`.
+    /// Returns the response to `request`, for the version `version` of the AdmissionReview API. The response contains a
+    /// patch only in the phase `Phase::Mutate`.
     pub fn answer(&self, version: Version, phase: Phase, request: &Request<'_>) -> Answer {
         let allowed = self.is_allowed();
         let patch = self.patch.as_ref().filter(|_| allowed && phase == Phase::Mutate);
@@ -336,7 +338,7 @@ fn warning(finding: &Finding) -> String {
     }
 }
 
-/// Replaces control characters by spaces, because control characters are invalid in HTTP headers. Cuts the text to
+/// Replaces control characters with spaces, because control characters are invalid in HTTP headers. Cuts the text to
 /// [`MAX_WARNING_CHARS`].
 fn one_line(text: &str) -> String {
     // A text without ASCII control characters is returned unchanged; the test over all bytes is vectorized.

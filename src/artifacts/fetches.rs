@@ -48,7 +48,7 @@ impl Fetches {
     }
 
     /// Returns the unpacked files of an artifact, if they are cached. Otherwise, returns the running download of the
-    /// artifact. Starts the download if there is none.
+    /// artifact. Starts the download if there is none. `hosts` are the allowed hosts in addition to those of Flux.
     ///
     /// # Errors
     /// If the artifact must not or cannot be downloaded. The error is a clause such as `too many artifacts are being

@@ -8,25 +8,25 @@ const MIB: u64 = 1024 * 1024;
 /// a GitRepository. By default, Flux leaves image files and archive files of the source out of it. The artifacts of the
 /// largest public repositories are smaller than 20 MB.
 pub const PACKED: u64 = 50 * MIB;
-/// Maximum total size of the files that are unpacked from one archive. The largest known archives have less than 20 MB,
-/// and text compresses to about a fifth of its size. So an archive with more content is an archive bomb, or contains
-/// more than configuration.
+/// Maximum total size of the files that are unpacked from one archive, in bytes. The largest known archives have less
+/// than 20 MB, and text compresses to about a fifth of its size. So an archive with more content is an archive bomb, or
+/// contains more than configuration.
 pub const UNPACKED: u64 = 96 * MIB;
 /// Maximum number of files, links and folders in an unpacked tree. A repository with 1,000 kustomization roots and
 /// 3,000 kustomize Components has about 20,000 files.
 pub const ENTRIES: usize = 50_000;
-/// Maximum total size of archives that are being downloaded or unpacked. There is room for one archive of the largest
-/// size, or for a hundred typical archives.
+/// Maximum total size of archives that are being downloaded or unpacked, in bytes. There is room for one archive of the
+/// largest size, or for a hundred typical archives.
 pub const ARRIVING: u64 = 64 * MIB;
-/// Maximum total size of cached trees. This is enough for one tree of the largest size, or for about thirty trees of
-/// 5,000 files. The memory limit of the chart is enough for the cached trees, the archives that are being downloaded,
-/// and one tree that is being unpacked.
+/// Maximum total size of cached trees, in bytes. This is enough for one tree of the largest size, or for about thirty
+/// trees of 5,000 files. The memory limit of the chart is enough for the cached trees, the archives that are being
+/// downloaded, and one tree that is being unpacked.
 pub const KEPT_TREES: u64 = 96 * MIB;
 /// Maximum number of unpacked artifacts in the cache. An artifact is the archive that Flux creates for a source, such
 /// as a GitRepository. A cluster usually has fewer than 256 sources.
 pub const MAX_TREES: usize = 256;
-/// Maximum total size of the cached results of checks of kustomize trees. A result without findings takes a few hundred
-/// bytes.
+/// Maximum total size of the cached results of checks of kustomize trees, in bytes. A result without findings takes a
+/// few hundred bytes.
 pub const KEPT_VERDICTS: u64 = 16 * MIB;
 /// Maximum number of cached results of checks of kustomize trees. This is enough for ten revisions of 5,000
 /// Kustomizations.
@@ -54,7 +54,8 @@ pub const KEPT_BASES: u64 = 2 * BASES;
 /// Maximum number of concurrent fetches from one host. The limit keeps a slow host from delaying the fetches from other
 /// hosts.
 pub const FETCHES: usize = 4;
-/// Maximum number of running or waiting fetches.
+/// Maximum number of running or waiting fetches. A cluster usually has fewer than 256 sources, and each source has one
+/// artifact at a time.
 pub const MAX_FETCHES: usize = 256;
 /// Maximum number of recently failed fetches that are cached. Each failure has a message of a few hundred bytes.
 pub const MAX_FAILURES: usize = 1_000;

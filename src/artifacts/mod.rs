@@ -193,7 +193,7 @@ impl State {
             permit.forget();
             self.metrics.judged();
             let work = move || {
-                // Also released if the work panics.
+                // The permit is also released if the work panics.
                 let _permit = Permit(self);
                 work()
             };

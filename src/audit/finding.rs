@@ -12,7 +12,7 @@ pub const UNREADABLE: &str = "unreadable";
 /// Maximum number of findings in the result of an audit, because each finding takes a few hundred bytes. Users who have
 /// more findings can audit a few rules at a time.
 const MAX_ENTRIES: usize = 50_000;
-/// Maximum length of a message in a report or table, in characters. Messages may quote user input.
+/// Maximum length of a message in a report or table, in characters, because messages may quote long user input.
 const MAX_MESSAGE_CHARS: usize = 1024;
 
 /// A reference to a stored object.

@@ -138,7 +138,8 @@ impl Audit {
         self.namespaces.is_empty() || self.namespaces.iter().any(|wanted| wanted == namespace)
     }
 
-    /// Checks all objects of a resource. The result is empty if the cluster does not serve the resource.
+    /// Checks all objects of a resource. The result is empty if the cluster does not serve the resource. After each
+    /// object, calls `reported` with the numbers of checked objects and of further objects.
     async fn target(
         &self,
         client: &Client,
@@ -163,7 +164,8 @@ impl Audit {
     }
 
     /// Lists the objects of a resource page by page, and checks each object when it arrives. At most [`AT_ONCE`]
-    /// objects are in memory at the same time.
+    /// objects are in memory at the same time. After each object, calls `reported` with the numbers of checked objects
+    /// and of further objects.
     async fn pages(
         &self,
         served: &Served,

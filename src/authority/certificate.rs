@@ -6,8 +6,8 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::{self, PemObject as _};
 use time::{Duration, OffsetDateTime};
 
-/// Time by which `notBefore` precedes the time of issue. It is the largest expected clock difference between an API
-/// server and a node.
+/// How far `notBefore` of a certificate is before the time of issue. It is the largest expected clock difference
+/// between an API server and a node.
 ///
 /// If the clock of a node is further ahead, the replicas on this node issue certificates that API servers reject as not
 /// valid yet. The replicas replace these certificates when the clock is correct again.
@@ -41,7 +41,7 @@ impl Certificate {
     /// Parses all certificates of a PEM text.
     ///
     /// # Errors
-    /// If one of them cannot be parsed.
+    /// If the text is not valid PEM, or if one of the certificates is not X.509.
     pub fn read_all(text: &[u8]) -> Result<Vec<Self>, CertificateError> {
         CertificateDer::pem_slice_iter(text).map(|der| Self::read(&der?)).collect()
     }

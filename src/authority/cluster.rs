@@ -238,7 +238,7 @@ fn bundle(webhook: &Value) -> Bundle {
 }
 
 /// Returns a function that converts an error of the Kubernetes client to a [`ClusterError`]. `done` is the action that
-/// failed: `read` or `written`.
+/// failed: `read` or `written`. `what` is the kind and name of the object.
 ///
 /// If a write failed, the status codes 404, 409 and 422 mean that another client changed the object. A failed test of a
 /// JSON Patch has the code 422.

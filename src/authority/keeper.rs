@@ -252,7 +252,7 @@ impl Keeper {
         let state = &observed.stored.state;
         let expires = state.current.as_ref().map(|current| current.certificate.expires().unix_timestamp());
         self.settings.metrics.ca_expires(expires.unwrap_or_default());
-        // A ready replica stays ready if a bundle is emptied, because that affects all replicas alike.
+        // A ready replica stays ready if a caBundle loses the CA, because this affects all replicas in the same way.
         if self.is_ready {
             return;
         }

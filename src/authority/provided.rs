@@ -65,7 +65,7 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
     let is_first = state.bundle().iter().all(|certificate| provided.contains(certificate));
     state.announced = is_first.then_some(seen.now - timing.overlap);
     if !is_first {
-        // Report the signing CA as used too; the replicas that use it repeat the report from now on.
+        // Also report the signing CA as used. From now on, the replicas that use this CA repeat the report.
         let signing = state.current.as_ref().map(|current| current.certificate.clone());
         state.record_use(provided.iter().chain(&signing), seen.now);
     }

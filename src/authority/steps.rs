@@ -1,8 +1,8 @@
 //! Computes the next step of a CA rotation. The computation is a pure function. Its input is the state of the CA in the
 //! Secret, the caBundles of the webhook configurations, and the time.
 //!
-//! Each replica signs its own leaf certificate with the CA in the Secret. A rotation replaces this CA, A, by a new CA,
-//! B. All progress is recorded in the Secret and the caBundles, so any replica can take the next step:
+//! Each replica signs its own leaf certificate with the CA in the Secret. A rotation replaces this CA, A, with a new
+//! CA, B. All progress is recorded in the Secret and the caBundles, so any replica can take the next step:
 //!
 //! 1. Prepare: creates B as the next CA, and stores it in the Secret. A still signs leaf certificates.
 //! 2. Publish: writes A and B into every caBundle.

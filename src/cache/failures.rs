@@ -18,7 +18,7 @@ impl<K: Hash + Eq> RecentFailures<K> {
         Self { messages: Lru::new(u64::MAX, max_entries), time_to_live }
     }
 
-    /// Returns the recorded message of a key, unless it has expired.
+    /// Returns the recorded message of a key; `None` if there is none, or if it has expired.
     pub fn get(&self, key: &K) -> Option<String> {
         let (since, message) = self.messages.get(key)?;
         (since.elapsed() < self.time_to_live).then_some(message)

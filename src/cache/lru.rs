@@ -10,7 +10,7 @@ use super::lock;
 
 /// A cache with LRU eviction. The total weight never exceeds the maximum weight.
 ///
-/// The crate `lru` records the order of use. This type enforces the maximum weight and the maximum number of entries.
+/// The `lru` crate records the order of use. This type enforces the maximum weight and the maximum number of entries.
 pub struct Lru<K, V>(Mutex<Entries<K, V>>);
 
 struct Entries<K, V> {
@@ -28,18 +28,20 @@ impl<K: Hash + Eq, V> fmt::Debug for Lru<K, V> {
 }
 
 impl<K: Hash + Eq, V: Clone> Lru<K, V> {
-    /// Creates an empty cache. Callers choose the unit of the weights, which is usually bytes.
+    /// Creates an empty cache with a maximum total weight and a maximum number of entries. Callers choose the unit of
+    /// the weights, which is usually bytes.
     pub fn new(max_weight: u64, max_entries: usize) -> Self {
         Self(Mutex::new(Entries { values: LruCache::unbounded(), weight: 0, max_weight, max_entries }))
     }
 
-    /// Returns the value of a key. The entry of this key becomes the most recently used entry.
+    /// Returns the value of a key; `None` if it is not cached. The entry of this key becomes the most recently used
+    /// entry.
     pub fn get(&self, key: &K) -> Option<V> {
         lock(&self.0).values.get(key).map(|(value, _)| value.clone())
     }
 
-    /// Inserts or replaces a value. Evicts other values until the cache is within its limits. Does not cache a value
-    /// whose weight alone exceeds the maximum weight.
+    /// Inserts or replaces a value. Evicts other values until the cache is within its limits. If the weight of the
+    /// value alone exceeds the maximum weight, the value is not cached, and an existing value of the key is removed.
     pub fn insert(&self, key: K, value: V, weight: usize) {
         lock(&self.0).insert(key, value, u64::try_from(weight).unwrap_or(u64::MAX));
     }

@@ -26,8 +26,7 @@ pub struct SingleFlight<K, T> {
 
 type InFlight<K, T> = Arc<Mutex<HashMap<K, SharedResult<T>>>>;
 
-/// A guard that removes a computation from the map of computations in flight. It does so when it is dropped, even after
-/// a panic.
+/// A drop guard that removes a computation from the map of computations in flight, even after a panic.
 struct Removal<K: Hash + Eq, T>(InFlight<K, T>, K);
 
 impl<K: Hash + Eq, T> Drop for Removal<K, T> {
@@ -46,7 +45,8 @@ where
         Self { in_flight: Arc::default(), max }
     }
 
-    /// Returns the computation in flight for a key. If there is none, starts it on the current runtime.
+    /// Returns the computation in flight for a key. If there is none, calls `compute`, and runs the returned future on
+    /// the current Tokio runtime.
     ///
     /// A computation that stores its result in a cache must do so before it returns. Afterwards, the next caller starts
     /// a new computation unless it finds the result in the cache.

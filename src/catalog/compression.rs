@@ -80,7 +80,8 @@ impl Samples {
     }
 }
 
-/// Compresses a text if that makes it smaller, and appends its stored form to `out`.
+/// Compresses a text if that makes it smaller, with `dictionary` if there is one, and appends the stored bytes to
+/// `out`. Returns the form of these bytes, which [`decompress`] needs.
 pub(super) fn compress(text: &str, dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Form {
     if text.len() < MIN_BYTES {
         out.extend(text.as_bytes());
@@ -105,7 +106,8 @@ pub(super) fn compress(text: &str, dictionary: Option<&Dictionary>, out: &mut Ve
     }
 }
 
-/// Restores a text of `length` bytes from its stored form. Returns an empty text if the bytes are damaged.
+/// Restores a text of `length` bytes from `stored`, the bytes that [`compress`] appended. Returns an empty text if the
+/// bytes are damaged, or if the dictionary is missing.
 pub(super) fn decompress(form: Form, stored: &[u8], length: usize, dictionary: Option<&Dictionary>) -> String {
     let bytes = match (form, dictionary) {
         (Form::Plain, _) => stored.to_vec(),

@@ -19,8 +19,8 @@ use crate::admission::Metadata;
 /// Label on an object that defines a kind, such as a CompositeResourceDefinition. If the value is `"true"`, Portcullis
 /// checks the objects of the defined kind.
 pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
-/// Maximum number of kinds that objects such as CompositeResourceDefinitions can declare during the life of a process.
-/// The limit is needed because the memory of such a kind is never freed. No cluster serves so many kinds.
+/// Maximum number of kinds that objects such as CompositeResourceDefinitions can declare while a process runs. The
+/// limit is needed because the memory of these kinds is never freed. No cluster serves so many kinds.
 const MAX_KINDS: usize = 5000;
 
 /// A source of declared kinds, such as CompositeResourceDefinitions. It says which objects declare kinds, and how the
@@ -154,9 +154,9 @@ impl DeclaredKinds {
         self.find(|held| std::ptr::eq(held.kind, kind)).map(|held| held.store)
     }
 
-    /// Finds a kind by API group and plural name. Searches only kinds that CompositeResourceDefinitions or similar
-    /// objects in the cluster define. Returns the kind, and the `Declaration` that says how the catalog stores its
-    /// objects.
+    /// Finds a kind by API group and plural name; `None` if there is none. Searches only kinds that
+    /// CompositeResourceDefinitions or similar objects in the cluster define. Returns the kind, and the `Declaration`
+    /// that says how the catalog stores its objects.
     pub(super) fn named(&self, group: &str, plural: &str) -> Option<(&'static Declaration, &'static Kind)> {
         let found = self.find(|held| held.kind.plural == plural && held.kind.group == group)?;
         Some((found.declaration, found.kind))

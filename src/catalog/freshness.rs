@@ -35,14 +35,15 @@ impl Freshness {
         let mut events = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match events.get_mut(path) {
             Some(event) => *event = Instant::now(),
-            // Bounded: the client requests as many paths as there are kinds.
+            // The number of entries is not bounded by the number of kinds: live reads use the same client, so each
+            // object that is read by its name adds its path too.
             None => drop(events.insert(path.to_owned(), Instant::now())),
         }
     }
 
     /// Wraps a response body, and records the time whenever data of the body arrives. The time is recorded under
-    /// `path`, the URL path of the request. It identifies a kind, because lists and watches of a kind in all namespaces
-    /// use the same path.
+    /// `path`, the URL path of the request. Lists and watches of a kind in all namespaces use the same path, so this
+    /// path identifies the kind.
     fn observe<B: HttpBody<Data = Bytes> + Send + 'static>(self, path: String, body: B) -> Body<B> {
         body.map_frame(move |frame| {
             self.note(&path);
@@ -68,7 +69,7 @@ impl<S> Layer<S> for Freshness {
     }
 }
 
-/// An HTTP client service that wraps another one, and records when data of the responses arrives.
+/// An HTTP client service that wraps another service, and records when data of the responses arrives.
 #[derive(Debug, Clone)]
 pub struct Observed<S> {
     service: S,

@@ -74,7 +74,8 @@ impl Posting {
             .map_or_else(|_| Self::Many(Box::new(ordered(&ids, records))), Self::Three);
     }
 
-    /// Removes an object from this list of ids. Returns the id of the last object if only one is left.
+    /// Removes an object from this list of ids. Returns the id of the last object if only one is left, and otherwise
+    /// `None`.
     fn remove(&mut self, id: Id, records: &Records) -> Option<Id> {
         if let Self::Many(many) = self {
             many.remove(id, records);
@@ -191,8 +192,9 @@ impl Postings {
         single + several + self.shared * SHARED_BYTES
     }
 
-    /// Reserves memory for the keys of `more` objects. Assumes that they have as many keys as the `stored` objects, but
-    /// at most one key each: otherwise, one stored object with very many keys would reserve memory without limit.
+    /// Reserves memory for the keys of `more` objects. Assumes that they have on average as many keys as the `stored`
+    /// objects, but at most one key. Without this maximum, one stored object with very many keys would reserve memory
+    /// without limit.
     pub(super) fn reserve(&mut self, more: usize, stored: usize) {
         let keys = |stored_keys: usize| more.min(more.saturating_mul(stored_keys) / stored.max(1));
         self.single.reserve(keys(self.single.len()), |single| single.hash);

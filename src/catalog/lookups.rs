@@ -9,14 +9,14 @@ use super::{Kind, Stored};
 const MAX_FOUND: usize = 16;
 
 /// The objects that one decision has found in the catalog. Several rules look up the same object, and a search among
-/// few objects is faster than a look-up in the catalog. It also gives all rules the same version of the object.
+/// few objects is faster than a look-up in the catalog. In addition, all rules get the same version of the object.
 #[derive(Debug, Default)]
 pub struct Lookups {
     found: Mutex<Vec<(&'static Kind, Arc<Stored>)>>,
 }
 
 impl Lookups {
-    /// Returns the object with this namespace and name, if the decision has already found it.
+    /// Returns the object with this namespace and name; `None` if the decision has not found it yet.
     pub(super) fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         let namespace = kind.scope.namespace(namespace);
         let found = self.found();
@@ -26,7 +26,8 @@ impl Lookups {
         found.iter().find(is_it).map(|(_, stored)| Arc::clone(stored))
     }
 
-    /// Remembers an object that [`Lookups::find`] did not find.
+    /// Remembers an object that [`Lookups::find`] did not find. Does nothing if [`MAX_FOUND`] objects are already
+    /// remembered.
     pub(super) fn add(&self, kind: &'static Kind, stored: &Arc<Stored>) {
         let mut found = self.found();
         if found.len() < MAX_FOUND {

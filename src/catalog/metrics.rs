@@ -26,7 +26,7 @@ enum Outcome {
     Found,
     Gone,
     Failed,
-    /// The caller stopped waiting before the API server answered, for example at its deadline.
+    /// The caller stopped waiting before the API server responded, for example at its deadline.
     Late,
 }
 
@@ -126,8 +126,8 @@ impl<C: LiveReader> LiveReader for Counted<C> {
     }
 }
 
-/// A guard that counts a read from the API server when the guard is dropped. So a read is counted even if its caller
-/// stopped waiting.
+/// A drop guard that counts a read from the API server when the guard is dropped. So a read is counted even if its
+/// caller stopped waiting.
 struct Pending<'c> {
     results: &'c [Counter; 4],
     outcome: Outcome,

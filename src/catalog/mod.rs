@@ -67,13 +67,13 @@ pub use view::{LiveRead, LiveReads, Reference, View};
 
 /// A reader of objects from the API server, for rules that must not see a stale object.
 pub trait LiveReader: Send + Sync {
-    /// Returns the JSON text of an object, or `None` if the object does not exist. The result is an error if the API
-    /// server does not answer.
+    /// Returns the JSON text of an object, or `None` if the object does not exist. The result is an error if the
+    /// request to the API server fails.
     fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a>;
 }
 
 /// The future that a [`LiveReader`] returns. Its result is the JSON text of the object, `None` if the object does not
-/// exist, or the reason why the API server did not answer.
+/// exist, or the reason why the request to the API server failed.
 pub type LiveReading<'a> = Pin<Box<dyn Future<Output = Result<Option<String>, String>> + Send + 'a>>;
 
 /// A cache of the objects in a cluster, or of the objects in a folder of manifests.
@@ -192,14 +192,14 @@ impl Catalog {
         self.read(kind, Store::size).unwrap_or_default()
     }
 
-    /// Returns the watched kinds whose objects have not been listed yet. An object of such a kind may exist in the
-    /// cluster even if the catalog does not contain it.
+    /// Returns the watched kinds whose objects have not been listed yet. An object of one of these kinds may exist in
+    /// the cluster even if the catalog does not contain it.
     pub fn pending(&self) -> Vec<&'static Kind> {
         let is_awaited = |kind: &&'static Kind| !kind.is_read_by_name() && self.coverage(kind) == Coverage::Pending;
         self.kinds().filter(is_awaited).collect()
     }
 
-    /// Returns whether an object with this name is stored.
+    /// Returns whether the catalog contains the object with this namespace and name.
     pub fn contains(&self, kind: &'static Kind, namespace: &str, name: &str) -> bool {
         self.read(kind, |store| store.contains(kind.scope.namespace(namespace), name)).unwrap_or_default()
     }
@@ -253,11 +253,13 @@ impl Catalog {
         held.into_iter().map(|held| Arc::new(Stored::held(held))).collect()
     }
 
-    /// Reads an object from the API server; `None` if it does not exist.
+    /// Reads an object from the API server; `None` if it does not exist. Without a live reader, returns the object of
+    /// the catalog.
     ///
     /// # Errors
     ///
-    /// The reason why the API server did not answer, or why the object cannot be decoded.
+    /// The reason why the request to the API server failed, or why the object cannot be decoded. Without a live reader,
+    /// it is an error if the catalog does not contain the object and has not listed its kind.
     pub async fn read_live(&self, reference: &Reference) -> Result<Option<Arc<Stored>>, String> {
         let Some(reader) = &self.live_reader else {
             let found = self.find(reference.kind, &reference.namespace, &reference.name);

@@ -2,7 +2,8 @@
 
 use super::records::{Id, Records};
 
-/// Maximum number of ids per chunk. An insertion moves half of them on average.
+/// Maximum number of ids in a chunk, which is a part of a sorted list of object ids. An insertion moves half of the ids
+/// in a chunk on average.
 const CHUNK: usize = 256;
 /// Number of ids by which the capacity of a full chunk grows. A chunk is a part of a sorted list of object ids. A small
 /// number leaves little memory unused.

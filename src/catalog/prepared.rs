@@ -76,8 +76,9 @@ struct Entry {
 }
 
 impl Batch {
-    /// Compresses an object, computes its index keys, and adds it to the batch. Skips an object of more than 4 GiB.
-    /// `number` identifies the kind of the object for the caller. [`Batch::objects`] returns `number` with the object.
+    /// Compresses an object, computes its index keys, and adds it to the batch. `with` contains the dictionary and the
+    /// hash seed for this. Skips an object of more than 4 GiB. `number` identifies the kind of the object for the
+    /// caller. [`Batch::objects`] returns `number` with the object.
     pub(super) fn add(&mut self, number: usize, kind: &Kind, object: &Projection, with: &Preparation) {
         let Ok(text_length) = u32::try_from(object.text.len()) else { return };
         let namespace = kind.scope.namespace(&object.namespace);

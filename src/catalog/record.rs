@@ -77,7 +77,7 @@ impl<'b> Record<'b> {
     }
 
     /// Decodes only the namespace and the name of a stored object. Indexes are sorted by name, so this is the most
-    /// frequent access.
+    /// frequent access. `None` if the bytes are damaged.
     pub(super) fn read_name(bytes: &'b [u8]) -> Option<(NamespaceId, &'b [u8])> {
         let mut rest = bytes.get(1..)?;
         let namespace = take_number(&mut rest)?;

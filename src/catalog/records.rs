@@ -99,7 +99,7 @@ impl Records {
     }
 
     /// Returns the bytes of a block from the start of an object to the end of the block. So the result also contains
-    /// the objects after this one.
+    /// the objects after this one. `None` if the id is unused.
     fn bytes_from(&self, id: Id) -> Option<&[u8]> {
         let place = self.places.get(at(id))?;
         self.blocks.get(at(place.block))?.bytes.get(at(place.offset)..)

@@ -16,8 +16,8 @@ pub enum Storage {
     /// Objects are not watched. When an object is needed, it is read from the API server by its name. Only the fields
     /// at these paths are kept. The permission `get` is needed only in the namespaces from which such objects are read.
     ByName(&'static [Path]),
-    /// Objects are not watched, but read from the API server one at a time. Only the fields at these paths are kept.
-    /// The permission `get` is needed in all namespaces.
+    /// Objects are not watched. When an object is needed, it is read from the API server by its name, in any namespace.
+    /// Only the fields at these paths are kept. The permission `get` is needed in all namespaces.
     Live(&'static [Path]),
 }
 

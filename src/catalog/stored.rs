@@ -144,7 +144,8 @@ impl Stored {
     }
 
     /// Returns the typed view of the object, which is a value that `make` computes from the fields of the object. The
-    /// view is computed on the first call. Later calls return the cached view. See [`TypedView::get_or_compute`].
+    /// view is computed on the first call and cached. Only one view is cached: a view of another type is computed on
+    /// each call.
     pub fn view<T: Any + Send + Sync + Clone>(&self, make: fn(&Value) -> T) -> T {
         self.view.get_or_compute(|| make(self.value()))
     }

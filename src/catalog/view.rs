@@ -175,8 +175,8 @@ impl<'a> View<'a> {
     }
 
     /// Returns a reference to an object if the catalog does not contain the object, so that the caller can read it from
-    /// the API server. Such an object may have been created after the last watch event. `None` if the catalog contains
-    /// the object.
+    /// the API server. The object may have been created after the last watch event. `None` if the catalog contains the
+    /// object.
     pub fn unless_found(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Reference> {
         (!self.is_stored(kind, namespace, name)).then(|| Reference::new(kind, namespace, name))
     }
@@ -215,8 +215,8 @@ impl<'a> View<'a> {
         found.iter().filter_map(|stored| self.find(kind, stored.namespace(), stored.name())).collect()
     }
 
-    /// Returns the number of objects in a namespace that have the key `key` in the index `index`. See
-    /// [`Catalog::count`].
+    /// Returns the number of objects in a namespace that the index `index` of the catalog lists under `key`. Reads from
+    /// the API server for this request do not change the number.
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         self.catalog.count(kind, index, namespace, key)
     }

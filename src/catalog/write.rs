@@ -10,11 +10,12 @@ use super::stored::Held;
 use super::{Catalog, Change, Coverage, Kind, Listing, Projection, Stored, Undecodable};
 
 impl Catalog {
-    /// Decodes the fields that the catalog stores for this kind from the JSON text of an object.
+    /// Decodes the fields that the catalog stores for this kind from the JSON text of an object. Returns an empty
+    /// result if the catalog does not store the kind.
     ///
     /// # Errors
     ///
-    /// If the object cannot be stored, for example because it is nested too deep.
+    /// If the text is not a JSON object, is nested too deep, or has a name that is too long.
     pub fn decode(&self, kind: &'static Kind, text: &str) -> Result<Projection, Undecodable> {
         match self.read(kind, Store::part) {
             Some(part) => Projection::of(kind, &part, text),
@@ -79,7 +80,8 @@ impl Catalog {
         self.write(kind, Store::reject);
     }
 
-    /// Returns the number of objects of a kind that could not be stored since the start.
+    /// Returns the number of times that an object of a kind could not be stored since the process started. For a kind
+    /// that an object in the cluster declares, counts since the kind was added.
     pub fn rejected(&self, kind: &'static Kind) -> u64 {
         self.read(kind, Store::rejected).unwrap_or_default()
     }
@@ -97,7 +99,7 @@ impl Catalog {
         Listing::begin(self, kind)
     }
 
-    /// Replaces all objects of a kind by `objects`. Also sets the coverage of the kind, for example to `Complete` if
+    /// Replaces all objects of a kind with `objects`. Also sets the coverage of the kind, for example to `Complete` if
     /// `objects` are all objects of this kind in the cluster.
     pub fn replace(&self, kind: &'static Kind, coverage: Coverage, objects: Vec<Value>) {
         let mut listing = self.list(kind);
@@ -112,7 +114,7 @@ impl Catalog {
         self.replace_kinds(self.declared(), rest);
     }
 
-    /// Replaces all stored objects of `kinds` by those in `objects`, and returns the elements of `objects` that have
+    /// Replaces all stored objects of `kinds` with those in `objects`, and returns the elements of `objects` that have
     /// other kinds. API versions are not compared. If `kinds` contains two versions of a kind, each object of this kind
     /// is stored once for each version.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {

@@ -110,7 +110,8 @@ impl Serving {
     ///
     /// With `--self-managed` or `--publish-ca`, also starts a background task. The task writes the CA of the server
     /// into the caBundles of the webhook configurations. With `--self-managed`, it also replaces the temporary
-    /// certificate by one that is signed by the CA in a Secret.
+    /// certificate with one that is signed by the CA in a Secret. Adds a condition for the task to `readiness`, and its
+    /// metrics to `registry`.
     pub(super) async fn open(
         &self,
         kubeconfig: Option<&Path>,

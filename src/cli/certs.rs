@@ -31,8 +31,8 @@ pub(super) struct Args {
 }
 
 const CA_NAME: &str = "portcullis development CA";
-/// Time by which `notBefore` of a new certificate is in the past. Machines whose clocks are slightly slow therefore
-/// accept the certificate immediately.
+/// How far `notBefore` of a new certificate is in the past. Machines whose clocks are slightly slow therefore accept
+/// the certificate immediately.
 const BACKDATED: Duration = Duration::minutes(5);
 
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
@@ -76,7 +76,8 @@ fn leaf_params(args: &Args) -> Result<CertificateParams, rcgen::Error> {
     Ok(params)
 }
 
-/// Sets the validity of a certificate to `length` from now. The default of rcgen ends in the year 4096.
+/// Sets the validity of a certificate: it ends `length` from now. By default, certificates of rcgen are valid until the
+/// year 4096.
 fn valid_for(params: &mut CertificateParams, length: Duration) {
     let now = OffsetDateTime::now_utc();
     params.not_before = now - BACKDATED;
@@ -87,7 +88,8 @@ fn read(path: &Path) -> Result<String, Unusable> {
     fs::read_to_string(path).map_err(|error| Unusable::because(path.display(), error))
 }
 
-/// Writes to a temporary file and renames it, so that a server that watches the folder never reads a partial file.
+/// Writes `text` to a file with the permissions `mode`. Writes to a temporary file first and renames it, so that a
+/// server that watches the folder never reads a partial file.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), Unusable> {
     let beside = path.with_extension("new");
     let written = || {

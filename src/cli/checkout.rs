@@ -51,7 +51,8 @@ pub(super) struct Folders {
 }
 
 impl Folders {
-    /// Reads the kustomization files among `files`, and finds the roots.
+    /// Reads the kustomization files among `files`, and finds the roots. `paths` is a cache of file paths in `tree`,
+    /// and `read` is a cache of parsed kustomization files.
     pub(super) fn of(
         files: &[PathBuf],
         paths: &mut TreePaths,
@@ -101,7 +102,8 @@ impl Scan {
     pub(super) fn of(files: &mut Vec<PathBuf>, options: &Options) -> Result<Self, Unusable> {
         let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
         let (read, mut paths) = (Files::default(), TreePaths::default());
-        // A patch is not an object, even if it is outside of the folders from which it may be loaded.
+        // The load restriction is ignored here: a patch is not an object, even if kustomize may not load it from its
+        // folder.
         let any = Options { restrictor: Restrictor::None, ..options.clone() };
         let Folders { folders, roots, references } = Folders::of(files, &mut paths, &tree, &any, &read)?;
         let (mut all, mut manifests) = (Vec::new(), Vec::new());
@@ -125,7 +127,8 @@ impl Scan {
     }
 }
 
-/// Reads the git data of a folder, such as remotes and submodules. Returns empty data if the folder has no `.git`.
+/// Reads the git data of a folder, such as remotes and submodules. Paths in the result are relative to `folder`.
+/// Returns empty data if the folder has no `.git`.
 pub(super) fn git_of_tree(folder: &Path) -> Result<Git, Unusable> {
     let tree = Tree::folder(Path::new("/")).map_err(|error| Unusable::new(error.to_string()))?;
     let top = tree_path(folder)?;

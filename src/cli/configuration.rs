@@ -22,7 +22,7 @@ use crate::recording::Recorder;
 
 /// Interval for checking the configuration file and expired exemptions, in addition to file system events.
 const POLL: Duration = Duration::from_secs(5);
-/// Maximum number of expired exemptions that `/readyz` lists. The log lists all of them.
+/// Maximum number of expired exemptions that `/readyz` lists, so that its text stays short. The log lists all of them.
 const NAMED: usize = 3;
 
 /// Metrics about the configuration file: its reloads, and its exemptions.
@@ -109,7 +109,7 @@ impl Configuration {
             Ok(policy) => {
                 self.problem = None;
                 self.metrics.last_success.set(OffsetDateTime::now_utc().unix_timestamp());
-                // The initial content is loaded again only if it has changed since.
+                // The gate already has the policy from the start, unless the file has changed since then.
                 if self.seen.is_some() || *self.gate.policy() != policy {
                     if let Some(recorder) = &self.recorder {
                         recorder.configured(String::from_utf8_lossy(text).into_owned());

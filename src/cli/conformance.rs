@@ -1,4 +1,4 @@
-//! The command `portcullis conformance`: tests on a cluster whether a deployer fulfils its contract with Landscaper. A
+//! The command `portcullis conformance`: tests on a cluster whether a deployer fulfills its contract with Landscaper. A
 //! deployer is a controller that processes Landscaper's DeployItems.
 
 use std::path::{Path, PathBuf};
@@ -91,8 +91,8 @@ impl Args {
     }
 }
 
-/// Reads the `spec.config` of a DeployItem from a YAML file. Fails if the file does not contain exactly one YAML
-/// document, or if this document is not a mapping.
+/// Reads the `spec.config` of a DeployItem from a YAML file. Fails if the file cannot be read or parsed, if it does not
+/// contain exactly one YAML document, or if this document is not a mapping.
 fn configuration(path: &Path) -> Result<Value, Unusable> {
     let failed = |error: &dyn std::fmt::Display| Unusable::because(path.display(), error);
     let text = std::fs::read_to_string(path).map_err(|error| failed(&error))?;

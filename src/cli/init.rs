@@ -91,7 +91,7 @@ fn pre_commit() -> File {
     File { path: PRE_COMMIT, text, appends: true }
 }
 
-/// Returns the CI job for GitHub or GitLab, depending on the git remotes. `None` if the remotes are on another forge.
+/// Returns the CI job for GitHub or GitLab, depending on the git remotes. `None` if no remote is on GitHub or GitLab.
 fn job(git: &Git) -> Option<File> {
     let is_on = |forge: &str| git.remotes.iter().any(|remote| remote.host.split('.').any(|part| part == forge));
     let action = HOME.trim_start_matches("https://github.com/");

@@ -48,7 +48,8 @@ pub(super) fn repository_file(given: Option<&Path>) -> Option<PathBuf> {
     Some(if found == current { PathBuf::from(REPOSITORY_FILE) } else { found.join(REPOSITORY_FILE) })
 }
 
-/// Reads the objects in files and folders. Fails if one of the files is invalid.
+/// Reads the objects in files and folders. Objects without a namespace get `namespace`. Fails if one of the files is
+/// invalid.
 pub(super) fn objects(paths: &[PathBuf], namespace: &str) -> Result<Vec<Value>, Unusable> {
     let manifests = Manifests::load(paths, namespace);
     match manifests.errors.first() {
@@ -57,7 +58,8 @@ pub(super) fn objects(paths: &[PathBuf], namespace: &str) -> Result<Vec<Value>, 
     }
 }
 
-/// Returns a catalog of the objects in files and folders. Fails if a file cannot be read.
+/// Returns a catalog, the cache in which rules look up objects, with the objects in files and folders. Objects without
+/// a namespace get `namespace`. Fails if a file is invalid.
 pub(super) fn catalog(registry: &Registry, paths: &[PathBuf], namespace: &str) -> Result<Catalog, Unusable> {
     let catalog = registry.catalog();
     manifests::fill(&catalog, paths, namespace).map_err(unreadable)?;
@@ -75,14 +77,16 @@ pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable
     Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
 }
 
-/// Returns a Kubernetes client that does not retry requests if the API server is unavailable.
+/// Returns a Kubernetes client that does not retry requests if the API server is unavailable. `kubeconfig` is used as
+/// in [`client`].
 pub(super) async fn client_without_retries(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
     let mut config = cluster_config(kubeconfig).await?;
     config.default_retry = false;
     Client::try_from(config).map_err(no_client)
 }
 
-/// Returns a Kubernetes client that records the time of the last event of each watch in `freshness`.
+/// Returns a Kubernetes client that records the time of the last event of each watch in `freshness`. `kubeconfig` is
+/// used as in [`client`].
 pub(super) async fn observed_client(kubeconfig: Option<&Path>, freshness: &Freshness) -> Result<Client, Unusable> {
     let builder = ClientBuilder::try_from(cluster_config(kubeconfig).await?).map_err(no_client)?;
     Ok(builder.with_layer(freshness).build())

@@ -14,8 +14,8 @@ pub(super) struct LastUses<'r> {
 }
 
 impl<'r> LastUses<'r> {
-    /// `used` contains the folders that each build uses, in the order of the builds. `references` contains the files to
-    /// which each folder refers.
+    /// Determines which folders no later build uses, for each build. `used` contains the folders that each build uses,
+    /// in the order of the builds. `references` contains the files to which each folder refers.
     pub(super) fn of(
         used: impl Iterator<Item = HashSet<TreePath>>,
         references: &'r HashMap<TreePath, References>,
@@ -31,8 +31,8 @@ impl<'r> LastUses<'r> {
         Self { references, folders }
     }
 
-    /// Removes from the caches what no build after the build with this number uses. All builds up to this one must have
-    /// ended.
+    /// Removes from `files` and `caches` the data of all folders that no build after the build with this number uses.
+    /// All builds up to this one must have ended.
     pub(super) fn release<'s>(
         &mut self,
         number: usize,

@@ -10,7 +10,8 @@ pub(super) struct Logging {
     #[arg(long, value_enum, default_value = "text")]
     log_format: LogFormat,
     /// The log filter, such as `info` or `warn,decision=debug`
-    // The client logs every failed attempt to reach an API server; the catalog logs it once a minute.
+    // The Kubernetes client logs every failed request to the API server. The default filter turns this off, because the
+    // catalog logs such failures once a minute.
     #[arg(long, env = "PORTCULLIS_LOG", default_value = "info,kube_client=off")]
     log: String,
 }

@@ -165,7 +165,7 @@ fn run(command: Command) -> Result<u8, Unusable> {
     }
 }
 
-/// Writes to standard output. A closed pipe, as with `head`, is not an error.
+/// Writes to standard output. Ignores errors, such as a closed pipe.
 fn print(text: &str) {
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());

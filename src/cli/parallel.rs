@@ -20,7 +20,8 @@ pub(super) fn in_order<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + S
         return;
     }
     let (threads, work) = (threads.min(MAX_THREADS), &work);
-    // Passing each result by itself would wake the receiver, which costs as much as a small item.
+    // Results are sent in batches, because waking the receiver for each result costs as much as the work on a small
+    // item.
     let size = (items.len() / (threads * BATCHES)).clamp(1, AHEAD / 2);
     thread::scope(|scope| {
         let begin = |first| {
@@ -34,7 +35,7 @@ pub(super) fn in_order<T: Sync, R: Send>(items: &[T], work: impl Fn(&T) -> R + S
         };
         let results: Vec<_> = (0..threads).map(begin).collect();
         for (number, results) in (0..items.len()).step_by(size).zip(results.iter().cycle()) {
-            // A panic of a thread is propagated by the scope.
+            // If a thread panics, the scope propagates the panic.
             let Ok(results) = results.recv() else { return };
             results.into_iter().enumerate().for_each(|(at, result)| take(number + at, result));
         }

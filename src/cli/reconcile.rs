@@ -200,7 +200,8 @@ fn plans(policy: &Policy) -> PlanSettings {
 }
 
 impl Args {
-    /// Returns the controllers that the arguments enable. Omits controllers whose rule family is not enabled.
+    /// Returns the controllers that the arguments enable. Omits controllers whose rule family is not enabled. Fails if
+    /// a flag enables such a controller, if no controller is left, or if a file of the arguments is invalid.
     fn controllers(
         &self,
         identity: &str,

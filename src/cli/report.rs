@@ -190,7 +190,7 @@ impl Located {
     }
 }
 
-/// Returns API version, kind, namespace and name of an object.
+/// Returns a JSON object with API version, kind, namespace and name of `object`.
 pub(super) fn identity(object: &Value) -> Value {
     let metadata = |key| object.get("metadata").and_then(|metadata| metadata.get(key));
     json!({"apiVersion": object.get("apiVersion"), "kind": object.get("kind"),

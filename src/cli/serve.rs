@@ -167,7 +167,7 @@ impl Args {
         options.bind().await.map_err(|error| Unusable::new(error.to_string()))
     }
 
-    /// Creates the recorder of decisions if `--record` is given.
+    /// Creates the recorder of decisions if `--record` is given, and registers its metrics in `shown`.
     fn recorder(&self, shown: &mut prometheus_client::registry::Registry) -> Result<Option<Arc<Recorder>>, Unusable> {
         let Some(folder) = self.record.clone() else { return Ok(None) };
         let (limit, families) = (self.record_limit, self.families.on());
@@ -183,14 +183,14 @@ impl Args {
     }
 
     /// Creates the gate, which decides about admission requests. Also starts the tasks that keep the gate's catalog of
-    /// objects up to date.
+    /// objects up to date. Adds a condition for the catalog to `readiness`, and metrics of the catalog to `shown`.
     async fn gate(
         &self,
         readiness: &Readiness,
         shown: &mut prometheus_client::registry::Registry,
         recorder: Option<&Arc<Recorder>>,
     ) -> Result<Gate, Unusable> {
-        // Configuration of a family that is off is not an error.
+        // The file is checked with all rule families, so configuration of a family that is off is not an error.
         let policy = inputs::policy(self.config.as_deref(), &Registry::standard())?;
         let registry = self.families.registry();
         let mut catalog = registry.catalog();

@@ -128,8 +128,8 @@ async fn verify(args: &Args) -> Result<u8, Unusable> {
     let client = inputs::client(args.kubeconfig.as_deref()).await?;
     let (on, until) = (args.families.on(), Instant::now() + Duration::from_secs(args.within));
     let is_on = |probe: &&Probe| probe.families.iter().any(|family| on.contains(family));
-    // With --families, the probes of these families must be answered; otherwise those of all registered resources, if
-    // the registration can be read.
+    // With --families, portcullis must answer the probes of these families. By default, it must answer the probes of
+    // all registered resources, if the webhook configurations can be read.
     let registered = if args.families.are_default() { registered(&client).await } else { None };
     let is_asked = |probe: &&Probe| registered.as_ref().is_none_or(|plurals| plurals.contains(probe.plural));
     let is_any = PROBES.iter().filter(is_on).any(|probe| is_asked(&probe));

@@ -21,11 +21,12 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
         return Ok(vec![path.to_owned()]);
     }
     let mut walk = WalkBuilder::new(path);
-    // `.gitignore` is honoured outside of repositories too. The user's global ignore file is not, because the result
+    // `.gitignore` is honored outside of repositories too. The user's global ignore file is not, because the result
     // would depend on the machine.
     walk.require_git(false).git_global(false).filter_entry(|entry| !is_template(entry.path()));
     let (send, receive) = channel();
-    // Unlike the sequential walk, the parallel one does not look for ignore files that a folder's listing lacks.
+    // The parallel walk opens only ignore files that the listing of a folder contains. The sequential walk is slower:
+    // it tries to open ignore files in every folder.
     walk.build_parallel().run(|| {
         let send = send.clone();
         Box::new(move |entry| {
@@ -41,7 +42,7 @@ pub(super) fn manifests(path: &Path) -> Result<Vec<PathBuf>, String> {
 
 /// Returns the path of a folder entry if the entry is a manifest or a kustomization file, otherwise `None`.
 fn wanted(entry: DirEntry) -> Option<PathBuf> {
-    // the listing of a folder has the types of its entries; only the target of a link is looked up
+    // The listing of a folder contains the types of its entries. Only the targets of symbolic links are looked up.
     let is_folder = |kind: FileType| kind.is_dir() || kind.is_symlink() && entry.path().is_dir();
     let is_named = is_manifest(entry.path()) || entry.file_name() == "Kustomization";
     let is_wanted = is_named && !entry.file_type().is_some_and(is_folder);

@@ -97,8 +97,8 @@ impl Check<'_> {
         policy.settings = std::mem::take(&mut policy.settings).with(DEPLOYERS, deployers.value.to_value());
     }
 
-    /// Validates the section `dryRun` of the configuration file, and adds its settings to `policy`. The section turns on
-    /// the mutator `dry-run`: its mode becomes `apply`, unless the file sets another mode for it.
+    /// Validates the section `dryRun` of the configuration file, and adds its settings to `policy`. The section turns
+    /// on the mutator `dry-run`: its mode becomes `apply`, unless the file sets another mode for it.
     fn dry_runs(&mut self, section: Option<Spanned<DryRunFile>>, policy: &mut Policy) {
         if let Some((section, problem)) = section.as_ref().and_then(|section| Some((section, section.value.problem()?)))
         {
@@ -145,7 +145,8 @@ impl Check<'_> {
         host.value
     }
 
-    /// Parses the time at which an exemption expires. A date without a time means the end of that day in UTC.
+    /// Parses the time at which an exemption expires. A date without a time means the end of that day in UTC. Reports a
+    /// problem and returns `None` if the text is neither a date nor a time.
     fn until(&mut self, until: &Spanned<String>) -> Option<OffsetDateTime> {
         let text = &until.value;
         let end = || day(text)?.next_day().map(|next| next.midnight().assume_utc());
@@ -180,7 +181,7 @@ fn of_family(name: &str, rules: &[&str]) -> Option<String> {
     ))
 }
 
-/// Parses a date such as `2026-12-31`. Rejects other forms of ISO 8601, such as week dates.
+/// Parses a date such as `2026-12-31`. Returns `None` for other forms of ISO 8601, such as week dates.
 fn day(text: &str) -> Option<Date> {
     let is_written = text.bytes().enumerate().all(|(at, byte)| match at {
         4 | 7 => byte == b'-',

@@ -10,7 +10,8 @@ use crate::admission::field::FieldPath;
 use crate::suggestion;
 use crate::yaml::{self, Document, Place};
 
-/// Maximum number of unknown keys and values that are reported for a file.
+/// Maximum number of unknown keys and values that are reported for a file. The limit exists because the file is parsed
+/// again after each of them.
 const MAX_PROBLEMS: usize = 100;
 
 /// A problem of a configuration file.
@@ -110,7 +111,8 @@ fn without_entry(text: &str, location: &Location) -> Option<String> {
 }
 
 /// Finds the entry of a YAML mapping whose key is at the text position `location`. Returns the path of the entry, and
-/// whether it is the only entry of its mapping. Searches only in `value`, whose own path in `document` is `at`.
+/// whether it is the only entry of its mapping. Returns `None` if no key is at this position. Searches only in `value`,
+/// whose own path in `document` is `at`.
 fn entry_at(document: &Document, value: &Value, at: &FieldPath, location: &Location) -> Option<(FieldPath, bool)> {
     match value {
         Value::Object(entries) => entries.iter().find_map(|(key, value)| {
@@ -129,7 +131,8 @@ fn is_at(place: &Place, location: &Location) -> bool {
     (u64::from(place.line), u64::from(place.column)) == (location.line(), location.column())
 }
 
-/// Returns the configuration text with `value` instead of the unknown value at `location`.
+/// Returns the configuration text with `value` instead of the unknown value at `location`. `None` if `location` is not
+/// in the text.
 fn with_value(text: &str, location: &Location, value: &str) -> Option<String> {
     let line = usize::try_from(location.line()).ok()?.checked_sub(1)?;
     let line_start: usize = text.split_inclusive('\n').take(line).map(str::len).sum();

@@ -20,7 +20,8 @@ use crate::landscaper::deployer::status::{Change, Job};
 struct Results(BTreeMap<&'static str, (usize, Vec<Evidence>)>);
 
 impl Results {
-    /// Counts one test of the requirement named `requirement`. Adds `evidence` if the deployer violated the requirement.
+    /// Counts one test of the requirement named `requirement`. Adds `evidence` if the deployer violated the
+    /// requirement.
     fn add(&mut self, requirement: &str, evidence: Option<Evidence>) {
         let all = requirements::all();
         let Some(tried) = all.iter().find(|tried| tried.name == requirement) else { return };

@@ -38,7 +38,8 @@ impl Landscaper {
         Self { options, recorder, items, jobs: AtomicUsize::new(0), created: Mutex::default() }
     }
 
-    /// Creates a DeployItem as an Execution does. Returns its name.
+    /// Creates a DeployItem as an Execution does, and returns its name. The name contains `scenario`. `target` is the
+    /// name of its Target, and `config` is its `spec.config`.
     pub(super) async fn create(
         &self,
         scenario: &str,

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! The kit tests the requirements about writes that the webhook enforces
-//! ([`requirements`](crate::landscaper::deployer::requirements)). Unlike a webhook, it also tests that the deployer reacts in
-//! time, and that it leaves other DeployItems alone.
+//! ([`requirements`](crate::landscaper::deployer::requirements)). Unlike a webhook, it also tests that the deployer
+//! reacts in time, and that it leaves other DeployItems alone.
 
 mod judge;
 mod landscaper;

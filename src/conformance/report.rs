@@ -84,7 +84,8 @@ pub struct Write {
     pub manager: String,
 }
 
-/// Maximum number of pieces of evidence that the text report shows for one requirement. The JSON report has all.
+/// Maximum number of pieces of evidence that the text report shows for one requirement, so that the text stays short.
+/// The JSON report has all.
 const SHOWN: usize = 3;
 
 impl Verdict {

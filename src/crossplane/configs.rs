@@ -10,10 +10,10 @@ use crate::suggestion::by_similarity;
 /// Maximum number of EnvironmentConfigs in a selection. Larger selections are truncated, because real Compositions do
 /// not merge so many.
 pub const MAX_SELECTED: usize = 1000;
-/// Maximum number of EnvironmentConfigs that are searched for a similar name or label value. Messages about a name or
-/// label value that does not exist suggest the similar ones.
+/// Maximum number of EnvironmentConfigs that are compared to suggest a similar name or label value in a message. The
+/// limit bounds the time that one message costs.
 const MAX_COMPARED: usize = 200;
-/// Maximum number of similar names or label values that a message suggests.
+/// Maximum number of similar names or label values that a message suggests, so that the message stays short.
 const MAX_SUGGESTIONS: usize = 5;
 
 /// A lookup of EnvironmentConfigs, by name or by labels. It finds them in the catalog, which caches objects of the
@@ -36,7 +36,7 @@ impl<'v> Configs<'v> {
         self.view.is_complete(self.kind)
     }
 
-    /// Returns the EnvironmentConfig with this name.
+    /// Returns the EnvironmentConfig with this name; `None` if the catalog does not contain it.
     pub fn find(&self, name: &str) -> Option<Arc<Stored>> {
         self.view.find(self.kind, "", name)
     }

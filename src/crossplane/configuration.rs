@@ -1,4 +1,5 @@
-//! The section `environmentConfigs` of the configuration file.
+//! The section `environmentConfigs` of the configuration file. It contains settings for the rules about environments,
+//! and for the mutator that computes environments.
 
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -57,7 +58,8 @@ impl EnvironmentConfigs {
     }
 }
 
-/// Returns the section `environmentConfigs` of the configuration, or its defaults if the file has none.
+/// Returns the section `environmentConfigs` of the configuration file. If the file has no such section, returns the
+/// defaults.
 pub(super) fn section(view: &View<'_>) -> EnvironmentConfigs {
     let section = view.setting(NAME).and_then(|stored| EnvironmentConfigs::deserialize(stored.value()).ok());
     section.unwrap_or_default()

@@ -106,8 +106,8 @@ impl Subjects<'_> {
     }
 
     /// Adds all composites that use the Composition or CompositionRevision `text` to the list `self.found`. If there
-    /// are none, may add an empty composite. It represents composites that are created later or are unknown to
-    /// Portcullis.
+    /// are none, may add an empty composite with the usage of `user`. It represents composites that are created later
+    /// or are unknown to Portcullis.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
@@ -151,8 +151,8 @@ impl Subjects<'_> {
     }
 
     /// Returns whether `text` is a CompositionRevision, and the list `self.found` already has an entry for its
-    /// Composition. No empty composite is added for such a revision. It is probably an old revision that no composite
-    /// uses.
+    /// Composition. In this case, `text` is probably an old revision that no composite uses, and no empty composite is
+    /// added for it.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }
@@ -172,7 +172,7 @@ fn bare(composition: &Value) -> Value {
 }
 
 /// The problems in computing an environment, and the EnvironmentConfigs that were merged into it. Portcullis computes
-/// these results without the request and with it, and compares them.
+/// these results for the state before and after the request, and compares them.
 struct Evaluation {
     /// Whether the environment cannot be computed.
     fails: bool,

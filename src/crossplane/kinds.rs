@@ -33,7 +33,8 @@ const fn environment_configs(version: &'static str, indexes: &'static [&'static 
     }
 }
 
-/// Returns the kind of EnvironmentConfigs in the version that the cluster serves.
+/// Returns the kind of EnvironmentConfigs in the version that the cluster serves. This is `v1beta1`, unless the catalog
+/// has listed only `v1alpha1`.
 pub fn served(view: &View<'_>) -> &'static Kind {
     let is_old = !view.is_complete(&ENVIRONMENT_CONFIGS) && view.is_complete(&ALPHA_ENVIRONMENT_CONFIGS);
     if is_old { &ALPHA_ENVIRONMENT_CONFIGS } else { &ENVIRONMENT_CONFIGS }
@@ -120,7 +121,8 @@ pub static BY_REVISED: Index = Index {
     keys: |object| revised(object).map(str::to_owned).into_iter().collect(),
 };
 
-/// Returns the name of the Composition that a CompositionRevision belongs to.
+/// Returns the name of the Composition to which a CompositionRevision belongs; `None` if the revision does not have the
+/// label [`COMPOSITION_LABEL`].
 pub fn revised(revision: &Value) -> Option<&str> {
     Metadata::of(revision).label(COMPOSITION_LABEL)
 }
@@ -191,7 +193,7 @@ pub static BY_DECLARED_TYPE: Index = Index {
 };
 
 /// Returns the CompositeResourceDefinition that defines the type in a Composition's `compositeTypeRef`, and the version
-/// of this type.
+/// of this type. `None` if `compositeTypeRef` is invalid, or if the catalog does not contain the definition.
 pub fn definition_of<'c>(composition: &'c Value, view: &View<'_>) -> Option<(Arc<Stored>, &'c str)> {
     let of = composition.get("spec")?.get("compositeTypeRef")?;
     let (group, version) = of.get("apiVersion")?.as_str()?.split_once('/')?;
@@ -249,7 +251,8 @@ pub fn claim_key(plural: &str, group: &str) -> String {
     format!("{plural}.{group}")
 }
 
-/// Returns the kind of composites that a CompositeResourceDefinition defines, in its referenceable version.
+/// Returns the kind of composites that a CompositeResourceDefinition defines, in its referenceable version. `None` if
+/// the definition is incomplete.
 fn declares(definition: &Value) -> Option<Declared> {
     let spec = definition.get("spec")?;
     let versions = spec.get("versions")?.as_array()?;

@@ -18,7 +18,7 @@
 //! | [`patch_failures`] | finds patches of a Composition that fail for every composite |
 //! | [`kinds`] | contains the kinds that rules look up, and their indexes |
 //! | [`schema`] | reads the schema that a Composition declares for its environment |
-//! | [`structural`] | applies the schema of composites like the API server: pruning, defaults, validation |
+//! | [`structural`] | applies the schema of composites as the API server does: pruning, defaults, validation |
 //! | [`users`] | finds the objects that use an EnvironmentConfig |
 
 pub mod api;

@@ -1,5 +1,5 @@
-//! Finds patches of a Composition that fail for every composite. Such a patch fails because of data that is the same
-//! for all composites. For example, the data comes from an EnvironmentConfig that the Composition selects by name.
+//! Finds patches of a Composition that fail for every composite, because of data that is the same for all composites.
+//! For example, the data comes from an EnvironmentConfig that the Composition selects by name.
 
 use serde_json::{Value, json};
 

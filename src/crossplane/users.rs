@@ -16,7 +16,7 @@ use crate::admission::Metadata;
 use crate::catalog::{Kind, Reference, Stored, View};
 
 /// Maximum number of objects that the search for users of an EnvironmentConfig examines. The objects are Compositions,
-/// CompositionRevisions and composites. A message cannot list more users.
+/// CompositionRevisions and composites. The limit bounds the duration of a decision.
 pub const MAX_USERS: usize = 500;
 
 /// An object that uses an EnvironmentConfig.
@@ -118,7 +118,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns how a source uses the EnvironmentConfig. `None` if the source never selects it.
+    /// Returns how a source uses the EnvironmentConfig. `None` if the source never selects it. `is_optional` says
+    /// whether a reference to a missing EnvironmentConfig is allowed.
     fn source(&self, source: &EnvironmentSource, is_optional: bool, profile: Profile) -> Option<Usage> {
         match (source.kind(), &source.reference, &source.selector) {
             (SourceType::Reference, Some(reference), _) if reference.name == self.name => {

@@ -30,8 +30,8 @@ pub(super) struct DeliveryContext<'a> {
 }
 
 impl DeliveryContext<'_> {
-    /// Runs one check of kustomization files for the request, and returns its findings. The object in the request
-    /// contains these files, or refers to them, as a Flux Kustomization does. The policy sets the level of each
+    /// Runs `delivery`, one check of kustomization files, for the request. Returns its findings. The object in the
+    /// request contains these files, or refers to them, as a Flux Kustomization does. The policy sets the level of each
     /// finding, such as `warn`.
     pub(super) async fn findings_of(&self, delivery: &'static Delivery) -> Vec<Finding> {
         let hosts = &self.policy.artifact_hosts;
@@ -46,7 +46,7 @@ impl DeliveryContext<'_> {
         let mut findings = look.findings;
         let last = live_read_deadline(self.request);
         let outcomes = match look.roots.as_slice() {
-            // most objects have one root
+            // Most objects have one root.
             [root] => vec![self.gate.trees.judge(root, hosts, last).await],
             roots => join_all(roots.iter().map(|root| self.gate.trees.judge(root, hosts, last))).await,
         };

@@ -175,8 +175,7 @@ impl Gate {
                 Err(finding) => verdict.findings.push(*finding),
             }
         }
-        // The object reports the denials of all sources of kustomize trees, so `withhold` changes it once, after the
-        // last source.
+        // `withhold` writes the denials of all checks into the object. So it is called once, after the last check.
         let withhold = deliveries.iter().find_map(|(delivery, _)| delivery.withhold);
         let (now, mut denials) = ((self.clock)(), Vec::new());
         for (delivery, _) in deliveries {
@@ -289,7 +288,8 @@ fn live_read_deadline(request: &Request<'_>) -> Instant {
     live_read_deadline.unwrap_or_else(|| Instant::now() + LIVE_READ_TIMEOUT)
 }
 
-/// Parses the objects in the request. Parses only the parts that the rules with these `matchers` need.
+/// Parses the objects in the request. Parses only the parts that the rules with these `matchers` need. Fails if an
+/// object cannot be parsed.
 fn read(request: &Request<'_>, matchers: impl Iterator<Item = &'static Match>) -> Result<(), Refusal> {
     let parts: Option<Vec<_>> = matchers.map(|one| one.reads).collect();
     let parts = parts.map(|mut parts| {
@@ -305,7 +305,8 @@ fn read(request: &Request<'_>, matchers: impl Iterator<Item = &'static Match>) -
 
 type Want = fn(&Request<'_>, &View<'_>) -> Vec<Reference>;
 
-/// Applies the configured level, the skip label and the exemptions to a finding.
+/// Returns `finding` with its final level. This level depends on the configured level of the rule `info`, the skip
+/// label, and the exemptions that apply at the time `now`.
 fn levelled(
     mut finding: Finding,
     info: &RuleInfo,

@@ -11,7 +11,7 @@ use crate::kustomize::delivery::Delivery;
 use crate::rule::{Mode, Mutator, Rule, RuleInfo};
 
 /// The label that excludes an object from mutation and limits its findings to level `audit`. It has this effect if its
-/// value is `"true"` and the configuration honours it.
+/// value is `"true"` and the configuration honors it.
 pub const SKIP_LABEL: &str = "portcullis.dev/skip";
 
 /// The configuration of rules, mutators and checks of kustomization files. Without configuration, each of them has its
@@ -25,7 +25,7 @@ pub struct Policy {
     pub namespaces: Vec<NamespaceLevels>,
     /// Exemptions from rules, for namespaces and users.
     pub exemptions: Vec<Exemption>,
-    /// Whether [`SKIP_LABEL`] is honoured.
+    /// Whether [`SKIP_LABEL`] is honored.
     pub honour_skip_label: bool,
     /// Whether ServiceAccounts receive warnings, as users do. This is off by default, because controllers, which use
     /// ServiceAccounts, only log warnings.
@@ -145,7 +145,7 @@ impl Policy {
             && !self.namespace_levels(info.id, info.family(), &request.namespace).any(|level| level == Level::Deny)
     }
 
-    /// Returns whether the object has the skip label, and the configuration honours it.
+    /// Returns whether the object has the skip label, and the configuration honors it.
     pub fn skips(&self, request: &Request<'_>) -> bool {
         self.honour_skip_label && Metadata::of(request.subject()).label(SKIP_LABEL) == Some("true")
     }

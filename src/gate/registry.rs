@@ -270,7 +270,8 @@ impl Registry {
         covering(rules, request)
     }
 
-    /// Returns the mutators that match a request; see [`Registry::rules_for`].
+    /// Returns the mutators that match a request, each with its first matching matcher. `declared_as` has the same
+    /// meaning as in [`Registry::rules_for`].
     pub(super) fn mutators_for(
         &self,
         request: &Request<'_>,

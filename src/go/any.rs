@@ -56,7 +56,7 @@ impl Any {
     /// Converts the value to JSON, as `encoding/json` would encode it.
     ///
     /// # Errors
-    /// The message of `encoding/json` if it cannot encode the value.
+    /// The message of `encoding/json`, if the value is infinity or NaN.
     pub fn into_value(self) -> Result<Value, String> {
         match self {
             Self::Json(value) => Ok(value),
@@ -76,10 +76,10 @@ impl Any {
         }
     }
 
-    /// Encodes the value as a JSON text, like `encoding/json`.
+    /// Encodes the value as a JSON text, in the same way as `encoding/json`.
     ///
     /// # Errors
-    /// As for [`Any::into_value`].
+    /// The message of `encoding/json`, if the value is infinity or NaN.
     pub fn to_json(&self) -> Result<String, String> {
         Ok(json::marshal(&self.clone().into_value()?))
     }

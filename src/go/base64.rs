@@ -19,7 +19,8 @@ pub fn decode(text: &str) -> Result<Vec<u8>, String> {
 }
 
 /// Decodes the next four base64 characters from position `at`, and appends the bytes to `out`. Returns the number of
-/// characters before the padding. `None` at the end of the text.
+/// characters before the padding. `None` at the end of the text. If a character is invalid or missing, returns the
+/// offset for the error message as the error.
 fn quantum(bytes: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Result<Option<usize>, usize> {
     let mut letters = [0u8; 4];
     let mut count = 0;
@@ -44,8 +45,8 @@ fn quantum(bytes: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Result<Option<usi
     Ok(Some(count))
 }
 
-/// Checks the rest of a base64 text after the first `=`. `count` is the number of characters before this `=` in its
-/// group of four. If a character is invalid, returns its offset as the error.
+/// Checks the rest of a base64 text after the first `=`. `at` is the position after this `=`, and `count` is the number
+/// of characters before it in its group of four. If a character is invalid, returns its offset as the error.
 fn padding(bytes: &[u8], at: &mut usize, count: usize) -> Result<(), usize> {
     let skip = |at: &mut usize| {
         while bytes.get(*at).is_some_and(|byte| is_line_end(*byte)) {

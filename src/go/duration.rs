@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 const SECOND: u64 = 1_000_000_000;
-/// The magnitude of the smallest `int64`.
+/// The maximum magnitude of a duration, in nanoseconds. Go stores a duration as an `int64`, and this is the magnitude
+/// of the smallest `int64`.
 const MAX_MAGNITUDE: u64 = 1 << 63;
 
 /// The units of Go durations, with their lengths in nanoseconds. The microsecond has three spellings, because Unicode
@@ -66,8 +67,9 @@ fn part(number: &str, unit: u64) -> Option<u64> {
     whole.checked_add(fraction_of(fraction, unit)).filter(|part| *part <= MAX_MAGNITUDE)
 }
 
-/// Multiplies the digits of a decimal fraction by a unit. Go computes this product with floating-point numbers, so its
-/// last nanosecond may be imprecise. This function returns the same result as Go.
+/// Converts a decimal fraction of a unit to nanoseconds. `digits` are the digits after the decimal point, and `unit` is
+/// the length of the unit in nanoseconds. Go computes the result with floating-point numbers, so its last nanosecond
+/// may be imprecise. This function returns the same result as Go.
 #[expect(clippy::cast_precision_loss, clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "those of Go")]
 fn fraction_of(digits: &str, unit: u64) -> u64 {
     let (mut numerator, mut scale) = (0_u64, 1.0);
@@ -105,7 +107,7 @@ pub fn format(nanoseconds: i64) -> String {
     if nanoseconds < 0 { format!("-{text}") } else { text }
 }
 
-/// Formats `size` as a decimal number of units, without trailing zeros.
+/// Formats `size` as a decimal number of units, without trailing zeros. `unit` is a power of ten.
 fn decimal(size: u64, unit: u64) -> String {
     let places = unit.ilog10() as usize;
     let text = format!("{}.{:0places$}", size / unit, size % unit);

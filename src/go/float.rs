@@ -1,9 +1,11 @@
 //! Formats floating-point numbers like `strconv.FormatFloat`.
 
-/// Maximum number of digits that are computed for a `float64`. All further digits are zero.
+/// Maximum number of digits that are computed for a `float64`. All further digits are zero, because no `float64` has
+/// more digits.
 const MAX_DIGITS: usize = 1100;
 
-/// Formats a number in the format `e`, `E`, `f`, `g`, `G`, `x`, `X` or `b`. Without a precision, the result has the
+/// Formats a number in the format `e`, `E`, `f`, `g`, `G`, `x`, `X` or `b`. `precision` is the number of significant
+/// digits for `g` and `G`, and of digits after the point for the other formats. Without a precision, the result has the
 /// fewest digits that can be parsed back to the same number.
 pub fn format_float(value: f64, format: char, precision: Option<usize>) -> String {
     if value.is_nan() {
@@ -80,7 +82,7 @@ fn scientific(value: f64, precision: Option<usize>) -> String {
     spelled(&digits, exponent)
 }
 
-/// Formats digits in the format `e`, such as `1.5e+07`.
+/// Formats digits in the format `e`, such as `1.5e+07`. `exponent` is the decimal exponent of the first digit.
 fn spelled(digits: &str, exponent: i32) -> String {
     let (first, rest) = digits.split_at(digits.len().min(1));
     let point = if rest.is_empty() { "" } else { "." };
@@ -94,8 +96,8 @@ fn general(value: f64, precision: Option<usize>) -> String {
     generally(&all, exponent, wanted)
 }
 
-/// Formats digits in the format `g`. The result has an exponent only if the number is very small or large. `exponent`
-/// is the decimal exponent of the first digit, and `wanted` is the requested number of significant digits.
+/// Formats the digits `all` in the format `g`. The result has an exponent only if the number is very small or large.
+/// `exponent` is the decimal exponent of the first digit, and `wanted` is the requested number of significant digits.
 fn generally(all: &str, exponent: i32, wanted: Option<usize>) -> String {
     let significant = all.trim_end_matches('0');
     let significant = if significant.is_empty() { "0" } else { significant };

@@ -2,7 +2,7 @@
 
 use super::quote;
 
-/// Returns Go's error message for a text that a function cannot parse.
+/// Returns Go's error message for a text that Go's function `function` cannot parse. `why` is the reason.
 fn wrong(function: &str, text: &str, why: &str) -> String {
     format!("strconv.{function}: parsing {}: {why}", quote(text))
 }
@@ -61,7 +61,7 @@ pub fn parse_float(text: &str) -> Result<f64, String> {
 }
 
 /// Parses a decimal number. Rust's grammar accepts the same numbers as Go's, but other words for infinity and NaN. This
-/// function rejects all such words.
+/// function rejects these words, because the caller parses them. `None` if the text is not a number.
 fn decimal(number: &str) -> Option<f64> {
     let is_number = number.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     number.parse().ok().filter(|_| is_number)
@@ -83,7 +83,8 @@ fn has_sound_underscores(number: &str) -> bool {
     (0..chars.len()).filter(|&at| chars[at] == '_').all(around)
 }
 
-/// Parses the part of a hexadecimal float after `0x`, such as `1.8p3`. The binary exponent is required.
+/// Parses the part of a hexadecimal float after `0x`, such as `1.8p3`. The binary exponent is required. `None` if the
+/// text is invalid.
 fn hexadecimal(text: &str) -> Option<f64> {
     let (mantissa, exponent) = text.split_once(['p', 'P'])?;
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
@@ -100,7 +101,7 @@ fn hexadecimal(text: &str) -> Option<f64> {
 }
 
 /// Maximum magnitude of a binary exponent. Larger exponents are reduced to this limit. The result is the same, because
-/// no mantissa in an object has enough digits to compensate for such an exponent.
+/// no mantissa in an object has enough digits to compensate for a larger exponent.
 const BEYOND: i64 = 1 << 32;
 
 /// Returns the value of hexadecimal digits times two to the power of `exponent`. The value is rounded once, to the

@@ -1,4 +1,4 @@
-//! Analyses a kustomization in a tree of files: predicts whether kustomize can build it, and collects the findings.
+//! Predicts whether kustomize can build a kustomization, and collects the findings about it.
 
 use std::fmt;
 
@@ -18,8 +18,8 @@ pub enum Verdict {
     Accept,
     /// kustomize cannot build the kustomization.
     Reject,
-    /// The result depends on something that the analysis does not fetch or run, such as a remote resource, a Helm chart
-    /// or an external plugin.
+    /// It is unknown whether kustomize can build the kustomization. For example, the result depends on a remote
+    /// resource, a Helm chart or an external plugin, which the analysis does not fetch or run.
     Unknown,
 }
 
@@ -40,7 +40,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// The result of analysing a kustomization.
+/// The result of the analysis of a kustomization.
 #[derive(Debug, Clone)]
 pub struct Report {
     /// The folder of the kustomization in the tree.
@@ -55,7 +55,7 @@ pub struct Report {
     /// The findings, in the order in which kustomize processes the files.
     pub findings: Vec<TreeFinding>,
     /// The steps of the build in their order, such as the bases and transformers. `None` if the kustomization cannot be
-    /// read. Also `None` in a result of [`analyse_shared`], because it does not record steps.
+    /// read, or if the report comes from [`analyse_shared`], which does not record steps.
     pub evaluation: Option<Step>,
     /// The identities of all rendered objects, if Flux builds the kustomization. `None` if another tool builds it, such
     /// as Argo CD. Also `None` if kustomize cannot build it, or if an identity cannot be determined.
@@ -64,21 +64,22 @@ pub struct Report {
     pub excluded: Vec<Excluded>,
 }
 
-/// Analyses the folder `root` of a kustomize tree: predicts whether kustomize can build it, and collects the findings.
+/// Predicts whether kustomize can build the folder `root` of a tree, and collects the findings.
 pub fn analyse(tree: &Tree, root: &TreePath, options: &Options) -> Report {
     analyse_with(tree, root, options, &Files::default())
 }
 
-/// Analyses the kustomization in the folder `root`, like `analyse`. Analyses with the same `files` reuse parsed
-/// kustomization files.
+/// Analyzes the kustomization in the folder `root`, like [`analyse`]. `files` is a cache of parsed kustomization files.
+/// All calls with the same `files` must use trees with the same kustomization files, because the key of the cache is
+/// only the path.
 pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> Report {
     reported(root, options, engine::report(tree, root, options, files, None))
 }
 
-/// Returns the report on a kustomization, like `analyse`, but with caches that several calls share. `files` caches
-/// parsed kustomization files, and `shared` caches built bases. All calls with the same `shared` must have the same
-/// `tree` and `options`. Only options that apply only to the folder `root`, such as `flux`, may differ. The report does
-/// not contain the steps of the build.
+/// Analyzes the kustomization in the folder `root`, like [`analyse`], but with caches that several calls share. `files`
+/// caches parsed kustomization files. `shared` caches built bases and parsed patches. All calls with the same `shared`
+/// must have the same `tree` and `options`. Only options that apply only to the folder `root`, such as `flux`, may
+/// differ. The report does not contain the steps of the build.
 pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
     reported(root, options, engine::report(tree, root, options, files, Some(shared)))
 }

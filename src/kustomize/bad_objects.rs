@@ -7,19 +7,19 @@ use crate::yaml::YamlError;
 /// such as `the entry is UTF-16`.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum BadObjects {
-    /// The text is not YAML.
+    /// The text is not YAML, or Portcullis cannot parse it. Contains the error.
     #[error("cannot be read: {0}")]
     Yaml(YamlError),
-    /// The text has bytes that YAML does not allow.
+    /// The text has bytes that YAML does not allow. Contains the offset of the first invalid byte.
     #[error("cannot be read: byte {0} is not UTF-8, or a control character")]
     Encoding(usize),
-    /// The text is UTF-16, which is not supported here.
+    /// The text is UTF-16, which Portcullis does not support.
     #[error("is UTF-16")]
     Utf16,
-    /// A YAML document is not a Kubernetes object.
+    /// A YAML document is not a Kubernetes object. Contains the file and line of the document.
     #[error("holds something that is not a Kubernetes object")]
     NoObject(Origin),
-    /// An object has no kind.
+    /// An object has no kind. Contains the file and line of the object.
     #[error("holds an object without a kind")]
     NoKind(Origin),
     /// An object has no name.
@@ -30,10 +30,12 @@ pub(super) enum BadObjects {
         /// The file and line of the object.
         origin: Origin,
     },
-    /// The `items` of a List object are not a sequence.
+    /// The `items` of a List object are not a sequence. Contains the kind of the List, and the file and line of the
+    /// `items`.
     #[error("holds a {0} whose items are not a list")]
     Items(String, Origin),
-    /// An object has duplicate keys, and it is unknown which of their values kustomize uses.
+    /// An object has duplicate keys, and it is unknown which of their values kustomize uses. Contains a description of
+    /// the keys, and the file and line of the object.
     #[error("holds an object with {0}; it is unknown which value kustomize uses")]
     Ambiguous(&'static str, Origin),
     /// A List object cannot be split into items, because a part of it cannot be converted to JSON. For example, a key

@@ -9,14 +9,13 @@ use crate::cache::Lru;
 /// Default maximum total size of the kustomization files in a cache, in bytes. A parsed file needs about twenty times
 /// its size. A small limit is sufficient, because folders that are built one after another share most of their files.
 const MAX_BYTES: u64 = 64 << 10;
-/// Size that each file counts in addition to its text, in bytes.
+/// Number of bytes that the cache counts for each file in addition to its text.
 const OVERHEAD: usize = 100;
 /// Maximum number of values that YAML aliases copy in a cached file. A file with more copied values is not cached,
 /// because a cache with a thousand such files would need gigabytes.
 const MAX_ALIASED: usize = 1_000;
 
-/// A cache of parsed kustomization files, by path. With it, a file that several kustomizations use is usually parsed
-/// only once.
+/// A cache of parsed kustomization files, by path. A file that several kustomizations use is usually parsed only once.
 #[derive(Debug)]
 pub struct Files(Lru<TreePath, Read>);
 
@@ -32,7 +31,7 @@ type Read = Result<SharedFile, NotRead>;
 /// The reason why a kustomization file was not read.
 #[derive(Debug, Clone)]
 pub enum NotRead {
-    /// The content of the file is not a valid kustomization.
+    /// The content of the file cannot be parsed as YAML.
     Bad(BadFile),
     /// The file cannot be read from the tree.
     Unreadable(Unreadable),
@@ -45,11 +44,13 @@ impl Files {
         Self(Lru::new(max_bytes, usize::MAX))
     }
 
-    /// Returns the parsed kustomization file at a path. Uses the cache if it contains the file.
+    /// Returns the parsed kustomization file at `path`, from the cache or from `tree`. All calls must use trees with
+    /// the same kustomization files, because the key of the cache is only the path.
     ///
     /// # Errors
     ///
-    /// If the file cannot be read, or if its content is invalid.
+    /// If the file cannot be read, or cannot be parsed as YAML. Invalid fields are not errors of this function: they
+    /// are in [`KustomizationFile::faults`].
     pub fn kustomization(&self, tree: &Tree, path: &TreePath) -> Read {
         if let Some(read) = self.0.get(path) {
             return read;

@@ -50,7 +50,7 @@ pub struct InTree {
     pub refused: bool,
     /// Whether this is the first error, which is the only one that kustomize reports.
     pub first: bool,
-    /// The automatic fix, if the rule has one.
+    /// The automatic fix for the finding, if there is one.
     pub fix: Option<Fix>,
 }
 
@@ -63,8 +63,7 @@ pub enum Fix {
         from: String,
         /// The zero-based index of the entry in the list that contains it.
         index: usize,
-        /// The list that receives the entry, such as `components`. The fix moves the entry with the index `index` out
-        /// of the list `from`.
+        /// The list to which the fix moves the entry, such as `components`.
         to: String,
     },
     /// Adds an entry to a list of the file.

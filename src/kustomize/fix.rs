@@ -1,4 +1,4 @@
-//! Applies fixes to the text of a kustomization file, and leaves all other bytes unchanged.
+//! Applies fixes to the text of a kustomization file, and leaves the rest of the text unchanged.
 
 use std::cmp::Reverse;
 
@@ -13,7 +13,7 @@ use crate::yaml::{self, Document, Limits, Place};
 /// values in the file.
 pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
     let mut fixes: Vec<_> = fixes.iter().collect();
-    // From the end of a list, so that the indexes of earlier entries stay valid.
+    // Entries at the end of a list are moved first, so that the indexes of earlier entries stay valid.
     fixes.sort_by_key(|fix| match fix {
         Fix::MoveEntry { index, .. } => Reverse(Some(*index)),
         Fix::AddEntry { .. } => Reverse(None),
@@ -27,7 +27,7 @@ pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
     Some(text)
 }
 
-/// The lists of a kustomization file, with their positions in its text.
+/// The text of a kustomization file, and the parsed document, which contains the positions of the lists.
 struct Lists<'t> {
     text: &'t str,
     document: Document,
@@ -40,11 +40,10 @@ type Edit = (usize, usize, String);
 struct Insertion<'t> {
     /// The YAML text of the new list entry, possibly with a comment after it.
     entry: &'t str,
-    /// The YAML text before the new list entry: indentation and `- `. It is used if the list is empty or does not
-    /// exist.
+    /// The YAML text before the new list entry: indentation and `- `. Used only if the list is empty or does not exist.
     dash: &'t str,
-    /// The byte offset for a list that the file does not contain yet. The list is inserted there, together with its new
-    /// entry. The offset is the end of the file, or the end of the list from which the entry is moved.
+    /// The byte offset at which the list is inserted, together with its new entry, if the file does not contain the
+    /// list yet. The offset is the end of the file, or the end of the list from which the entry is moved.
     end: usize,
 }
 
@@ -171,8 +170,8 @@ fn path(list: &str) -> FieldPath {
     FieldPath::of([list])
 }
 
-/// Returns whether a new list entry, such as a file path, needs no quotes in YAML. This is the case for paths without
-/// special characters.
+/// Returns whether a new list entry, such as a file path, is written without quotes in YAML. This is the case if it
+/// begins with a letter, contains no special characters, and is a string in YAML.
 fn is_plain(entry: &str) -> bool {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
     entry.starts_with(|c: char| c.is_ascii_alphabetic()) && entry.chars().all(is_safe) && yaml::is_plain_string(entry)
@@ -185,8 +184,8 @@ fn has_only_changed(before: &str, after: &str, fix: &Fix) -> bool {
     apply(&mut before, fix).is_some() && before == after
 }
 
-/// Applies a fix to the parsed content of a file. Returns `None` if the entry to move does not exist, or if the target
-/// field is not a list.
+/// Applies a fix to the parsed content of a file. Returns `None` if the content is not a mapping, if the entry to move
+/// does not exist, or if the target field is not a list.
 fn apply(content: &mut Value, fix: &Fix) -> Option<()> {
     let members = content.as_object_mut()?;
     let (to, entry) = match fix {

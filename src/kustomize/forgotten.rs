@@ -5,6 +5,8 @@
 //!
 //! - Manifests whose name occurs in another file of the folder, even in a comment such as `# - debug.yaml`.
 //! - Manifests for tools other than the API server, such as kpt. The API group or an annotation shows this.
+//! - Manifests in a folder that an Argo CD Application applies without kustomize.
+//! - Roles that kubebuilder generates for users of a CustomResourceDefinition.
 //! - Secrets, Pods, Jobs and Flux Kustomizations, because people often apply them by hand.
 //! - Manifests with a word such as `example` in the name of the file or of a folder above it.
 //! - Manifests whose file name is frequent in the repository, if no kustomization file refers to a file of this name.
@@ -34,7 +36,8 @@ const LIST: &str = "resources";
 /// instead of references to files.
 const MAX_MENTIONING_BYTES: usize = 1 << 20;
 
-/// API groups of objects that tools such as kpt read from files. These objects are not sent to an API server.
+/// API groups of objects that are not reported as forgotten. Tools such as kpt read these objects from files. These
+/// objects are not sent to an API server.
 const GROUPS_OF_TOOLS: [&str; 17] = [
     "backstage.io",
     "chainsaw.kyverno.io",
@@ -61,14 +64,16 @@ const GROUPS_OF_TOOLS: [&str; 17] = [
 /// apply if any kustomization file lists a manifest of this name.
 const MAX_SAME_NAME: usize = 8;
 
-/// The apiVersion in configurations of kustomize's built-in plugins.
+/// The apiVersion in configurations of kustomize's built-in plugins. These configurations are not reported as
+/// forgotten.
 const BUILTIN: &str = "builtin";
 
 /// API group and kind of objects that people often apply by hand. Secrets contain credentials that do not belong in the
 /// tree. Pods and Jobs run only once.
 const APPLIED_BY_HAND: [(&str, &str); 3] = [("", "Secret"), ("", "Pod"), ("batch", "Job")];
 
-/// Annotations that mark an object as input of a tool such as kpt. Such an object is not applied to a cluster.
+/// Annotations that mark an object as input of a tool such as kpt. Objects with these annotations are not applied to a
+/// cluster, and are not reported as forgotten.
 const LOCAL: [&str; 2] = ["config.kubernetes.io/local-config", "config.kubernetes.io/function"];
 
 /// File name suffixes of manifests with roles for users of a CustomResourceDefinition. kubebuilder generates these
@@ -132,12 +137,13 @@ impl Search<'_> {
         candidates.iter().filter(|file| !is_convention(file)).filter_map(|file| self.finding(file)).collect()
     }
 
-    /// Returns a finding about `file`, which contains objects. Returns `None` in these cases:
+    /// Returns the finding that `file` is a forgotten manifest. The file must contain objects. Returns `None` in these
+    /// cases:
     ///
     /// - The folder has no kustomization file, or kustomize cannot read this file, or the file is empty.
-    /// - Another file in the same folder mentions the file.
-    /// - A kustomization in a parent folder lists the file.
-    /// - The kustomization in the folder does not build with the file added.
+    /// - Another file in the same folder mentions the name of the file.
+    /// - A kustomization in a parent folder refers to the file.
+    /// - It is not certain that kustomize can build the folder after the file is added to `resources`.
     pub fn finding(&self, file: &TreePath) -> Option<TreeFinding> {
         let (folder, name) = (file.parent()?, file.name());
         let kustomization = self.kustomization(&folder)?;
@@ -259,7 +265,8 @@ fn has_word(text: &str, name: &str) -> bool {
     })
 }
 
-/// Returns the paths of those sources of an Application that are plain directories (`spec.source.directory`).
+/// Returns the `path` of each source of an Argo CD Application or ApplicationSet that has the field `directory`. Argo
+/// CD applies the manifests in these folders without kustomize. Empty for other objects.
 fn plain(object: &Value) -> Vec<String> {
     let spec = object.pointer("/spec/template/spec").or_else(|| object.get("spec"));
     let Some(spec) =

@@ -94,7 +94,8 @@ impl Shapes {
     }
 }
 
-/// Returns Rust source code with the built-in field specs, generated from the text of `engine/field_specs.txt`.
+/// Returns Rust source code for the built-in field specs, which are the fields that built-in transformers change.
+/// `table` is the text of `engine/field_specs.txt`, which contains the field specs.
 pub(crate) fn field_specs(table: &str) -> String {
     let (mut lists, mut references) = (Vec::<(String, Vec<String>)>::new(), Vec::<(String, Vec<String>)>::new());
     let mut is_reference = false;

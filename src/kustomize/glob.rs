@@ -23,8 +23,9 @@ pub(super) fn pattern(glob: &str) -> Option<Regex> {
     Regex::new(&(expression + "$")).ok()
 }
 
-/// Returns the existing paths that match a relative pattern, sorted, as `filepath.Glob` does. A path segment without
-/// special characters matches only the same name. Names that start with `.` match only patterns that start with `.`.
+/// Returns the existing paths that match the pattern `glob`, sorted. The pattern and the returned paths are relative to
+/// the folder `root`. A path segment without special characters matches only the same name. Names that start with `.`
+/// match only patterns that start with `.`.
 pub(super) fn matching(tree: &Tree, root: &TreePath, glob: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     for part in glob.split('/').filter(|part| !part.is_empty()) {
@@ -51,7 +52,7 @@ pub(super) fn matching(tree: &Tree, root: &TreePath, glob: &str) -> Vec<String> 
     found
 }
 
-/// Adds all folders below `top/folder` to `folders`, at most `depth` levels deep. Their paths are relative to `top`.
+/// Adds the folders below `top/folder` to `folders`, at most `depth` levels deep. Their paths are relative to `top`.
 /// Skips hidden folders.
 pub(super) fn folders_below(tree: &Tree, top: &TreePath, folder: &str, depth: usize, folders: &mut Vec<String>) {
     let path = TreePath::from(&*format!("{top}/{folder}"));

@@ -1,8 +1,8 @@
 //! Builds kustomize trees as kustomize does, and reports all errors in them as findings of rules.
 //!
-//! A tree is a folder with a kustomization file, and all files and folders that it refers to. kustomize stops at its
-//! first error, and its message nests the error of one file in the error of another. This module reads a tree in
-//! kustomize's order, and reports all its errors at once, each with its position.
+//! A tree is a folder with a kustomization file, and all files and folders to which this file refers. kustomize stops
+//! at its first error, and its message nests the error of one file in the error of another. This module reads a tree in
+//! kustomize's order, and reports all errors at once, each with its position.
 //!
 //! ```
 //! use portcullis::kustomize::options::Options;
@@ -21,9 +21,10 @@
 //!
 //! # Verdicts
 //!
-//! The verdict is the result of a build ([`engine::build`]) that does the same as kustomize but continues after errors.
-//! [`Verdict::Reject`] means that kustomize cannot build the tree, and [`Verdict::Accept`] that it can. Otherwise the
-//! verdict is [`Verdict::Unknown`] with the reasons, such as remote resources and external plugins.
+//! The verdict comes from a build that follows kustomize step by step, like [`engine::build`], but continues after
+//! errors. [`Verdict::Reject`] means that kustomize cannot build the tree, and [`Verdict::Accept`] that it can.
+//! Otherwise the verdict is [`Verdict::Unknown`]. [`Report::reasons`] then contains the reasons, such as remote
+//! resources and external plugins.
 //!
 //! The semantics are those of kustomize 5.8.1, according to its source and its observed behavior.
 //! `tests/vectors/kustomize` contains test cases with the results of kustomize.

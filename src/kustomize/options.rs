@@ -105,7 +105,7 @@ impl Version {
     /// file (kustomize#5170).
     pub(super) const NEWEST_WITH_COMPONENTS_FIRST: Self = Self { major: 5, minor: 0, patch: u16::MAX };
     /// The last version of kustomize that does not check entries of a kustomization file for ambiguous paths. Later
-    /// versions reject an entry if a path segment contains `..` and other characters, such as `a..b` (kustomize
+    /// versions reject an entry if a path segment contains `..` and other characters, such as `a..b` (kustomize commit
     /// 29bf16c67).
     pub(super) const NEWEST_WITHOUT_AMBIGUITY: Self = Self { major: 5, minor: 8, patch: u16::MAX };
 }
@@ -177,7 +177,7 @@ pub struct CommonMetadata {
 }
 
 impl FluxSpec {
-    /// Returns the approximate size of this struct in memory, in bytes.
+    /// Returns the approximate memory that the lists and mappings of this struct use, in bytes.
     pub fn weight(&self) -> usize {
         let components = self.components.iter().map(|entry| size_of::<String>() + entry.len());
         let patches = self.patches.iter().map(|patch| size_of::<Patch>() + patch.patch.len());
@@ -210,13 +210,14 @@ pub struct PostBuild {
     pub from: Vec<String>,
     /// Whether to substitute even if there are no variables (`substituteStrategy: Always`).
     pub always: bool,
-    /// Whether an unset variable is replaced by the empty string, as before kustomize-controller 1.9.
+    /// Whether an unset variable is replaced with the empty string, as before kustomize-controller 1.9.
     pub is_lenient: bool,
 }
 
 impl PostBuild {
     /// Returns whether the variable `name` is unset: neither `substitute` nor an object in `substituteFrom` defines it.
-    /// Returns `false` if Portcullis does not know the content of such an object, because it may define the variable.
+    /// Returns `false` if the content of an object in `substituteFrom` is unknown, because the object may define the
+    /// variable.
     pub(super) fn is_unset(&self, name: &str) -> bool {
         self.from.is_empty() && !self.unknown.contains(name) && !self.substitute.contains_key(name)
     }
@@ -229,10 +230,11 @@ impl PostBuild {
     }
 }
 
-/// The kustomize options of a source in an Argo CD Application, with build variables replaced by their values.
+/// The kustomize options of a source in an Argo CD Application. Build variables in the options are replaced with their
+/// values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ArgoSpec {
-    /// The field with the options in the Application: `spec.source.kustomize`.
+    /// The path of the options in the Application, such as `spec.source.kustomize`. Empty if no option is set.
     pub field: FieldPath,
     /// Prefix for the names of all objects (`namePrefix`).
     pub name_prefix: String,
@@ -249,7 +251,8 @@ pub struct ArgoSpec {
     pub common_labels: BTreeMap<String, String>,
     /// Annotations for all objects (`commonAnnotations`).
     pub common_annotations: BTreeMap<String, String>,
-    /// Whether `commonLabels` replace labels of the kustomization file (`forceCommonLabels`).
+    /// Whether `commonLabels` of the Argo CD Application overwrite labels of the kustomization file with the same key.
+    /// This is the option `forceCommonLabels`.
     pub force_common_labels: bool,
     /// Whether `commonAnnotations` of the Argo CD Application overwrite `commonAnnotations` of the kustomization file
     /// with the same key. This is the option `forceCommonAnnotations`.
@@ -266,8 +269,7 @@ pub struct ArgoSpec {
     pub ignore_missing_components: bool,
 }
 
-/// The options of a kustomize build, such as the version of kustomize and the tool that runs it. Such tools are
-/// kubectl, Flux and Argo CD.
+/// The options of a kustomize build, such as the version of kustomize and the tool that runs it (Flux, for example).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Options {
     /// The system that builds the kustomize tree, such as Flux.

@@ -5,8 +5,8 @@ use super::remote::{Repository, is_http};
 use super::tree::{Located, Lost, Tree, TreePath};
 
 /// The folder of a kustomization that is being built. Entries of its kustomization file, such as `../base`, are
-/// resolved relative to this folder. `referrer` leads to the folders that refer to it, which is needed to detect
-/// cycles.
+/// resolved relative to this folder. `referrer` leads to the folders that refer to this folder, which is needed to
+/// detect cycles.
 #[derive(Debug, Clone, Copy)]
 pub struct Loader<'a> {
     /// The folder that is being built.
@@ -44,7 +44,7 @@ pub enum NoFolder {
         /// The reason why fetching the folder from the repository failed. `None` if Portcullis did not try to fetch it.
         failure: Option<String>,
     },
-    /// The entry of the kustomization file is an absolute path to a folder. kustomize does not allow such paths.
+    /// The entry of the kustomization file is an absolute path. kustomize does not allow absolute paths to folders.
     Absolute,
     /// The entry of the kustomization file has a path segment that contains `..` and other characters, such as `a..b`.
     /// Versions of kustomize after 5.8 reject such an entry.
@@ -64,11 +64,13 @@ pub enum NoFolder {
 }
 
 impl Loader<'_> {
-    /// Resolves an entry of a kustomization file to a file, as kustomize's `FileLoader.Load` does.
+    /// Resolves an entry of a kustomization file to the path of a file in the tree, as kustomize's `FileLoader.Load`
+    /// does. If the entry is a URL and fetching is enabled, fetches the file.
     ///
     /// # Errors
     ///
-    /// If the entry does not lead to a file.
+    /// If the entry does not lead to a file, or if `options` do not allow the kustomization to load this file. For a
+    /// URL, if fetching is disabled or fails.
     pub fn file(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFile> {
         if is_http(entry) {
             return match tree.fetch() {
@@ -88,11 +90,14 @@ impl Loader<'_> {
         }
     }
 
-    /// Resolves an entry of a kustomization file to a folder, as kustomize's `FileLoader.New` does.
+    /// Resolves an entry of a kustomization file to the path of a folder in the tree, as kustomize's `FileLoader.New`
+    /// does. If the entry is the address of a git repository and fetching is enabled, fetches the repository.
     ///
     /// # Errors
     ///
-    /// If the entry does not lead to a folder, or if the folder is already being built.
+    /// If the entry does not lead to a folder, or is a path that kustomize does not allow, such as an absolute path.
+    /// Also if the folder is being built, or contains a folder that is being built. For the address of a git
+    /// repository, if fetching is disabled or fails.
     pub fn folder(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFolder> {
         if entry.is_empty() {
             return Err(NoFolder::Empty);
@@ -130,7 +135,8 @@ impl Loader<'_> {
     }
 
     /// Resolves `folder`, a path in a fetched repository, to a path in the tree. `top` is the path of the repository's
-    /// top folder in the tree.
+    /// top folder in the tree. Returns an error message if the folder does not exist, is outside of the repository, or
+    /// is being built.
     fn folder_in(&self, tree: &Tree, top: &TreePath, folder: &str) -> Result<TreePath, String> {
         match tree.locate(top, folder) {
             Ok(Located::Folder(found)) if !found.is_within(top) => {

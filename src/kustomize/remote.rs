@@ -68,7 +68,8 @@ impl Repository {
 }
 
 /// Splits the address of a repository into host and rest. The `bool` is `true` if the rest is only the path of the
-/// repository. Otherwise the rest may also contain a folder in the repository.
+/// repository. Otherwise the rest may also contain a folder in the repository. `None` if the address is not that of a
+/// git repository.
 fn host(address: &str) -> Option<(String, &str, bool)> {
     let address = without(address, "git::").unwrap_or(address);
     let scheme = SCHEMES.into_iter().find(|scheme| without(address, scheme).is_some()).unwrap_or_default();
@@ -118,9 +119,9 @@ fn separator(text: &str, like_scp: bool) -> Option<usize> {
 
 /// Splits the path of a git URL into the path of the repository and the path of a folder in the repository.
 ///
-/// The path of the repository ends before `//`, after `.git`, or after the segment that follows `_git/`. If the path
-/// has none of these, the whole path is the repository if `whole` is set. Otherwise the first two segments are the
-/// repository, and the result is `None` for a path of one segment.
+/// The path of the repository ends after the segment that follows `_git/`. Without `_git/`, it ends before `//`, or
+/// else after `.git`. If the path has none of these, the whole path is the repository if `whole` is set. Otherwise the
+/// first two segments are the repository, and the result is `None` for a path of one segment.
 fn split(path: &str, whole: bool) -> Option<(&str, &str)> {
     if let Some(at) = path.find("_git/") {
         let after = at + "_git/".len();
@@ -157,15 +158,15 @@ fn leads_out(folder: &str) -> bool {
     false
 }
 
-/// Returns the parameter `ref` of a URL query, or the parameter `version` if there is no `ref`. Returns an empty string
-/// if there is neither, or if Go cannot parse the query.
+/// Returns the parameter `ref` of a URL query, or the parameter `version` if `ref` is missing or empty. Returns an
+/// empty string if both are missing, or if Go cannot parse the query.
 fn reference(query: &str) -> String {
     let Some(pairs) = pairs(query) else { return String::new() };
     let first = |wanted: &str| pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());
     first("ref").filter(|value| !value.is_empty()).or_else(|| first("version")).unwrap_or_default()
 }
 
-/// Parses a query into pairs like Go's `url.ParseQuery`.
+/// Parses a URL query into pairs of key and value, like Go's `url.ParseQuery`. Returns `None` if Go reports an error.
 fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     let pair = |text: &str| {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
@@ -174,7 +175,8 @@ fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     query.split('&').filter(|text| !text.is_empty()).map(pair).collect()
 }
 
-/// Unescapes a text like Go's `url.QueryUnescape`. Invalid UTF-8 becomes U+FFFD.
+/// Unescapes a text like Go's `url.QueryUnescape`. Invalid UTF-8 becomes U+FFFD. Returns `None` if an escape is
+/// invalid.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

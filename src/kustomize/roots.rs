@@ -21,8 +21,8 @@ pub struct References {
     pub parts: BTreeSet<TreePath>,
 }
 
-/// Returns the references in the kustomization file of a folder. Skips missing targets. Returns no references if the
-/// file cannot be read.
+/// Returns the local files and folders to which the kustomization file in `folder` refers. Skips references to missing
+/// files and folders. Returns no references if the folder has no kustomization file, or if the file cannot be read.
 pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Files) -> References {
     let mut found = References::default();
     for name in NAMES {

@@ -23,7 +23,7 @@ pub use path::TreePath;
 /// The names of a kustomization file, in the order of precedence.
 pub const NAMES: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 
-/// Maximum number of links in a path, as in Go's `filepath.EvalSymlinks`.
+/// Maximum number of symbolic links that are followed to resolve a path, as in Go's `filepath.EvalSymlinks`.
 const MAX_LINKS: usize = 255;
 /// Maximum size of a file, in bytes. Kubernetes limits objects to 1.5 MB, so a file ten times as large is not
 /// configuration.
@@ -52,7 +52,8 @@ pub trait Source: Send + Sync {
     ///
     /// If the file cannot be read, or is too large.
     fn read(&self, path: &TreePath) -> Result<Arc<[u8]>, Unreadable>;
-    /// Returns the names of the files, links and folders in a folder, sorted.
+    /// Returns the names of the files, links and folders in the folder `path`, sorted. Empty if there is no such
+    /// folder.
     fn names(&self, path: &TreePath) -> Vec<String>;
     /// Returns whether it is already known that `folder` exists and that its path contains no links. [`Tree::locate`]
     /// then does not search this path for links. The default is `false`.
@@ -114,8 +115,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Creates a tree that reads its files from `source`. `base` is the absolute path of the tree's root. Absolute
-    /// paths in kustomization files are resolved against `base`.
+    /// Creates a tree that reads its files from `source`. `base` is the absolute path of the tree's root. An absolute
+    /// path in a kustomization file leads into the tree if it begins with `base`.
     pub fn new(source: impl Source + 'static, base: &str) -> Self {
         Self { source: Box::new(source), base: path::cleaned(base), weight: 0, kustomizations: 0, fetch: None }
     }
@@ -132,8 +133,8 @@ impl Tree {
         self.kustomizations
     }
 
-    /// Returns the total size of the contents and paths of all files, in bytes. Zero if the tree was not read from an
-    /// archive.
+    /// Returns the total size of the contents of all files and of all paths, in bytes. Zero if the tree was not read
+    /// from an archive.
     pub fn weight(&self) -> u64 {
         self.weight
     }
@@ -144,7 +145,8 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// If the path cannot be resolved.
+    /// If a part of the path does not exist or is not a folder. Also if the path leads out of the tree or into a cycle
+    /// of links.
     pub fn locate(&self, from: &TreePath, entry: &str) -> Result<Located, Lost> {
         if is_name(entry) && self.source.is_plain_folder(from) {
             return self.evaluate(from.clone(), vec![entry.to_owned()]);
@@ -161,7 +163,7 @@ impl Tree {
         if is_short { self.evaluate(folder, steps(name)) } else { self.evaluate(TreePath::root(), steps(within)) }
     }
 
-    /// Returns the names of the files, links and folders in a folder, sorted.
+    /// Returns the names of the files, links and folders in a folder, sorted. Empty if there is no such folder.
     pub fn names(&self, folder: &TreePath) -> Vec<String> {
         self.source.names(folder)
     }

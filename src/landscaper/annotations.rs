@@ -9,8 +9,8 @@ use crate::admission::Metadata;
 
 /// The annotation that makes Landscaper ignore an object.
 pub const IGNORE: &str = "landscaper.gardener.cloud/ignore";
-/// The annotation that makes Landscaper delete an object without uninstalling the deployed resources. Landscaper then
-/// only removes the finalizer.
+/// The annotation that makes Landscaper delete an object without uninstalling the deployed resources. In this case,
+/// only the finalizer is removed.
 pub const DELETE_WITHOUT_UNINSTALL: &str = "landscaper.gardener.cloud/delete-without-uninstall";
 /// The annotation that makes the Helm deployer cache charts.
 pub const CACHE_HELM_CHARTS: &str = "landscaper.gardener.cloud/cache-helm-charts";
@@ -46,17 +46,18 @@ pub const SOURCE_ANNOTATION: &str = "portcullis.dev/overwrite-source";
 /// The annotation on an Installation with a summary of its component tree.
 pub const TREE_ANNOTATION: &str = "portcullis.dev/overwrite-tree";
 
-/// Returns the value of an annotation; `None` if it is missing or not a string.
+/// Returns the value of the annotation `key` of an object; `None` if the annotation is missing or not a string.
 pub fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     Metadata::of(object).annotation(key)
 }
 
-/// Reports whether an annotation has the value `"true"`.
+/// Reports whether the annotation `key` of an object has the value `"true"`.
 pub fn is_set(object: &Value, key: &str) -> bool {
     text(object, key) == Some("true")
 }
 
-/// Returns the value of [`OPERATION`], such as `reconcile`; empty if the annotation is missing.
+/// Returns the value of the annotation [`OPERATION`] of an object, such as `reconcile`; empty if the annotation is
+/// missing.
 pub fn operation(object: &Value) -> &str {
     text(object, OPERATION).unwrap_or_default()
 }

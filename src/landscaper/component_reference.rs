@@ -59,16 +59,17 @@ pub struct ComponentReference {
 }
 
 impl ComponentReference {
-    /// Reads a reference from JSON. Values that Landscaper cannot decode are added to `problems` and count as
-    /// unspecified.
+    /// Parses a component reference from the JSON text `text`. Values that Landscaper cannot decode are added to
+    /// `problems` and count as unspecified. `field` is the field path of the reference in its object. It is the start
+    /// of the field paths in `problems`.
     pub fn parse(text: &str, field: &FieldPath, problems: &mut Vec<Problem>) -> Self {
         let mut reference = Self::default();
         within(problems, || field.clone(), |problems| reference.fill(text, problems));
         reference
     }
 
-    /// Reads a reference from a value. Values that Landscaper cannot decode are added to `problems` and count as
-    /// unspecified.
+    /// Reads a component reference from a JSON value. Values that Landscaper cannot decode are added to `problems` and
+    /// count as unspecified. The field paths in `problems` are relative to the reference.
     pub(super) fn of(value: &Value, problems: &mut Vec<Problem>) -> Self {
         let mut reference = Self::default();
         match value {
@@ -95,7 +96,8 @@ impl ComponentReference {
     }
 
     /// Decodes the JSON object `text` into this reference. Each field of `text` replaces the attribute of the same
-    /// name. If a field occurs several times, the last one wins, as in Go.
+    /// name. If a field occurs several times, the last one wins, as in Go. Values that Landscaper cannot decode are
+    /// added to `problems`.
     pub(super) fn fill(&mut self, text: &str, problems: &mut Vec<Problem>) {
         let Ok(members) = wire::members(text) else {
             return not_an_object(text, problems);
@@ -172,8 +174,9 @@ impl ComponentReference {
         }
     }
 
-    /// Returns the reference with the repository context `context` if the reference has none of its own. `context` is
-    /// the repository context of a Landscaper Context.
+    /// Returns the reference with `context` as its repository context, if the reference has none of its own. Otherwise,
+    /// the reference is unchanged. `context` is the repository context of the Landscaper Context; `None` if it has
+    /// none.
     #[must_use]
     pub fn or_repository_context(mut self, context: Option<&RepositoryContext>) -> Self {
         if self.repository_context.is_none() {

@@ -15,16 +15,18 @@ pub const DEFAULT: &str = "default";
 /// The fields of a Landscaper Context that determine component references and overwrites.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
-    /// The default repository context of component references.
+    /// The repository context for component references that have none of their own; `None` if the Context has none.
     pub repository_context: Option<RepositoryContext>,
-    /// The name of a ComponentVersionOverwrites object in the same namespace.
+    /// The name of the ComponentVersionOverwrites object that the Context uses, in the same namespace; `None` if it
+    /// uses none.
     pub overwrites: Option<String>,
     /// The names of the Secrets with credentials for registries, in the same namespace.
     pub registry_pull_secrets: Vec<String>,
 }
 
 impl Context {
-    /// Reads a Context. Values that Landscaper cannot decode are added to `problems` and count as missing.
+    /// Reads a Context from an object. Values that Landscaper cannot decode are added to `problems` and count as
+    /// missing.
     pub fn read(object: &Value, problems: &mut Vec<Problem>) -> Self {
         let field = FieldPath::of(["repositoryContext"]);
         Self {
@@ -34,7 +36,7 @@ impl Context {
         }
     }
 
-    /// Reads a Context. Values that Landscaper cannot decode count as missing.
+    /// Reads a Context from an object. Values that Landscaper cannot decode count as missing.
     pub fn of(object: &Value) -> Self {
         Self::read(object, &mut Vec::new())
     }

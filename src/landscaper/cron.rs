@@ -1,7 +1,8 @@
 //! Checks cron schedules as Landscaper does.
 //!
-//! Source: `ParseStandard` of robfig/cron v3: five fields or a descriptor, with an optional time zone before them. It
-//! also accepts `?` as `*`, ignores empty parts between commas, and reads `5/2` as every second value from 5.
+//! Source: `ParseStandard` of robfig/cron v3: five fields or a descriptor, with an optional time zone before them.
+//! `ParseStandard` also accepts `?` as `*`, ignores empty parts between commas, and reads `5/2` as every second value
+//! from 5.
 
 use super::duration;
 
@@ -46,7 +47,7 @@ const AREAS: &[&str] = &[
     "Pacific",
     "US",
 ];
-/// The time zones without an area in the time zone database, such as `UTC`.
+/// The names of time zones that have no area, such as `UTC`. Go also accepts an empty name and `Local`.
 const ZONES: &[&str] = &[
     "",
     "CET",
@@ -137,7 +138,8 @@ fn fields(text: &str) -> Option<String> {
 }
 
 impl Field {
-    /// Reports whether a range such as `1-5` or `*/2` is valid for this field of a cron schedule.
+    /// Reports whether a range such as `1-5` or `*/2` is valid for this field of a cron schedule. The range has no
+    /// commas.
     fn has(&self, range: &str) -> bool {
         let (range, step) = match range.split_once('/') {
             Some((range, step)) => (range, number(step)),

@@ -22,13 +22,14 @@ pub(super) fn problem(field: FieldPath, value: &Value, wanted: &'static str) -> 
     Problem { field, is: wire::kind_of(value), found: wire::brief(value), wanted }
 }
 
-/// Returns a string field of an object. An empty string counts as missing, as in Landscaper's types.
+/// Returns the string in the field `key` of an object; `None` if the field is missing or is not a string. An empty
+/// string counts as missing, as in Landscaper's types.
 pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Calls `read` for a part of an object, and adds the problems that `read` reports to `problems`. Prefixes their field
-/// paths with the path of the part, which `place` returns.
+/// Calls `read` for a part of an object, and adds the problems that `read` reports to `problems`. The field paths of
+/// these problems get the path of the part as a prefix. `place` returns this prefix.
 ///
 /// `place` is called only if there is a problem, because most objects have none.
 pub(super) fn within(

@@ -5,8 +5,8 @@ use serde_json::Value;
 use crate::admission::Metadata;
 use crate::catalog::{NAMESPACES, View};
 
-/// Reports whether a namespace is being deleted. Portcullis's Landscaper rules do not deny deletions of objects in such
-/// a namespace.
+/// Reports whether a namespace is being deleted; `false` if the namespace is unknown. Portcullis's Landscaper rules do
+/// not deny deletions of objects in a namespace that is being deleted.
 pub(super) fn is_terminating(namespace: &str, view: &View<'_>) -> bool {
     let Some(stored) = view.find(&NAMESPACES, "", namespace) else { return false };
     let phase = stored.value().pointer("/status/phase").and_then(Value::as_str);

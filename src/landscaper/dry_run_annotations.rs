@@ -27,15 +27,15 @@ impl<'v> DryRunAnnotations<'v> {
         self.dry_run == Some("true")
     }
 
-    /// Returns the dry-run annotations that other objects inherit from the object with these annotations. If the object
-    /// is in dry run, returns its annotations unchanged. Otherwise, returns no annotations.
+    /// Returns the dry-run annotations that other objects inherit from an object with these annotations. If the object
+    /// is in dry run, they are the same annotations. Otherwise, nothing is inherited, and both values are `None`.
     #[must_use]
     pub fn inherited(self) -> Self {
         if self.is_dry_run() { self } else { Self::default() }
     }
 }
 
-/// Returns the field path of the annotation with this key.
+/// Returns the field path of the annotation `key`.
 pub(in crate::landscaper) fn annotation(key: &str) -> FieldPath {
     FieldPath::of(["metadata", "annotations", key])
 }

@@ -8,7 +8,7 @@ use crate::go::duration;
 /// The text for a duration of zero in Landscaper's format.
 const NONE: &str = "none";
 
-/// Reports whether a text is a duration in Landscaper's format.
+/// Reports whether a text is a duration in Landscaper's format, such as `1h30m` or `none`.
 pub(super) fn is_duration(text: &str) -> bool {
     nanoseconds(text).is_some()
 }

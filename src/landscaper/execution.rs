@@ -1,7 +1,7 @@
 //! Reads the DeployItem templates of an `Execution`, which Landscaper may store compressed.
 //!
-//! Source: `ExecutionSpec.UnmarshalJSON` in Landscaper's `apis/core/v1alpha1/types_execution.go`; its recorded results
-//! are in `tests/vectors/landscaper/compressed.json`.
+//! Source: `ExecutionSpec.UnmarshalJSON` in Landscaper's `apis/core/v1alpha1/types_execution.go`. The results of
+//! running this function are recorded in `tests/vectors/landscaper/compressed.json`.
 
 use std::borrow::Cow;
 use std::io::Read;
@@ -16,8 +16,8 @@ use serde_json::Value;
 use super::duration;
 use crate::admission::json as wire;
 
-/// Maximum size of decompressed templates, in bytes. An API server accepts objects of 3 MiB, and compressed text has
-/// about a tenth of its original size.
+/// Maximum size of decompressed templates, in bytes. An API server accepts requests of up to 3 MiB, and compressed text
+/// has about a tenth of its original size.
 pub const MAX_DECOMPRESSED_BYTES: u64 = 32 * 1024 * 1024;
 
 /// Base64 as in Go: trailing bits are ignored, and padding is required.
@@ -77,17 +77,19 @@ pub enum Unreadable {
 /// Reads the templates of an Execution from its `spec`.
 ///
 /// # Errors
-/// Returns the first value that Landscaper cannot read, or [`Unreadable::TooLarge`].
+/// Returns the reason why the templates cannot be read. Either a value has the wrong type, or
+/// `spec.deployItemsCompressed` is not base64, gzip or JSON, or its content is larger than [`MAX_DECOMPRESSED_BYTES`].
 pub fn templates(spec: &Value) -> Result<Templates, Unreadable> {
     let (list, compressed) = list(spec)?;
     Ok(Templates { items: read(list.as_deref())?, compressed })
 }
 
-/// Returns the list of DeployItem templates in the `spec` of an Execution as JSON. `None` if there is no list. The
-/// second value is `true` if the list was decompressed from `spec.deployItemsCompressed`.
+/// Returns the list of DeployItem templates in the `spec` of an Execution as JSON. The list is `None` if it is missing.
+/// The second value is `true` if the list was decompressed from `spec.deployItemsCompressed`.
 ///
 /// # Errors
-/// Fails like [`templates`], but does not check the elements of the list.
+/// Fails in the same cases as [`templates`], but does not check whether the value is a list, or whether its elements
+/// are valid.
 pub fn list(spec: &Value) -> Result<(Option<Cow<'_, Value>>, bool), Unreadable> {
     if !spec.is_object() {
         return Err(wrong("spec", spec, "an object"));
@@ -103,7 +105,7 @@ pub fn list(spec: &Value) -> Result<(Option<Cow<'_, Value>>, bool), Unreadable> 
 }
 
 /// Decodes the bytes of `spec.deployItemsCompressed` as Go decodes a byte slice in JSON. The value is either a base64
-/// string or a list of numbers.
+/// string or a list of numbers. A missing value results in no bytes.
 fn compressed(value: Option<&Value>) -> Result<Vec<u8>, Unreadable> {
     match value {
         None | Some(Value::Null) => Ok(Vec::new()),
@@ -167,8 +169,8 @@ fn optional(
     }
 }
 
-/// Returns a field of an object. If no name matches exactly, returns a field whose name differs only in letter case, as
-/// Go does.
+/// Returns the field `key` of an object; `None` if the field is missing. If no field name matches exactly, returns a
+/// field whose name differs only in letter case, as Go does.
 pub(super) fn member<'v>(object: &'v Value, key: &str) -> Option<&'v Value> {
     let members = object.as_object()?;
     let folded = || members.iter().find(|(name, _)| name.eq_ignore_ascii_case(key)).map(|(_, value)| value);

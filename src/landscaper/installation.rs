@@ -13,7 +13,7 @@ use super::decode::{Problem, text, within};
 use super::repository_context::RepositoryContext;
 use crate::admission::{FieldPath, Path};
 
-/// Returns the name of an Installation's Context; `default` if it names none.
+/// Returns the name of the Context that an Installation uses; `default` if the Installation names none.
 pub fn context_name(installation: &Value) -> &str {
     installation.get("spec").and_then(|spec| text(spec, "context")).unwrap_or(context::DEFAULT)
 }
@@ -60,13 +60,14 @@ impl Location {
     }
 }
 
-/// The paths of the fields of an Installation that determine its Context and its component.
+/// The paths of the fields that determine the Context and the component reference of an Installation.
 pub(super) const REFERENCE: &[Path] = &[&["spec", "context"], &["spec", "componentDescriptor"]];
 
-/// Returns the component reference of an Installation, and says in which field of the Installation it is. `None` if the
-/// Installation has no component descriptor.
+/// Returns the component reference of an Installation, and its place: `spec.componentDescriptor.ref`, or an inline
+/// component descriptor. `None` if the Installation has neither.
 ///
-/// If Landscaper cannot decode a value, an error is added to `problems`, and the value counts as missing.
+/// If Landscaper cannot decode a value of `ref`, or a repository context of an inline descriptor, an error is added to
+/// `problems`, and the value counts as missing.
 pub fn component_reference(
     installation: &Value,
     problems: &mut Vec<Problem>,

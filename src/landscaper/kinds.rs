@@ -11,7 +11,7 @@ use crate::admission::Operation;
 use crate::catalog::{EVERY, Index, Kind, Reference, Scope, Storage};
 use crate::rule::{FailurePolicy, Match};
 
-/// `Context`: settings shared by Installations.
+/// The kind `Context`: settings that several Installations share.
 pub static CONTEXTS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -34,7 +34,7 @@ pub static CONTEXTS_BY_OVERWRITES: Index = Index {
     keys: |object| keys(context::overwrites_name(object)),
 };
 
-/// `ComponentVersionOverwrites`: a list of replacements for component references.
+/// The kind `ComponentVersionOverwrites`: a list of replacements for component references.
 pub static OVERWRITES: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -45,7 +45,7 @@ pub static OVERWRITES: Kind = Kind {
     storage: Storage::Parts(&[&["metadata", "generation"], &["overwrites"]]),
 };
 
-/// `Installation`: a component that Landscaper installs.
+/// The kind `Installation`: a component that Landscaper installs.
 pub static INSTALLATIONS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -82,7 +82,8 @@ pub static INSTALLATIONS_BY_CONTEXT: Index = Index {
     keys: |object| keys(Some(installation::context_name(object))),
 };
 
-/// `Execution`: the DeployItems of an Installation. It has the same name as the Installation.
+/// The kind `Execution`: the templates of the DeployItems of an Installation. An Execution has the same name as its
+/// Installation.
 pub static EXECUTIONS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -130,7 +131,8 @@ pub static DEPLOY_ITEMS: Kind = Kind {
     ]),
 };
 
-/// `Target`: the environment that a deployer installs into. Only its metadata is cached, not its credentials.
+/// The kind `Target`: the environment that a deployer installs into. Only the metadata of a Target is cached, not its
+/// credentials.
 pub static TARGETS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -141,8 +143,8 @@ pub static TARGETS: Kind = Kind {
     storage: Storage::Parts(&[&["metadata", "labels"], &["metadata", "annotations"]]),
 };
 
-/// `DeployerRegistration`: the types of DeployItems that a deployer serves. Landscaper removed this kind in version
-/// 0.99.
+/// The kind `DeployerRegistration`: the types of DeployItems that a deployer serves. Landscaper removed this kind in
+/// version 0.99.
 pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
     group: GROUP,
     version: VERSION,
@@ -153,7 +155,7 @@ pub static DEPLOYER_REGISTRATIONS: Kind = Kind {
     storage: Storage::Parts(&[&["spec", "types"]]),
 };
 
-/// Index that lists all objects of a kind under the empty key.
+/// An index that lists all objects of a kind under one key, the empty text.
 pub static ALL: Index = Index { name: "all", parts: &[], keys: |_| vec![String::new()] };
 
 /// The kind `DryRunConfiguration`, which Portcullis adds to Landscaper's API group. An object of this kind contains
@@ -169,7 +171,7 @@ pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
     storage: Storage::Parts(&[&["spec"]]),
 };
 
-/// Index of objects by their owner: `Installation/name` or `Execution/name`.
+/// Index of objects by their owner. The keys are `Installation/` or `Execution/`, followed by the name of the owner.
 pub static BY_OWNER: Index = Index {
     name: "owner",
     parts: &[&["metadata", "ownerReferences"]],

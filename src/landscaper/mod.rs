@@ -1,8 +1,9 @@
-//! Landscaper: Installations with their Executions and DeployItems, Contexts and ComponentVersionOverwrites
-//! (`landscaper.gardener.cloud/v1alpha1`), and DryRunConfigurations, a kind that Portcullis adds.
+//! The rules and mutators for Landscaper, and the code that they share. They apply to Installations, Executions,
+//! DeployItems, Targets, Contexts and ComponentVersionOverwrites (`landscaper.gardener.cloud/v1alpha1`), and to
+//! DryRunConfigurations, a kind that Portcullis adds.
 //!
-//! The behavior follows Landscaper's source code; results of running that code are recorded in
-//! `tests/vectors/landscaper/`. The names are Landscaper's names.
+//! The behavior follows Landscaper's source code. Results of running that code are recorded in
+//! `tests/vectors/landscaper/`. Names of kinds, fields and phases are those of Landscaper.
 
 pub mod annotations;
 pub mod api;
@@ -29,17 +30,17 @@ mod validation;
 
 use crate::rule::{Definition, Mutator, Rule};
 
-/// Returns the rules of Landscaper, in the order of their ids.
+/// Returns all rules for objects of Landscaper, in the order of their ids.
 pub fn rules() -> Vec<&'static Rule> {
     rules::RULES.to_vec()
 }
 
-/// Returns the mutators of Landscaper.
+/// Returns all mutators for objects of Landscaper.
 pub fn mutators() -> Vec<&'static Mutator> {
     [overwrites::MUTATORS, dry_run::MUTATORS].concat()
 }
 
-/// Returns the CustomResourceDefinitions of Portcullis that belong to Landscaper, such as that of
+/// Returns the CustomResourceDefinitions that Portcullis adds to the API group of Landscaper, such as the one of
 /// DryRunConfigurations. `portcullis manifests` prints them.
 pub fn definitions() -> Vec<&'static Definition> {
     dry_run::DEFINITIONS.to_vec()

@@ -37,7 +37,8 @@ pub struct OciRegistry {
 }
 
 impl RepositoryContext {
-    /// Parses a repository context from JSON, and stores the original text. Returns `None` for `null`.
+    /// Parses a repository context from the JSON text `text`, and stores this text. Returns `None` for `null` and for
+    /// invalid JSON. `field` is the field path of the repository context, for errors.
     ///
     /// # Errors
     /// Returns a [`Problem`] if the value is not an object or its `type` is not a string.
@@ -55,14 +56,15 @@ impl RepositoryContext {
     /// the same result for the JSON text that the API server sends for this value.
     ///
     /// # Errors
-    /// As for [`RepositoryContext::parse`].
+    /// Returns a [`Problem`] if the value is not an object or its `type` is not a string.
     pub fn of(value: &Value, field: &FieldPath) -> Result<Option<Self>, Problem> {
         let Some(members) = value.as_object() else { return not_an_object(value, field) };
         let type_name = string_of(members, "type").map_err(|wrong| not_a_string(wrong, field))?.to_owned();
         Ok(Some(Self(Arc::new(Inner { raw: OnceLock::new(), type_name, value: value.clone() }))))
     }
 
-    /// Reads a repository context from a JSON value. An invalid value is added to `problems` and counts as missing.
+    /// Reads a repository context from a JSON value. `None` if the value is missing, `null` or invalid. An invalid
+    /// value is also added to `problems`.
     pub fn read(value: Option<&Value>, field: &FieldPath, problems: &mut Vec<Problem>) -> Option<Self> {
         Self::of(value?, field).unwrap_or_else(|problem| {
             problems.push(problem);
@@ -107,8 +109,8 @@ impl RepositoryContext {
         })
     }
 
-    /// Returns a short text about the repository context for messages: the base URL for type `ociRegistry`, or the JSON
-    /// for other types.
+    /// Returns a short text about the repository context for messages: the base URL for type `ociRegistry`, or
+    /// shortened JSON for other types.
     pub fn brief(&self) -> String {
         match self.oci_registry() {
             Some(oci) if !oci.base_url.is_empty() => oci.base_url,
@@ -148,7 +150,7 @@ fn not_a_string(value: &Value, field: &FieldPath) -> Problem {
 
 /// Returns the string in the field `name` of a JSON object, as Go's `encoding/json` decodes it. Letter case is ignored,
 /// so several keys can match. The last one in alphabetical order wins, because the API server sends keys in this order.
-/// `null` is ignored, and any other value is returned as an error.
+/// Returns an empty string if no key matches. `null` is ignored, and any other value is returned as an error.
 fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str, &'v Value> {
     let mut field = "";
     for (_, value) in members.iter().filter(|(key, _)| fold(key).eq(fold(name))) {

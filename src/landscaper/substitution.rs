@@ -78,8 +78,8 @@ pub struct Entries {
 }
 
 impl Entries {
-    /// Returns the entries of the ComponentVersionOverwrites object in a request. They are parsed once and shared by
-    /// all rules.
+    /// Returns the entries of the ComponentVersionOverwrites object in a request. The object is parsed only once for
+    /// all rules that check the request.
     pub fn of(request: &Request<'_>) -> Arc<Self> {
         request.object.view(|object| Arc::new(Self::read(object)))
     }
@@ -110,7 +110,7 @@ impl std::ops::Deref for Entries {
     }
 }
 
-/// Reads the list `overwrites` of a ComponentVersionOverwrites object.
+/// Returns the entries of the list `overwrites` in a ComponentVersionOverwrites object.
 ///
 /// Values that Landscaper cannot decode are added to `problems` and count as unspecified.
 pub fn read_entries(object: &Value, problems: &mut Vec<Problem>) -> Vec<Entry> {
@@ -190,7 +190,7 @@ pub struct Substitution {
     pub original: ComponentReference,
     /// The reference after the substitution. Landscaper uses this one.
     pub result: ComponentReference,
-    /// Whether the `source` of at least one entry matches the reference. The result can still equal the original,
+    /// Whether the `source` of at least one entry matches the reference. Even then, `result` can equal `original`,
     /// because an entry may set a value that the reference already has.
     pub matched: bool,
     /// The result of each entry of the list `overwrites`, in order.

@@ -47,7 +47,7 @@ fn parameter(parameters: &str, name: &str) -> Option<String> {
     None
 }
 
-/// Reports whether a token service may receive the credentials of a registry. This is allowed if both have the same
+/// Returns whether a token service may receive the credentials of a registry. This is allowed if both have the same
 /// host, or if the token service belongs to the registry's domain.
 ///
 /// For example, `auth.docker.io` may receive the credentials of `registry-1.docker.io`. `gitlab.example.org` may

@@ -27,9 +27,9 @@ const MAX_LIST_BYTES: usize = 1 << 20;
 const MAX_TOKEN_BYTES: usize = 64 << 10;
 /// Maximum number of redirects. A registry redirects once to its blob storage, so more redirects indicate a loop.
 const REDIRECTS: usize = 5;
-/// The maximum number of concurrent requests to all registries.
+/// The maximum number of concurrent requests to all registries, so that a large component tree does not overload them.
 const AT_ONCE: usize = 16;
-/// The maximum number of cached tokens; at the limit, the cache is cleared.
+/// The maximum number of cached tokens, to bound the memory of the cache. At the limit, the cache is cleared.
 const TOKENS: usize = 1_000;
 /// The lifetime of a token if the response of the token service has no `expires_in`. The specification defines this
 /// default.
@@ -124,7 +124,8 @@ impl Client {
     /// Fetches the manifest of a tag.
     ///
     /// # Errors
-    /// See [`Error`]. Also fails if the digest of the manifest differs from the digest in the response header.
+    /// If the registry cannot be reached, denies access, does not have the tag, or sends an invalid response. A digest
+    /// in the response header that differs from the digest of the manifest also makes the response invalid.
     pub async fn manifest(&self, from: &Repository, tag: &str, who: &Credentials) -> Result<Manifest, Error> {
         let reply = self.get(from, who, &format!("manifests/{tag}"), MANIFESTS, MAX_MANIFEST_BYTES).await?;
         let found = digest::of(&reply.body);
@@ -143,7 +144,8 @@ impl Client {
     /// Fetches a blob of at most `largest` bytes.
     ///
     /// # Errors
-    /// See [`Error`]. Also fails if the blob is too large, or if its content does not match the digest.
+    /// If the registry cannot be reached, denies access, does not have the blob, or sends an invalid response. A blob
+    /// that is too large, or whose content does not match the digest, is also an error.
     pub async fn blob(
         &self,
         from: &Repository,
@@ -168,7 +170,7 @@ impl Client {
     /// Fetches the first page of tags of a repository.
     ///
     /// # Errors
-    /// See [`Error`].
+    /// If the registry cannot be reached, denies access, does not have the repository, or sends an invalid response.
     pub async fn tags(&self, from: &Repository, who: &Credentials) -> Result<Vec<String>, Error> {
         let reply = self.get(from, who, "tags/list?n=1000", "application/json", MAX_LIST_BYTES).await?;
         let tags: Tags = serde_json::from_slice(&reply.body).map_err(|error| wrong(from, error.to_string()))?;
@@ -176,7 +178,7 @@ impl Client {
     }
 
     /// Sends a GET request for a path below a repository, such as `manifests/1.0.0`. Authenticates if the registry
-    /// requires it.
+    /// requires it. Returns the response if its status is 200, and an error otherwise.
     async fn get(
         &self,
         from: &Repository,
@@ -206,7 +208,7 @@ impl Client {
     }
 
     /// Sends a request and follows redirects. Credentials are not sent to another host. A redirect from TLS to plain
-    /// HTTP is an error.
+    /// HTTP is an error, and so are more than [`REDIRECTS`] redirects.
     async fn follow(&self, mut ask: Ask<'_>) -> Result<Reply, Error> {
         for _ in 0..=REDIRECTS {
             let reply = self.transport.send(&ask).await?;

@@ -29,7 +29,8 @@ impl FromStr for Mirror {
 
 impl Mirror {
     /// Returns the address of a repository on the mirror of its registry. If the registry has no mirror, returns
-    /// `repository` unchanged. A mirror needs its own credentials.
+    /// `repository` unchanged. A mirror needs its own credentials. Fails if the address on the mirror is invalid, for
+    /// example too long.
     pub fn apply(mirrors: &[Self], repository: Repository) -> Result<Repository, RepositoryError> {
         match mirrors.iter().find(|mirror| mirror.host == repository.host) {
             Some(mirror) => Repository::new(&mirror.base, &repository.path),

@@ -64,7 +64,7 @@ pub enum Error {
 }
 
 impl Error {
-    /// Reports whether the whole registry is unavailable. Other requests to it would also fail.
+    /// Returns whether the whole registry is unavailable. Other requests to it would also fail.
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Slow { .. })
     }

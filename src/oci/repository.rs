@@ -62,7 +62,7 @@ impl Repository {
         format!("{scheme}://{}", self.host)
     }
 
-    /// Reports whether the connection is private: it uses TLS or a loopback address.
+    /// Returns whether the connection is private: it uses TLS or a loopback address.
     pub fn is_private(&self) -> bool {
         !self.is_plain || is_loopback(&self.host)
     }
@@ -92,7 +92,7 @@ fn is_loopback(host: &str) -> bool {
     is_v4 || name == "localhost" || name == "[::1]"
 }
 
-/// Reports whether a text is a valid part of a repository's path: lower-case letters and digits, with separators
+/// Returns whether a text is a valid part of a repository's path: lower-case letters and digits, with separators
 /// between them.
 fn is_part(part: &str) -> bool {
     let is_word = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();

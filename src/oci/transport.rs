@@ -18,7 +18,7 @@ use crate::https::{self, why};
 
 /// Timeout for connecting to a registry or token service.
 const CONNECT: Duration = Duration::from_secs(5);
-/// The maximum number of idle connections per registry.
+/// The maximum number of idle connections per registry that are kept for later requests.
 const IDLE: usize = 8;
 
 /// An HTTP client for registries, with a timeout for each request.
@@ -54,7 +54,8 @@ impl Transport {
         Ok(Self { client, within })
     }
 
-    /// Sends a request. Fails if the complete response does not arrive within the timeout.
+    /// Sends a request, and returns the complete response. Fails if the host cannot be reached, if the response is too
+    /// large, or if it does not arrive within the timeout.
     pub(super) async fn send(&self, ask: &Ask<'_>) -> Result<Reply, Error> {
         let host = host(&ask.uri);
         match timeout(self.within, self.exchange(ask, &host)).await {

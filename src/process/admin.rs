@@ -22,7 +22,7 @@ use tokio::time::{sleep, timeout};
 
 use super::readiness::{Readiness, State as Condition};
 
-/// Maximum number of open connections: a kubelet and a few Prometheus servers need a handful.
+/// Maximum number of open connections. The kubelet and a few Prometheus servers need only a few.
 const CONNECTIONS: usize = 32;
 /// Timeout for receiving the head of a request. It also closes idle connections, which is safe because clients only
 /// send GET requests and can retry them.
@@ -74,7 +74,7 @@ impl Admin {
                         drop(slot);
                     });
                 }
-                // Most likely out of file descriptors, which other connections will release.
+                // Most likely, the process has no free file descriptor. Other connections will release some.
                 Err(_) => sleep(Duration::from_millis(100)).await,
             }
         }

@@ -59,7 +59,7 @@ fn watch(folder: &Path, changed: Arc<Notify>) -> Option<RecommendedWatcher> {
         .ok()
 }
 
-/// Reports whether a file system event may be a change of a file. Ignores read events: otherwise, each read of a
+/// Returns whether a file system event may be a change of a file. Ignores read events: otherwise, each read of a
 /// changed file would trigger the next read.
 fn changes(kind: EventKind) -> bool {
     !kind.is_access() || kind == EventKind::Access(AccessKind::Close(AccessMode::Write))

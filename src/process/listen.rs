@@ -21,7 +21,7 @@ pub async fn listen(address: SocketAddr) -> io::Result<TcpListener> {
     }
 }
 
-/// Reports whether a bind error means that IPv6 is not available: the kernel does not support it (`EAFNOSUPPORT`), or
+/// Returns whether a bind error means that IPv6 is not available: the kernel does not support it (`EAFNOSUPPORT`), or
 /// no IPv6 address is configured.
 fn has_no_ipv6(error: &io::Error) -> bool {
     const EAFNOSUPPORT: i32 = 97;

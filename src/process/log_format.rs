@@ -1,7 +1,7 @@
 //! Formats log records: time, level, target and fields.
 //!
 //! Every decision is logged, so slow formatting would slow down every decision. The formatters of tracing-subscriber
-//! support colours and spans, and use a serializer. This module needs none of these.
+//! support colors and spans, and use a serializer. This module needs none of these.
 
 use std::fmt::{self, Debug, Write as _};
 
@@ -152,7 +152,7 @@ impl fmt::Write for OneLine<'_, '_> {
     }
 }
 
-/// Reports whether a text can be quoted without escaping, in both log formats.
+/// Returns whether a text can be quoted without escaping, in both log formats.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\')
 }

@@ -92,8 +92,8 @@ impl LogWriter {
                 report_dropped(&mut out, unreported).and_then(|()| out.write_all(&batch)).and_then(|()| out.flush());
             let mut state = self.state();
             if written.is_err() {
-                // A part may have been written. The log mentions the loss when it is writable again; the metric shows
-                // it at once.
+                // A part may have been written. The log reports the loss as soon as it is writable again. The metric
+                // shows the loss at once.
                 state.unreported += unreported;
                 self.drop_records(&mut state, memchr::memchr_iter(b'\n', &batch).count());
             }
@@ -116,7 +116,7 @@ impl LogWriter {
         self.wake.wait_while(self.state(), wait).unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until the buffer is full or the flush interval has passed.
+    /// Waits until the buffer is full or the flush interval has passed. Returns the locked state of the writer.
     fn wait_for_batch(&self) -> MutexGuard<'_, State> {
         let wait = |state: &mut State| !state.closed && state.bytes.len() < FULL;
         self.wake.wait_timeout_while(self.state(), FLUSH, wait).unwrap_or_else(PoisonError::into_inner).0

@@ -61,7 +61,8 @@ impl Telemetry {
     /// `filter` has the syntax of `RUST_LOG`, such as `info` or `warn,decision=debug`.
     ///
     /// # Errors
-    /// Fails if the filter is invalid, or a log is already configured.
+    /// Fails if the filter is invalid, if the thread that writes the log cannot be started, or if a log is already
+    /// configured.
     pub fn init(format: Format, filter: &str) -> Result<Self, TelemetryError> {
         let (telemetry, subscriber) = Self::new(format, filter, io::stderr())?;
         tracing::subscriber::set_global_default(subscriber)?;
@@ -72,7 +73,7 @@ impl Telemetry {
     ///
     /// # Errors
     ///
-    /// Fails if the filter is invalid.
+    /// Fails if the filter is invalid, or if the thread that writes the log cannot be started.
     pub fn new(
         format: Format,
         filter: &str,

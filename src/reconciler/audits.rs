@@ -23,7 +23,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Time between the start of a failed audit and the next audit, unless [`AuditSettings::every`] is shorter. It is long
 /// because an audit lists a whole cluster.
 const RETRY: Duration = Duration::from_secs(600);
-/// Interval for retrying an audit of changed kustomize trees.
+/// Pause after a failed audit of changed kustomize trees, before it is tried again.
 const TREES_RETRY: Duration = Duration::from_secs(30);
 
 static PERMISSIONS: [Permission; 2] = [
@@ -162,7 +162,8 @@ impl AuditSettings {
         }
     }
 
-    /// Runs the given audit. If it fails, logs and counts the failure, and returns `None`.
+    /// Runs the given audit. If it fails, panics or exceeds [`TIMEOUT`], logs and counts the failure, and returns
+    /// `None`.
     async fn attempt(&self, audit: impl Future<Output = Result<Audited, AuditFailure>>) -> Option<Audited> {
         let failure = match AssertUnwindSafe(timeout(TIMEOUT, audit)).catch_unwind().await {
             Ok(Ok(Ok(audited))) => return Some(audited),
@@ -187,8 +188,8 @@ impl AuditSettings {
         Ok(audited)
     }
 
-    /// Audits these objects again, and updates the policy reports of their namespaces. The reports are then the same as
-    /// after an audit of the whole cluster.
+    /// Audits `objects` again, and updates the policy reports of their namespaces. `audited` is the previous result of
+    /// the audit. Returns the new result, which is the same as after an audit of the whole cluster.
     async fn again(&self, audited: &Audited, objects: &[Reference], tools: &Tools) -> Result<Audited, AuditFailure> {
         let later = self.audit.objects(&tools.client, objects).await?;
         let audited = audited.clone().updated(objects, later);

@@ -20,7 +20,7 @@ pub(super) struct ChangedTrees {
 }
 
 impl ChangedTrees {
-    /// Adds objects, and wakes the task that waits for them.
+    /// Adds objects, up to the limit [`CAPACITY`], and wakes the task that waits for them.
     pub(super) fn add(&self, changed: impl IntoIterator<Item = Reference>) {
         let mut objects = self.objects();
         let room = CAPACITY.saturating_sub(objects.len());

@@ -30,8 +30,9 @@ use crate::landscaper::owner::owner;
 const MANAGER: &str = "portcullis-dry-run-marks";
 /// The kinds of objects below a root Installation. The first kind is also the kind of the root.
 static KINDS: &[&Kind] = &[&INSTALLATIONS, &EXECUTIONS, &DEPLOY_ITEMS];
-/// Maximum number of directly or indirectly owned objects that are reconciled when their owner changes. Further objects
-/// are reconciled only when they change themselves.
+/// Maximum number of directly or indirectly owned objects that are reconciled when their owner changes. It bounds the
+/// work for one change, even if owner references form a cycle. Further objects are reconciled only when they change
+/// themselves.
 const MAX_BELOW: usize = 10_000;
 
 /// A controller that copies the dry-run annotations of a root Installation to the objects below it.
@@ -82,7 +83,7 @@ impl Controller for AnnotationController {
 
     fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>> {
         Box::pin(async move {
-            // A change that the catalog has not seen yet triggers its own reconciliation.
+            // The catalog may be outdated. A change that it does not contain yet triggers another reconciliation.
             if is_as_it_should_be(object, &tools.catalog) {
                 return Ok(Next::Done);
             }
@@ -124,7 +125,7 @@ async fn write(object: &Reference, stored: &Value, root: &Value, tools: &Tools) 
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     match api.patch(&object.name, &params, &Patch::Merge(&patch)).await {
         Ok(_) => {}
-        // It was deleted in the meantime.
+        // The object was deleted in the meantime.
         Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Next::Done),
         Err(error) => return Err(Failure::api("writing its annotations")(error)),
     }
@@ -148,7 +149,7 @@ fn patch(stored: &Value, root: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version, "annotations": Value::Object(members.collect::<Map<_, _>>())}})
 }
 
-/// Returns the objects that an object owns directly or indirectly, from the catalog.
+/// Returns the objects that an object owns directly or indirectly, from the catalog. At most [`MAX_BELOW`] objects.
 fn below(object: &Reference, catalog: &Catalog) -> Vec<Reference> {
     let mut found: Vec<Reference> = Vec::new();
     let mut open = VecDeque::from([owner_key(object.kind.kind, &object.name)]);

@@ -28,7 +28,7 @@ use crate::landscaper::kinds::{DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS,
 /// so reaching this maximum indicates a bug.
 const MAX_STEPS: usize = 12;
 
-/// Maximum number of Events read. A deployer reports few Events per job.
+/// Maximum number of Events of one DeployItem that are read. A deployer reports few Events per job.
 const MAX_EVENTS: u32 = 100;
 
 /// A controller that processes DeployItems in dry run, instead of the deployer that normally processes them.
@@ -108,8 +108,9 @@ static DEPLOY_ITEM: [&Kind; 1] = [&DEPLOY_ITEMS];
 static ABOVE: [&Kind; 2] = [&EXECUTIONS, &INSTALLATIONS];
 
 impl DryRunDeployer {
-    /// Makes the next write for a DeployItem in dry run. Returns the DeployItem after the write, or `None` if no
-    /// further write is needed.
+    /// Makes the next write for the DeployItem `item`, to which `object` refers. Returns the DeployItem after the
+    /// write. Returns `None` if no further write is needed, if another deployer processes the DeployItem, or if an
+    /// object was deleted.
     async fn step(&self, object: &Reference, item: Value, tools: &Tools) -> Result<Option<Value>, Failure> {
         let now = Timestamp::now().round(Unit::Second).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
         let read = match self.deployer.reads(&item) {
@@ -147,6 +148,7 @@ impl DryRunDeployer {
 ///
 /// - Returns `true` if the DeployItem has no root, or has the annotations that it inherits from the root.
 /// - Returns `false` if it has other annotations, because these may be outdated.
+/// - Fails if an owner cannot be read.
 async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
     match with_live_reads(tools, |view| inheritance(item, &object.namespace, view)).await {
         Inheritance::Itself | Inheritance::Orphan(_) | Inheritance::Replaced(_) => Ok(true),
@@ -262,7 +264,7 @@ async fn create(reference: &Reference, secret: Value, tools: &Tools) -> Result<(
         serde_json::from_value(secret).map_err(|error| Failure::Unknown(format!("its Secret: {error}")))?;
     match cluster::api(&tools.client, reference).create(&params, &secret).await {
         Ok(_) => Ok(()),
-        // It exists by now; the next step reads it.
+        // The Secret exists by now. The next step reads it.
         Err(kube::Error::Api(status)) if status.reason == "AlreadyExists" => Ok(()),
         Err(error) => Err(Failure::api("writing its Secret")(error)),
     }

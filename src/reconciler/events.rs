@@ -14,13 +14,15 @@ use tokio::time::{Instant, timeout};
 use super::permission::Permission;
 use crate::admission::Metadata;
 
-/// The reporting controller in every Event.
+/// The name of the reporting controller in every Event, as in its field `reportingController`.
 const REPORTER: &str = "portcullis.dev/companion";
-/// Maximum burst of Events. If a large dry run fails for all objects, only its first failures are reported.
+/// Maximum number of Events that are published in quick succession, before the rate limit applies. If a large dry run
+/// fails for all objects, only its first failures are reported.
 const BURST: u32 = 100;
-/// Sustained rate of Events per minute.
+/// Maximum sustained rate of Events per minute, so that Events do not burden the API server.
 const PER_MINUTE: u32 = 60;
-/// Maximum number of different Event messages for which repetitions are counted.
+/// Maximum number of different Event messages for which repetitions are counted, to bound the memory of the counters.
+/// If it is reached, the counting of all messages starts again.
 const MAX_NOTES: usize = 1000;
 /// Maximum length of the text of an Event (its field `note`), in bytes. The API server accepts 1 KiB.
 const MAX_NOTE_BYTES: usize = 1000;
@@ -50,7 +52,8 @@ pub enum Severity {
 }
 
 impl Events {
-    /// Creates a publisher named `instance`, which counts Events over the rate limit in `dropped`.
+    /// Creates a publisher of Events. `instance` identifies this replica in the Events. `dropped` counts the Events
+    /// that are not published because of the rate limit.
     pub fn new(client: Client, instance: &str, dropped: Counter) -> Self {
         let reporter = Reporter { controller: REPORTER.to_owned(), instance: Some(instance.to_owned()) };
         let budget = Mutex::new(Budget::new(Instant::now()));

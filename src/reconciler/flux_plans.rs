@@ -32,7 +32,8 @@ pub(super) struct Judging<'a> {
 }
 
 /// Returns the Flux Kustomization `object`, and the message of an Event about it. The message names the objects that
-/// the new revision deletes, moves, or shares with other Kustomizations. `None` if there is nothing to report.
+/// the new revision deletes, moves, or shares with other Kustomizations. `root` is the folder that Flux builds for the
+/// Kustomization, and `judged` is the result of checking it. `None` if there is nothing to report.
 ///
 /// # Errors
 ///

@@ -40,7 +40,8 @@ const MAX_REPORTED: usize = 20_000;
 /// another Flux Kustomization also applies.
 const RISKY: &str = "RiskyRevision";
 
-/// A controller that publishes Events about broken kustomize trees of Flux Kustomizations.
+/// A controller that publishes Events about problems of new revisions for Flux Kustomizations, such as broken kustomize
+/// trees.
 pub(super) struct FluxTrees {
     /// The service that fetches, builds and checks kustomize trees. `None` if the controller is created only to list
     /// the permissions that it needs.

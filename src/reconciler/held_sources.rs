@@ -115,7 +115,7 @@ async fn request(object: &Reference, tools: &Tools) -> Result<Next, Failure> {
     let params = PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() };
     let patched = cluster::api(&tools.client, object).patch(&object.name, &params, &Patch::Merge(&patch)).await;
     match patched {
-        // It was deleted in the meantime.
+        // The source was deleted in the meantime.
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(Next::Done),
         patched => patched.map(|_| Next::Done).map_err(Failure::api("requesting a reconciliation")),
     }

@@ -8,8 +8,8 @@ use crate::reconciler::Tools;
 /// example, one reads an object, and the next one reads the owner of this object.
 const ROUNDS: usize = 8;
 
-/// Calls `compute` until it requests no further object, but makes at most `ROUNDS` reads. After each call, reads the
-/// requested object from the API server, and passes the object to the next call. Returns the last result of `compute`.
+/// Calls `compute`, which returns a result, and a reference if it needs an object from the API server. If so, reads
+/// this object and calls `compute` again, but makes at most `ROUNDS` reads. Returns the last result of `compute`.
 pub(super) async fn with_live_reads<T>(tools: &Tools, compute: impl Fn(&View<'_>) -> (T, Option<Reference>)) -> T {
     let mut with_live_reads = LiveReads::new();
     for _ in 0..ROUNDS {

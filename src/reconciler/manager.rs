@@ -14,7 +14,7 @@ use super::queue::Queue;
 use super::{Controller, Elector, Failure, Metrics, Next, Tools};
 use crate::catalog::{Catalog, Change, Kind, Observe, Reference};
 
-/// Number of workers per controller. A few suffice, because a worker mostly waits for the API server.
+/// Number of workers per controller. A few workers suffice, because a worker mostly waits for the API server.
 const WORKERS: usize = 4;
 /// Timeout for the reconciliation of one object. It is one minute, which is also the API server's default timeout for a
 /// single request. A reconciliation that exceeds it is retried later.
@@ -118,7 +118,7 @@ impl ControllerManager {
         }
     }
 
-    /// Runs the controllers for one term of leadership.
+    /// Runs the controllers for one term of leadership, and returns why the term ended.
     async fn term(&self, tools: &Arc<Tools>, lead: &mut Lead, stop: impl Future<Output = ()>) -> End {
         tracing::info!("leading");
         self.metrics.leading(true);

@@ -1,4 +1,4 @@
-//! The controller manager, which acts after admission. It is the only command that writes to the cluster continuously.
+//! The controller manager. It runs controllers that act after admission, such as the periodic audit of stored objects.
 //!
 //! ```text
 //! watches ─► catalog ─► Change ─► affected objects ─► queue ─► workers ─► Controller::reconcile ─► writes
@@ -6,11 +6,13 @@
 //!                               leader election: workers run in one replica, all others keep their catalog up to date
 //! ```
 //!
-//! A [`Controller`] names the kinds that it watches, and reconciles one object at a time. It reads the object from the
-//! API server, computes the next write from it with a pure function, and makes one write after the other. No progress
-//! is stored in memory, so a restarted process continues where the previous one stopped. A replica may no longer be the
-//! leader without knowing it yet. The API server rejects its updates of objects that the new leader has changed,
-//! because each update contains the resourceVersion that the replica has read.
+//! A [`Controller`] names the kinds that it watches. Each controller has several workers, so it reconciles several
+//! objects at the same time, but no object twice at the same time. A reconciliation reads the object from the API
+//! server, computes the next write with a pure function, and makes one write after the other. No progress is stored in
+//! memory, so a restarted process continues where the previous one stopped.
+//!
+//! A replica may not notice at once that it is no longer the leader. The API server rejects its updates of objects that
+//! the new leader has changed, because each update contains the resourceVersion that the replica has read.
 
 mod audits;
 mod changed_trees;

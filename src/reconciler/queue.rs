@@ -91,7 +91,8 @@ impl Queue {
         self.len() == 0
     }
 
-    /// Queues an object. If it is being reconciled, it is reconciled again afterwards.
+    /// Queues an object. If it is being reconciled, it is reconciled again afterwards. If it waits after a failure, it
+    /// keeps its delay. The object is dropped if the queue is closed or full.
     pub fn push(&self, object: Reference) {
         let mut state = self.state();
         let state = &mut *state;

@@ -78,7 +78,7 @@ impl Line {
 /// The header of a recording.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Header {
-    /// The version of the format. See [`FORMAT`].
+    /// The version of the format, which is [`FORMAT`] in new recordings.
     pub format: u32,
     /// The version of portcullis that made the recorded decisions.
     pub portcullis: String,

@@ -39,7 +39,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// If the file cannot be created.
+    /// If the file or the writer thread cannot be created.
     pub fn start(options: &Options, metrics: Metrics) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::new(metrics));
         let (path, file) = writer::create(&options.folder)?;

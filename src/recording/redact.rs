@@ -45,7 +45,7 @@ pub(super) fn redact(object: &mut Value) -> Vec<&'static str> {
     redacted
 }
 
-/// Replaces all scalars except null in a value by [`PLACEHOLDER`]. Returns the number of replaced scalars.
+/// Replaces all scalars except null in a value with [`PLACEHOLDER`]. Returns the number of replaced scalars.
 fn replace(value: &mut Value) -> usize {
     match value {
         Value::Null => 0,

@@ -73,7 +73,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// The first line that cannot be parsed.
+    /// If a line cannot be parsed, or if the first line is not a header with the current format version. The error
+    /// contains the number of the line.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let mut header = None;
         let mut lines = Vec::new();
@@ -91,7 +92,7 @@ impl Recording {
         }
         let header =
             header.ok_or_else(|| Malformed::new(1, "the file is empty; a recording begins with its header"))?;
-        // Decisions are written when they are done; they are replayed at the state of the catalog in which they began.
+        // A decision is written when it ends. It is replayed with the state of the catalog at its beginning.
         lines.sort_by_key(|(_, line)| line.position());
         Ok(Self { header, lines })
     }

@@ -17,7 +17,8 @@ use super::line::{self, Line, LiveRead};
 use super::{Answer, redact};
 use crate::catalog::Change;
 
-/// Creates the file of a recording. Only its owner may read it, because it contains objects.
+/// Creates the file of a recording, and returns its path and the open file. Creates `folder` if it does not exist. Only
+/// the owner may read the file, because it contains objects.
 pub(super) fn create(folder: &Path) -> io::Result<(PathBuf, File)> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let now = OffsetDateTime::now_utc();

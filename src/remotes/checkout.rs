@@ -8,13 +8,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::kustomize::tree::{Entry, Repository, Tree, TreePath};
 
-/// Maximum total size of all files in a repository, in bytes.
+/// Maximum total size of all files in a repository, in bytes. The limit keeps a large or malicious repository from
+/// filling the disk.
 const MAX_BYTES: u64 = 1 << 30;
 /// Maximum number of files in a repository.
 const MAX_FILES: usize = 100_000;
 
-/// Writes the files of a commit into the folder `into`. The folder appears only when it is complete. Submodules become
-/// empty folders.
+/// Writes the files of a commit into the folder `into`. `repository` is the folder of the git repository with the
+/// commit, and `commit` is its id. The folder `into` appears only when it is complete. Submodules become empty folders.
+/// Fails if the commit cannot be read or written, or exceeds the limits.
 pub(super) fn commit(repository: &Path, commit: &str, into: &Path) -> Result<(), String> {
     let opened = Repository::discover(repository).and_then(|repository| repository.revision(commit));
     let tree = opened.map_err(|error| error.to_string())?.into_tree();

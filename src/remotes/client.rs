@@ -46,11 +46,12 @@ impl Client {
         Ok(Self { runtime, client })
     }
 
-    /// Fetches a file of at most `most` bytes from a URL.
+    /// Fetches a file of at most `most` bytes from a URL, and follows redirects.
     ///
     /// # Errors
     ///
-    /// If the server does not have the file, or answers with an HTML page.
+    /// If the request fails (see [`Client::get`]), if the status of the response is not a success, or if the response
+    /// is an HTML page.
     pub(super) fn file(&self, url: &str, most: u64) -> Result<Bytes, String> {
         let answer = self.get(url, &[], most)?;
         let is_page = |kind: &str| kind.starts_with("text/html");
@@ -63,12 +64,17 @@ impl Client {
         Ok(answer.body)
     }
 
-    /// Sends a GET request and follows redirects, but not from `https` to `http`. Credentials are not sent to another
-    /// server.
+    /// Sends a GET request and follows redirects. Sends credentials, which are the headers `Authorization` and
+    /// `Cookie`, only to the scheme and server of `url`. Returns the final response, whatever its status.
     ///
     /// # Errors
     ///
-    /// If there is no complete response in time, or its body has more than `most` bytes.
+    /// - The URL or a header is invalid.
+    /// - The server cannot be reached.
+    /// - The complete response does not arrive within the timeout.
+    /// - The body of a response has more than `most` bytes.
+    /// - There are more than [`MAX_REDIRECTS`] redirects.
+    /// - The server redirects from `https` to `http`.
     pub(super) fn get(&self, url: &str, headers: &[String], most: u64) -> Result<Response, String> {
         let first = url;
         let mut url = url.to_owned();
@@ -85,11 +91,12 @@ impl Client {
         Err(format!("more than {MAX_REDIRECTS} redirects"))
     }
 
-    /// Sends a request, without following redirects.
+    /// Sends a request, without following redirects. Returns the response, whatever its status.
     ///
     /// # Errors
     ///
-    /// See [`Client::get`].
+    /// If the URL or a header is invalid, if the server cannot be reached, if the complete response does not arrive
+    /// within the timeout, or if its body has more than `most` bytes.
     pub(super) fn send(
         &self,
         method: Method,

@@ -17,7 +17,8 @@ pub(super) struct Buffered {
     _reserved: Option<OwnedSemaphorePermit>,
 }
 
-/// Reads a complete request body. After an error, the caller can discard the rest with [`drain`].
+/// Reads a complete request body. Fails if the body is too large, arrives too slowly or is broken, or if the memory for
+/// bodies is used up. After an error, the caller can discard the rest with [`drain`].
 pub(super) async fn read(body: &mut Body, limits: &Limits, load: &Load) -> Result<Buffered, Rejection> {
     let late = Rejection::SlowBody(limits.body_arrival);
     timeout(limits.body_arrival, collect(body, limits.body, load)).await.unwrap_or(Err(late))
@@ -69,6 +70,6 @@ pub(super) async fn drain(mut body: Body, limits: &Limits) {
             }
         }
     };
-    // The answer is also sent after a timeout.
+    // After a timeout, the response is sent nevertheless.
     let _ = timeout(DRAIN.min(limits.body_arrival), rest).await;
 }

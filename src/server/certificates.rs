@@ -89,7 +89,7 @@ impl Pair {
     /// Parses a chain and a key in PEM. Error messages call them `tls.crt` and `tls.key`.
     ///
     /// # Errors
-    /// If one of them is invalid, or they do not match.
+    /// If the chain or the key is invalid, or if they do not match.
     pub fn parse(chain: &[u8], key: &[u8]) -> Result<Self, CertificateError> {
         Self::parse_in(Path::new(""), chain, key)
     }
@@ -200,7 +200,7 @@ impl Certificates {
         Ok(Self { folder: Some(folder), ..Self::new(pair) })
     }
 
-    /// Replaces the serving certificate by `pair`, from the next handshake on.
+    /// Replaces the serving certificate with `pair`, from the next handshake on.
     pub fn replace(&self, pair: Pair) {
         let before = Some((self.leaf(), Instant::now()));
         self.current.store(Arc::new(Served { pair, before }));

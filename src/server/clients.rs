@@ -27,11 +27,12 @@ use super::certificates::{CertificateError, Certificates};
 use super::metrics::{Metrics, RefusedClient};
 use crate::cryptography::provider;
 
-/// Interval of log records about rejected clients. The records are limited because rejected clients retry continuously.
+/// Minimum interval between log records about rejected clients. The records are limited because rejected clients retry
+/// continuously.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The requirements for the certificates of clients: the CA that must have signed them, and the names of accepted
-/// clients. A running server watches the CA file.
+/// clients. A running server reloads the CA file when it changes.
 #[derive(Debug)]
 pub struct Clients {
     file: PathBuf,
@@ -185,8 +186,8 @@ impl ClientCertVerifier for Verifier {
     }
 }
 
-/// Replaces the error for a bad signature by the error for an unknown issuer. Many clusters have CAs with the same name
-/// and different keys. A client with a certificate of such a CA would otherwise receive a misleading alert about
+/// Replaces the error for a bad signature with the error for an unknown issuer. Many clusters have CAs with the same
+/// name and different keys. A client with a certificate of such a CA would otherwise receive a misleading alert about
 /// decryption.
 fn as_unknown_issuer(error: Error) -> Error {
     match error {

@@ -47,8 +47,8 @@ impl Connections {
     /// Serves one connection until it is closed.
     pub(super) async fn serve(&self, stream: TcpStream, peer: SocketAddr) {
         let _counted = self.metrics.connection();
-        // With Nagle's algorithm an answer may wait for the acknowledgement of the one before. An error here only costs
-        // that delay.
+        // With Nagle's algorithm, a response may wait until the client has acknowledged the previous one. If the option
+        // cannot be set, only this delay remains.
         let _ = stream.set_nodelay(true);
         let handshake = stepwise(&self.handshakes, self.limits.yield_after, self.acceptor.accept(stream));
         match timeout(self.limits.handshake, handshake).await {
@@ -66,7 +66,8 @@ impl Connections {
         if error.get_ref().and_then(|error| error.downcast_ref()) == Some(&Error::NoCertificatesPresented) {
             self.metrics.refused_client(RefusedClient::NoCertificate);
         }
-        // TCP health checks connect and close; a TLS error may be a misconfigured caBundle.
+        // TCP health checks close the connection without a handshake, which is no problem. Any other error may be due
+        // to a wrong caBundle.
         if error.kind() == io::ErrorKind::UnexpectedEof {
             tracing::debug!(%peer, %error, "TLS handshake failed");
         } else {
@@ -128,7 +129,7 @@ impl Connections {
             self.metrics.bad_request(BadRequest::MalformedHead);
         }
         match state {
-            // A client that disconnects between requests loses no answer.
+            // A client that disconnects between requests loses no response.
             State::Idle => tracing::debug!(%peer, %error, "connection failed"),
             _ => tracing::info!(%peer, ?state, %error, "connection failed"),
         }

@@ -7,14 +7,14 @@ use crate::go::duration;
 
 /// The API server's default for `timeoutSeconds`.
 const DEFAULT: Duration = Duration::from_secs(10);
-/// The largest `timeoutSeconds` that a webhook configuration allows.
+/// Maximum timeout of a call: the largest `timeoutSeconds` that a webhook configuration allows.
 const MAX_TIMEOUT: Duration = Duration::from_secs(30);
-/// Safety margin that is subtracted from the timeout. It is needed because the API server rounds its remaining time up
-/// to a full second.
+/// Safety margin that is subtracted from the timeout, but never more than half of the timeout. It is needed because the
+/// API server rounds its remaining time up to a full second.
 const MARGIN: Duration = Duration::from_secs(1);
 
-/// Returns the deadline of a call. `began` is the start of the call. `query` is the query of the call's URL, which
-/// contains the timeout, such as `timeout=10s`.
+/// Returns the deadline of a call that began at `began`. `query` is the query of the call's URL, which contains the
+/// timeout, such as `timeout=10s`. Without a valid timeout, the default timeout of the API server applies.
 pub(super) fn of(began: Instant, query: Option<&str>) -> Instant {
     let timeout = query.and_then(timeout).unwrap_or(DEFAULT).min(MAX_TIMEOUT);
     began + timeout.saturating_sub(MARGIN).max(timeout / 2)

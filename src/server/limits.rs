@@ -78,7 +78,8 @@ pub const ANSWER: Duration = Duration::from_secs(30);
 /// twice as long, so that it never closes a connection on which the API server is about to send a request (C2 and C3 in
 /// `docs/admission-contract.md`).
 pub const IDLE: Duration = Duration::from_secs(180);
-/// Maximum size of a request head. The API server's heads stay below 2 KiB, `traceparent` and bearer token included.
+/// Maximum size of a request head, in bytes. The API server's heads stay below 2 KiB, `traceparent` and bearer token
+/// included.
 pub const HEAD_BYTES: usize = 32 * 1024;
 /// Maximum number of bytes of a rejected body that are read and discarded, as a multiple of the body limit. So a client
 /// whose body is slightly over the limit can send everything and read the response. The factor is small, so an attacker
@@ -113,7 +114,7 @@ pub struct Limits {
     pub burst_length: usize,
     /// Computing time after which a thread yields to the runtime.
     pub yield_after: Duration,
-    /// Minimum size in bytes of a body whose review is decided on a blocking thread.
+    /// Minimum size in bytes of a large body. The decision about a large body runs on a separate thread.
     pub large: usize,
     /// Maximum number of 429 responses per second that close their connection.
     pub closes: u32,

@@ -21,10 +21,11 @@ use super::webhook::Webhook;
 use super::{Certificates, Clients, Decide, Floor, Limits, Metrics, Readiness, Traces, limits, rotation, tls};
 use crate::process::{Admin, listen, signalled};
 
-/// Duration of the lame-duck period. Kubernetes takes a few seconds to remove an endpoint on every node.
+/// Default duration of the lame-duck period, in which a terminating server still accepts connections. Kubernetes takes
+/// a few seconds to remove an endpoint on every node.
 const LAME_DUCK: Duration = Duration::from_secs(5);
-/// Maximum time to wait at shutdown for open connections to end. Together with the lame-duck period, this is less than
-/// the 30 s after which a pod is killed.
+/// Default maximum time to wait at shutdown for open connections to end. Together with the lame-duck period, this is
+/// less than the 30 s after which a pod is killed.
 const DRAIN: Duration = Duration::from_secs(20);
 /// Interval at which the certificates' folder is polled, in addition to file notifications.
 const CERTIFICATE_POLL: Duration = Duration::from_secs(5);
@@ -40,7 +41,8 @@ pub struct Options {
     pub admin: SocketAddr,
     /// The minimum TLS version.
     pub floor: Floor,
-    /// The verifier of client certificates; `None` if none are required. The CA file is watched.
+    /// The verifier of client certificates; `None` if none are required. The server reloads the CA file when it
+    /// changes.
     pub clients: Option<Arc<Clients>>,
     /// The limits of sizes, times and concurrency.
     pub limits: Limits,
@@ -110,7 +112,7 @@ fn address_of(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr,
 pub struct Parts {
     /// The decision logic: it decides about each admission request. The server itself contains no rules.
     pub decide: Arc<dyn Decide>,
-    /// The serving certificate. If it comes from a folder, the folder is watched.
+    /// The serving certificate. If it comes from a folder, the server reloads it when its files change.
     pub certificates: Arc<Certificates>,
     /// The server's metrics.
     pub metrics: Arc<Metrics>,

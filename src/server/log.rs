@@ -5,12 +5,13 @@ use std::time::Duration;
 
 use crate::admission::{Finding, Outcome, Phase, Request, Verdict};
 
-/// Maximum number of rule ids in one log record or span. The response and the metrics contain all rule ids.
+/// Maximum number of rule ids in one log record or span, so that these stay short. The response and the metrics contain
+/// all rule ids.
 pub(super) const RULES: usize = 16;
 
-/// Logs a decision. In shadow mode, in which every request is admitted, also logs the outcome that was not sent. Values
-/// that users choose, such as names, are logged as strings. The log formatter quotes and escapes strings, so that no
-/// value can begin a new log record.
+/// Logs a decision. In shadow mode, in which every request is admitted, `shadow` is the outcome that was not sent.
+/// `took` is the time from the request head to the decision. Values that users choose, such as names, are logged as
+/// strings. The log formatter quotes and escapes strings, so that no value can begin a new log record.
 pub(super) fn decision(
     phase: Phase,
     request: &Request<'_>,

@@ -1,7 +1,8 @@
 //! The HTTPS server of the admission webhooks, and the plain HTTP port for health probes and metrics. Does not depend
 //! on any rule.
 //!
-//! The diagram shows the modules and types through which a request passes, from left to right, with their helpers below:
+//! The diagram shows the modules and types through which a request passes, from left to right. Their helpers are below
+//! them.
 //!
 //! ```text
 //! listener ─ connection ─ webhook ─ body ─ concurrency ─ review::read ─ Decide ─ Answer

@@ -43,7 +43,8 @@ impl Probe {
         Self { address: SocketAddr::new(ip, address.port()), certificates }
     }
 
-    /// Sends a request to the webhook port and checks the status line of the response.
+    /// Sends a request to the webhook port. Fails with a message if the response does not arrive in time, or does not
+    /// have the status 200.
     pub(super) async fn call(&self) -> Result<(), String> {
         match timeout(TIMEOUT, self.exchange()).await {
             Ok(result) => result.map_err(|error| format!("{}: {error}", self.address)),

@@ -33,15 +33,16 @@ trait Watched: Send + Sync + 'static {
     /// an error. Blocks the thread.
     fn load(&self, seen: Option<Seen>) -> (Seen, Option<Result<Self::Loaded, CertificateError>>);
 
-    /// Replaces the data in use, such as the serving certificate, by `loaded`, the newly parsed contents of the files.
+    /// Replaces the data in use, such as the serving certificate, with `loaded`, the newly parsed contents of the
+    /// files.
     fn install(&self, loaded: Self::Loaded);
 
     /// Logs and counts an error of reading or parsing the files.
     fn fail(&self, error: &CertificateError);
 }
 
-/// Reloads the serving certificate whenever its files change. Never returns. If the new files cannot be loaded, the old
-/// certificate stays in use.
+/// Reloads the serving certificate whenever its files change. Never returns. `every` is the interval at which the files
+/// are checked in addition to file system events. If the new files cannot be loaded, the old certificate stays in use.
 pub(super) async fn watch_certificate(
     folder: PathBuf,
     certificates: Arc<Certificates>,
@@ -51,8 +52,8 @@ pub(super) async fn watch_certificate(
     watch_files(Arc::new(Serving { folder, certificates, metrics }), every).await;
 }
 
-/// Reloads the CAs of client certificates whenever their file changes. Never returns. If the new file cannot be loaded,
-/// the old CAs stay in use.
+/// Reloads the CAs of client certificates whenever their file changes. Never returns. `every` is the interval at which
+/// the file is checked in addition to file system events. If the new file cannot be loaded, the old CAs stay in use.
 pub(super) async fn watch_clients(clients: Arc<Clients>, metrics: Arc<Metrics>, every: Duration) {
     let folder = clients.file().parent().filter(|folder| !folder.as_os_str().is_empty());
     let folder = folder.unwrap_or(Path::new(".")).to_owned();

@@ -52,7 +52,7 @@ pub(super) fn text(document: &str, part: Range<usize>, indent: Option<usize>) ->
     })
 }
 
-/// Parses the header of a block scalar at the end of a text.
+/// Parses the header of a block scalar at the end of a text. `None` if there is no header.
 fn header(text: &str) -> Option<Header> {
     let line = text.rsplit(breaks::is_break).next()?;
     let headers = line.match_indices(['|', '>']).map(|(at, style)| (style, &line[at + 1..]));

@@ -1,8 +1,9 @@
 //! Handles the line breaks that only go-yaml recognizes, and byte order marks within the text. Besides the line feed,
 //! go-yaml breaks lines at U+0085, U+2028, U+2029 and a carriage return without a line feed.
 //!
-//! Our parser does not break lines at these characters. So this module replaces each of them before parsing: by spaces
-//! within quotes, and otherwise by a line feed. It also folds the lines of scalars that contain such characters.
+//! Our parser does not break lines at these characters. So this module replaces each of them before parsing: with
+//! spaces within quotes, and otherwise with a line feed. It also folds the lines of scalars that contain such
+//! characters.
 //!
 //! Source: `is_break`, `read_line` and `yaml_parser_scan_plain_scalar` of go-yaml.
 
@@ -53,7 +54,7 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
         let end = at + text[at..].chars().next().map_or(1, char::len_utf8);
         let before = text[..at].rsplit(is_break).next().unwrap_or_default();
         let is_beside = MARKERS.iter().any(|marker| before.starts_with(marker) || text[end..].starts_with(marker));
-        // In manifests, kustomize replaces `\r\n` by `\n` before it parses them, so it sees one line break less in
+        // In manifests, kustomize replaces `\r\n` with `\n` before it parses them, so it sees one line break less in
         // `\r\r\n`.
         if is_beside || text[at..].starts_with("\r\r\n") {
             return Err(at);
@@ -66,7 +67,7 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
         copied = end;
     }
     replaced.push_str(&text[copied..]);
-    // A mark at the start of the text is no part of it.
+    // A byte order mark at the start is not part of the text, so it is not replaced.
     let start = if replaced.starts_with(MARK) { MARK.len_utf8() } else { 0 };
     let rest = replaced[start..].replace(MARK, SUBSTITUTE.encode_utf8(&mut [0; 4]));
     replaced.replace_range(start.., &rest);
@@ -74,7 +75,7 @@ pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
 }
 
 /// Restores the byte order marks in the scalar of a parser event. Before the text was parsed, the function `replaced`
-/// replaced these marks by another character. Returns other events unchanged.
+/// replaced these marks with another character. Returns other events unchanged.
 pub(super) fn with_marks(event: Event<'_>) -> Event<'_> {
     match event {
         Event::Scalar(text, style, anchor, tag) if text.contains(SUBSTITUTE) => {

@@ -36,8 +36,8 @@ const TAG: &str = "a tag is empty or contains an unusual character";
 const MERGE: &str = "a value other than `<<` has the tag `!!merge`";
 const NULL: &str = "a mapping or a list has the tag `!!null`";
 
-/// Maximum length of a key that go-yaml certainly parses. The limit is needed because go-yaml can write a key of 1023
-/// letters, but cannot parse it.
+/// Maximum length of a key that go-yaml certainly parses, in bytes. The limit is needed because go-yaml can write a key
+/// of 1023 letters, but cannot parse it.
 pub(super) const MAX_KEY_LENGTH: usize = 1_000;
 pub(super) const LONG: &str = "a key has more than a thousand bytes";
 
@@ -78,7 +78,7 @@ fn is_version(line: &str) -> bool {
 /// * The mark is at the start of a line.
 /// * The line of the mark contains `&`, `*`, `!` or `%`. Names of anchors, aliases, tags and directives begin with such
 ///   a character, and the mark may end the name.
-/// * `text` contains U+F8FF. Marks are replaced by U+F8FF before parsing, so the two could not be distinguished.
+/// * `text` contains U+F8FF. Marks are replaced with U+F8FF before parsing, so the two could not be distinguished.
 pub(super) fn mark(text: &str) -> Option<(usize, Problem)> {
     let at = text.match_indices(breaks::MARK).map(|(at, _)| at).find(|at| *at > 0 && !is_in_line(text, *at))?;
     Some((at, Problem::Dialect(MARK.to_owned())))
@@ -205,8 +205,8 @@ fn has_colons(lines: &str) -> bool {
     lines.match_indices(':').any(|(at, _)| has_colon(lines, at))
 }
 
-/// Returns whether a line of the text begins, after any indentation, with `|` or `>`. A block scalar may begin on such a
-/// line, and go-yaml does not require that the scalar is indented.
+/// Returns whether a line of the text begins, after any indentation, with `|` or `>`. A block scalar may begin on such
+/// a line, and go-yaml does not require that the scalar is indented.
 fn has_bare_block(text: &str) -> bool {
     text.contains(['|', '>']) && text.lines().any(|line| line.trim_start().starts_with(['|', '>']))
 }

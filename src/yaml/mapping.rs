@@ -153,7 +153,7 @@ impl<'t> Reader<'t, '_> {
             pairs.end = pairs.end.max(node.spot.place.end);
             nodes.push(node);
         }
-        // Of a list, the first mapping wins, so it is merged last.
+        // The first mapping of a list takes precedence, so it is merged last.
         for node in nodes.into_iter().rev() {
             pairs.height = pairs.height.max(node.height.saturating_sub(1));
             pairs.entries.extend(entries(node));

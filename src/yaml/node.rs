@@ -186,7 +186,7 @@ impl Node {
         Self { made: true, ..self.at(origin) }
     }
 
-    /// Replaces the node by `other`, but keeps the node's own ID in [`Node::shared`]. In kustomize, scalars with the
+    /// Replaces the node with `other`, but keeps the node's own ID in [`Node::shared`]. In kustomize, scalars with the
     /// same ID are one YAML node. So a later change of one of them must still change all of them.
     pub fn assign(&mut self, other: Self) {
         *self = Self { shared: self.shared, ..other };
@@ -243,7 +243,7 @@ impl Node {
         }
     }
 
-    /// Replaces the content of the node by a scalar with this text, and keeps style and tag.
+    /// Replaces the content of the node with a scalar that has this text, and keeps style and tag.
     pub fn set_text(&mut self, text: impl Into<Arc<str>>) {
         self.kind = Kind::Scalar(text.into());
     }

@@ -23,8 +23,9 @@ use super::stream::Chunk;
 use super::{Limits, quotes, strict};
 
 /// Parses the first YAML document of `chunk` into a node. Returns `None` if `chunk` contains no document, for example
-/// only comments. If `with_anchors` is true, each mapping entry with a null key occurs twice in the node. The reason is
-/// that kyaml duplicates such entries when it expands anchors.
+/// only comments. `source` is the number of the file, which each node contains. If `with_anchors` is true, each mapping
+/// entry with a null key occurs twice in the node. The reason is that kyaml duplicates such entries when it expands
+/// anchors.
 pub(super) fn read(
     chunk: Chunk<'_>,
     source: u32,
@@ -57,8 +58,8 @@ fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
     checked
 }
 
-/// Parses a document by calling `read`. If our parser rejects the document, replaces tabs in the indentation by spaces,
-/// and calls `read` again. go-yaml accepts such tabs inside brackets.
+/// Parses a document by calling `read`. If our parser rejects the document, replaces tabs in the indentation with
+/// spaces, and calls `read` again. go-yaml accepts such tabs inside brackets.
 fn read_document(
     chunk: Chunk<'_>,
     read: impl Fn(Chunk<'_>, &str) -> Result<Option<Node>, YamlError>,

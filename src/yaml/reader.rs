@@ -208,7 +208,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         span: Span,
     ) -> Result<Node, YamlError> {
         let place = self.scalar_place(span, style);
-        // kubectl splits a stream into lines, and ends the last one with a break too.
+        // kubectl adds a line break after the last line, as our parser does. So the text needs no correction.
         let text = if self.what == As::Object { text } else { self.text(text, style, span)? };
         let size = 1 + weight(&text);
         let plain = style == ScalarStyle::Plain;

@@ -64,7 +64,7 @@ impl<'t> Chunk<'t> {
         breaks::replaced(self.text).map_err(|at| YamlError { place: self.place(at), problem: breaks::problem() })
     }
 
-    /// Replaces the text of the chunk by `text`, and stores the previous text in `original`. Returns the chunk
+    /// Replaces the text of the chunk with `text`, and stores the previous text in `original`. Returns the chunk
     /// unchanged if `text` is `None`.
     pub(super) fn replaced<'s>(self, text: Option<&'s str>) -> Chunk<'s>
     where

@@ -86,7 +86,7 @@ impl<'t> Strict<'t> {
         Ok(())
     }
 
-    /// Checks the character after the name of an anchor, as go-yaml does.
+    /// Returns an error if go-yaml may not end the name of an anchor at the byte offset `end`.
     fn name_ends(&self, end: usize) -> Result<(), Fault> {
         let next = self.text.get(end..).unwrap_or_default().chars().next();
         let ends = next.is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ']' | '}'));
@@ -183,7 +183,7 @@ impl<'t> Strict<'t> {
         !indicators.contains(|indicator: char| indicator.is_ascii_digit())
     }
 
-    /// Checks for tabs between the last token and the byte `to`.
+    /// Returns an error if a tab between the last token and the byte offset `to` counts as indentation.
     fn gap(&self, to: usize) -> Result<(), Fault> {
         let gap = self.text.get(self.end..to).unwrap_or_default();
         let mut at = self.end;

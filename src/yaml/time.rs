@@ -22,7 +22,7 @@ const MINUTES_OF_ZONE: u32 = 60;
 
 impl Timestamp {
     /// Parses a timestamp in one of go-yaml's four forms: `2006-1-2`, `2006-1-2 15:4:5`, `2006-1-2T15:4:5Z` or
-    /// `2006-1-2t15:4:5Z`.
+    /// `2006-1-2t15:4:5Z`. Returns `None` for other texts.
     pub(super) fn read(text: &str) -> Option<Self> {
         // Most texts are not dates; this check is cheaper than a search.
         if !text.starts_with(|first: char| first.is_ascii_digit()) {

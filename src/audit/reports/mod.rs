@@ -243,8 +243,8 @@ impl<'s> Step<'s> {
             }
             Self::Change(stored, report) => {
                 let mut report: DynamicObject = serde_json::from_value(report).map_err(|error| error.to_string())?;
-                // The resourceVersion prevents that concurrent changes are overwritten. Labels and annotations of
-                // others are kept.
+                // The resourceVersion makes the update fail if somebody has changed the report in the meantime. Labels
+                // and annotations of others are kept.
                 let ObjectMeta { labels, annotations, .. } = std::mem::take(&mut report.metadata);
                 report.metadata = stored.object.metadata.clone();
                 report.metadata.managed_fields = None;

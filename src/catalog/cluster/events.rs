@@ -16,9 +16,11 @@ use tokio::time::timeout;
 
 /// Duration of a watch, in seconds. The API server ends the watch after this time, and Portcullis opens a new one.
 const WATCH_SECONDS: u32 = 290;
-/// Time without an event or bookmark after which a watch counts as broken.
+/// Time without received data after which a watch counts as broken. It is longer than the duration of a watch, so that
+/// a watch without changes and bookmarks does not count as broken.
 const MAX_SILENCE: Duration = Duration::from_secs(WATCH_SECONDS as u64 + 10);
-/// Maximum size of a watch event, in bytes. When lists are read, each object has the same limit.
+/// Maximum size of a watch event, in bytes. It is far above 1.5 MiB, the size above which etcd rejects objects by
+/// default. When lists are read, each object has the same limit.
 const MAX_EVENT_BYTES: usize = 32 * 1024 * 1024;
 
 /// An event of a watch.
@@ -28,7 +30,7 @@ pub(super) enum Event<'e> {
     Applied(&'e str),
     /// The JSON text of a deleted object.
     Deleted(&'e str),
-    /// The API server has sent all changes up to this resourceVersion.
+    /// A bookmark. The API server has sent all changes up to this resourceVersion.
     Bookmark(String),
 }
 
@@ -65,7 +67,8 @@ impl Events {
         Ok(Self { body: Box::pin(client.request_stream(request).await?), line: Vec::new() })
     }
 
-    /// Returns the next event; `None` at the end of the watch.
+    /// Returns the next event; `None` at the end of the watch. Fails if the response cannot be read or parsed, or if
+    /// the API server sends an error as an event.
     pub(super) async fn next(&mut self) -> Result<Option<Event<'_>>, Error> {
         if !self.read_line().await.map_err(Error::ReadEvents)? {
             return Ok(None);
@@ -85,7 +88,8 @@ impl Events {
         }
     }
 
-    /// Reads the next line into `line`, and skips empty lines. Returns false at the end of the response.
+    /// Reads the next line into `line`, and skips empty lines. Returns false at the end of the response. Fails if no
+    /// data arrives in time, or if the line is too long.
     async fn read_line(&mut self) -> io::Result<bool> {
         self.line.clear();
         loop {

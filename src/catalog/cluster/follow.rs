@@ -32,8 +32,8 @@ const BETWEEN_WATCHES: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// If the API server denies the request, or does not send a list. The catalog then keeps its objects. It also keeps the
-/// objects that were listed before the error.
+/// If a request fails, or if a response is not a list. The catalog then keeps its objects. It also keeps the objects
+/// that were listed before the error.
 pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind) -> Result<String, Error> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
     let mut pages = Pages::of(api);
@@ -170,7 +170,8 @@ async fn pause(wait: &mut DefaultBackoff) {
     sleep(wait.next().unwrap_or(SAY_AGAIN)).await;
 }
 
-/// Returns the HTTP status code with which the API server answered. `None` for other errors, such as a lost connection.
+/// Returns the HTTP status code of an error response of the API server. `None` for other errors, such as a lost
+/// connection.
 fn code(error: &Error) -> Option<u16> {
     match error {
         Error::Api(status) => Some(status.code),

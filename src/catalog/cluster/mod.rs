@@ -23,7 +23,8 @@ use tokio::task::{AbortHandle, JoinSet};
 use self::follow::Follow;
 use super::{Catalog, Coverage, Kind, LiveReader, LiveReading, Reference};
 
-/// Synchronizes a catalog with its cluster. Never returns.
+/// Keeps a catalog synchronized with its cluster: lists and watches the objects of each kind, except kinds that are
+/// only read by name. Never returns.
 pub async fn follow(client: Client, catalog: Arc<Catalog>) {
     let (definitions, _) = watch::channel(());
     let definitions = Arc::new(definitions);
@@ -57,7 +58,7 @@ async fn follow_declared(client: Client, catalog: Arc<Catalog>, definitions: Arc
     }
 }
 
-/// Fills a catalog from a cluster. Lists the objects of each kind of the catalog once.
+/// Fills a catalog from a cluster. Lists the objects of each kind once, except kinds that are only read by name.
 ///
 /// # Errors
 /// If a kind cannot be listed. A kind that the cluster does not serve is not an error.
@@ -69,7 +70,7 @@ pub async fn load(client: Client, catalog: &Catalog) -> Result<(), kube::Error> 
 }
 
 /// Fills a catalog from a cluster, like [`load`], but returns all errors and not only the first. Each error is returned
-/// with the kind that could not be loaded. The catalog keeps such a kind pending.
+/// with the kind that could not be loaded. The coverage of this kind does not change.
 pub async fn load_what_can_be(client: &Client, catalog: &Catalog) -> Vec<(&'static Kind, kube::Error)> {
     let mut failed = Vec::new();
     for kind in catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect::<Vec<_>>() {
@@ -126,7 +127,8 @@ fn resource(kind: &Kind) -> ApiResource {
     ApiResource::from_gvk_with_plural(&gvk, kind.plural)
 }
 
-/// Converts an object to JSON. Adds its API version and kind, because items of lists may omit them.
+/// Converts an object to JSON. Adds its API version and kind, because items of lists may omit them. `None` if the
+/// object cannot be converted.
 pub fn to_value(kind: &Kind, object: DynamicObject) -> Option<Value> {
     let mut value = serde_json::to_value(object).ok()?;
     value["apiVersion"] = kind.api_version().into();
@@ -158,13 +160,13 @@ pub fn api(client: &Client, reference: &Reference) -> Api<DynamicObject> {
 /// Reads a whole object from the API server; `None` if it does not exist.
 ///
 /// # Errors
-/// If the API server does not answer, or answers with an error other than 404.
+/// If the request fails. A response with the HTTP status 404 is not an error.
 pub async fn read(client: &Client, reference: &Reference) -> Result<Option<Value>, kube::Error> {
     let found = api(client, reference).get_opt(&reference.name).await?;
     Ok(found.and_then(|object| to_value(reference.kind, object)))
 }
 
-/// Reads the JSON text of an object from the API server; `None` if it does not exist.
+/// Reads the JSON text of an object from the API server; `None` if the object does not exist.
 async fn read_text(client: &Client, reference: &Reference) -> Result<Option<String>, kube::Error> {
     let url = api(client, reference).resource_url().to_owned();
     let request = Request::new(url).get(&reference.name, &GetParams::default()).map_err(kube::Error::BuildRequest)?;

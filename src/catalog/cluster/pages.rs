@@ -11,7 +11,7 @@ use kube::{Client, Error};
 
 use crate::catalog::frames::{Envelope, FrameError, Frames};
 
-/// Objects per page, as in client-go and kubectl.
+/// Number of objects per page, as in client-go and kubectl.
 const PAGE: u32 = 500;
 /// Maximum number of attempts at a listing. A listing starts over if its continue token expires, which happens after
 /// five minutes.
@@ -44,7 +44,7 @@ struct Page {
     frames: Frames,
 }
 
-/// An event while a list of objects is read from the API server, page by page. The list begins, or an object was read.
+/// An item of a listing that is read page by page: the beginning of the listing, or an object.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'p> {
     /// The listing begins, or begins again. The caller must drop earlier items.
@@ -81,7 +81,7 @@ impl Pages {
     ///
     /// # Errors
     ///
-    /// If the API server denies the request, does not send a list, or the continue token expired too often.
+    /// If a request fails, if a response is not a list, or if the continue token expired too often.
     pub async fn next(&mut self) -> Result<Option<Item<'_>>, Error> {
         loop {
             match &mut self.at {
@@ -128,8 +128,8 @@ impl Pages {
 }
 
 impl Page {
-    /// Advances to the next object of the page. After the last object, returns the envelope. The envelope is the list
-    /// without its items.
+    /// Advances to the next object of the page, and returns `None`. After the last object, returns the envelope, which
+    /// is the list without its items. Fails if the response cannot be read or is not a list.
     async fn advance(&mut self) -> Result<Option<Envelope>, Error> {
         while !self.frames.advance().map_err(broken)? {
             let bytes = self.body.fill_buf().await.map_err(Error::ReadEvents)?;

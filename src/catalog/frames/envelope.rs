@@ -33,8 +33,8 @@ pub struct ListMetadata {
     pub remaining_item_count: Option<i64>,
 }
 
-/// Returns `apiVersion` and `kind` of an object in JSON text. `None` if one of them is missing. Stops parsing after it
-/// has found both.
+/// Returns `apiVersion` and `kind` of an object in JSON text. `None` if one of them is missing, or if the text before
+/// them is invalid. Does not parse the text after them.
 pub fn type_of(text: &str) -> Option<(String, String)> {
     let (mut api_version, mut kind) = (None, None);
     let mut rest = text.trim_start().strip_prefix('{')?;

@@ -8,10 +8,10 @@ pub use envelope::{Envelope, ListMetadata, type_of};
 
 use crate::admission::scan;
 
-/// Maximum size of an object, in bytes. etcd rejects objects of more than 1.5 MiB by default.
+/// Maximum size of an object, in bytes. It is far above 1.5 MiB, the size above which etcd rejects objects by default.
 const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
 /// Maximum size of the envelope of a list, in bytes. The envelope consists of the fields of the list response, except
-/// `items`.
+/// `items`. These fields usually take less than a kilobyte.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
 
 /// An error in the JSON text of a Kubernetes list, such as a PodList.
@@ -154,7 +154,8 @@ impl Frames {
     }
 
     /// Postpones the next search for the end of a value until the pending bytes have grown by a quarter. Otherwise, the
-    /// parser would search for the end of a large object after every packet.
+    /// parser would search for the end of a large object after every packet. Returns false, because no item is
+    /// complete. Fails if the pending bytes exceed the maximum size of an object.
     fn wait(&mut self) -> Result<bool, FrameError> {
         let pending = self.buffer.len() - self.read;
         if pending > MAX_OBJECT_BYTES {

@@ -88,7 +88,8 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
     }
 
     /// Decodes and compresses an object, and adds it to `batch` with the index of its kind in `kinds`. An object
-    /// without a namespace gets the default namespace. Skips objects of other kinds.
+    /// without a namespace gets the default namespace. Skips objects of other kinds. Returns a message if the object
+    /// cannot be decoded.
     fn prepare(&self, kinds: &[&'static Kind], object: &Object<'_>, batch: &mut Batch) -> Result<(), String> {
         let Some((at, kind)) = kinds.iter().enumerate().find(|(_, kind)| is_of(kind, object)) else { return Ok(()) };
         let mut projection = decode(self.catalog, kind, object)?;

@@ -24,7 +24,8 @@ use crate::admission::FieldPath;
 use crate::admission::field::Segment;
 use crate::yaml::{self, Document, Place};
 
-/// Maximum size of a file, in bytes. A file may contain many objects. etcd accepts objects of up to 1.5 MiB.
+/// Maximum size in bytes of a file that is read as a whole. The limit bounds the memory, and leaves room for many
+/// objects, of which etcd accepts up to 1.5 MiB each.
 const MAX_FILE_BYTES: u64 = 64 * 1024 * 1024;
 /// Maximum depth of folders. Deeper nesting is a mistake, such as a link to a parent folder.
 const MAX_FOLDER_DEPTH: usize = 64;
@@ -101,7 +102,7 @@ impl fmt::Display for ManifestError {
     }
 }
 
-/// A counter of the values that YAML aliases create in all manifests of a run. Clones share it.
+/// A counter of the values that YAML aliases create in all manifests of a run. All clones share the same counter.
 #[derive(Debug, Clone, Default)]
 pub struct Aliased(Arc<AtomicUsize>);
 
@@ -176,7 +177,7 @@ impl Manifests {
         }
     }
 
-    /// Keeps only objects for which `wanted` returns true, and counts the others.
+    /// Keeps only objects for which `wanted` returns true. Counts the others in `passed`.
     pub fn keep(&mut self, wanted: impl Fn(&Value) -> bool) {
         let (before, aliased) = (self.found.len(), self.held());
         self.found.retain(|manifest| wanted(&manifest.object));
@@ -277,7 +278,7 @@ pub fn set_stored_namespace(object: &mut Value, catalog: &Catalog, namespace: &s
     }
 }
 
-/// Sets `metadata.namespace` of an object that has no namespace.
+/// Sets `metadata.namespace` of an object to `namespace`, if the object has no namespace.
 pub fn set_default_namespace(object: &mut Value, namespace: &str) {
     if object.pointer("/metadata/namespace").is_none_or(Value::is_null)
         && let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut)

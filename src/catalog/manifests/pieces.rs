@@ -43,7 +43,7 @@ impl Pieces {
     }
 
     /// Returns the next part of the file: one or more complete YAML documents. Also returns the number of lines before
-    /// this part. `None` at the end of the file.
+    /// this part. `None` at the end of the file. Fails if a document is too large, or if the text is not UTF-8.
     pub(super) fn next(&mut self) -> io::Result<Option<(String, u32)>> {
         let mut wanted = PIECE_BYTES;
         let end = loop {

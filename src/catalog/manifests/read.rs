@@ -42,7 +42,8 @@ pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
 /// `.yaml`, `.yml` and `.json` file.
 ///
 /// `take` may receive an object twice, because some files are read again from the start. A file that begins like JSON
-/// but is not JSON is read again as YAML. A large file that contains several JSON lists is read again as a sequence.
+/// but is not JSON is read again as YAML. A large file that contains several JSON lists is read again as a sequence of
+/// JSON objects.
 pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Result<(), String>) -> Vec<ManifestError> {
     files_in(paths).into_iter().flat_map(|found| objects(found, &mut take)).collect()
 }
@@ -127,7 +128,8 @@ impl Reading<'_, '_> {
         self.documents(pieces)
     }
 
-    /// Reads a JSON file. The file is a Kubernetes List of any size, or a sequence of objects.
+    /// Reads a JSON file. The file is a Kubernetes List of any size, or a sequence of objects. Fails if the file cannot
+    /// be read, or must be read as YAML instead.
     fn json(&mut self) -> Result<(), NoJson> {
         let mut pieces = Pieces::open(self.file)?;
         if pieces.fill(PIECE_BYTES)? {
@@ -268,7 +270,7 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
 /// must read more of the file, or at the end of the list.
 ///
 /// Returns an error if the file is a sequence of objects, and the first object is not a list but has a field `items`.
-/// Such a file looks like a list if its last object is one. The error asks the user to write each object into its own
+/// The file then looks like a list if its last object is one. The error asks the user to write each object into its own
 /// file.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {

@@ -17,9 +17,9 @@ use crate::kustomize::file::NAMES;
 use crate::kustomize::options::Options;
 use crate::kustomize::tree::{Tree, TreePath};
 
-/// Builds every kustomize root below a folder, and writes the output of each root to its own file. A root is a folder
-/// with a kustomization file to which no other kustomization refers. Components are not built. Finally, prints how many
-/// roots were built and how many failed.
+/// Builds every kustomize root below `folder`, and writes the output of each root to its own file below `output`. A
+/// root is a folder with a kustomization file to which no other kustomization refers. Components are not built.
+/// Finally, prints how many roots were built and how many failed, and returns the exit code.
 pub(super) fn run(
     folder: &Path,
     tree: Tree,
@@ -27,7 +27,7 @@ pub(super) fn run(
     options: &Options,
     settings: &Settings,
 ) -> Result<u8, Unusable> {
-    // The process ends after the build, so what is still cached is not freed.
+    // The process ends after the build, so the contents of these caches are not freed.
     let (files, shared) = (ManuallyDrop::new(Files::default()), ManuallyDrop::new(Shared::default()));
     let Folders { roots: found, references, .. } = found(folder, &tree, options, &files)?;
     let used = found.iter().map(|root| reached(&references, vec![root.clone()]));
@@ -104,7 +104,7 @@ impl<'o> Outputs<'o> {
         let mut name = self.output.join(below).into_os_string();
         name.push(".yaml");
         let path = PathBuf::from(name);
-        // overwriting a file makes the file system flush it
+        // Overwriting a file is slow, because it makes the file system flush the file.
         if fs::read(&path).is_ok_and(|old| old == text.as_bytes()) {
             return Ok(());
         }

@@ -170,7 +170,8 @@ fn files_of_disk(fetches: bool) -> Result<Tree, Unusable> {
     Ok(tree.with_fetch(remotes))
 }
 
-/// Prints the objects, or writes them to the file or folder of `--output`.
+/// Prints the objects, or writes them to the file or folder of `--output`. The outer result fails if the objects cannot
+/// be built, and the inner result fails if they cannot be written.
 fn written(built: &Built<'_>, args: &Args) -> Step<Result<(), Unusable>> {
     say(&built.warnings());
     let failed = |path: &Path| {

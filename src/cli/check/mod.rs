@@ -99,7 +99,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 }
 
 impl Args {
-    /// Returns the files to check, including those in folders.
+    /// Returns the files to check, including those in folders. If `--root` is set, folders among the paths are ignored.
     fn files(&self) -> Result<Vec<PathBuf>, Unusable> {
         let mut files = Vec::new();
         let is_passed = |path: &&PathBuf| !self.roots.is_empty() && path.is_dir();
@@ -121,7 +121,7 @@ impl Args {
         self.complete || !self.manifests.is_empty()
     }
 
-    /// Reads the objects in files and on standard input.
+    /// Reads the objects in `files`, and also those on standard input if `-` is one of the paths.
     fn read(&self, files: &[PathBuf], registry: &Registry) -> Result<Manifests, Unusable> {
         let mut manifests = objects::read(files, &self.namespace, registry);
         if self.paths.iter().any(|path| path.as_os_str() == "-") {

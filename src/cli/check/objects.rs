@@ -29,7 +29,8 @@ fn identity(object: &Value) -> Identity {
     ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(|part| object.pointer(part).cloned())
 }
 
-/// Reads the objects in files. Objects that no rule matches or looks up are counted and dropped.
+/// Reads the objects in `files`. Namespaced objects without a namespace are in `namespace`. Objects that no rule
+/// matches or looks up are counted and dropped.
 pub(super) fn read(files: &[PathBuf], namespace: &str, registry: &Registry) -> Manifests {
     let kinds = registry.kinds();
     let wanted = |object: &Value| {
@@ -89,7 +90,8 @@ fn is_kustomization_file(object: &Value) -> bool {
     type_of(object).0 == KUSTOMIZATION_FILES && !is_stored()
 }
 
-/// Returns the default Contexts that Landscaper would create in the namespaces of the Installations.
+/// Returns the default Contexts that Landscaper would create in the namespaces of the Installations in `found`. Omits
+/// Contexts that `catalog` already contains.
 fn default_contexts(found: &[Manifest], catalog: &Catalog) -> Vec<Value> {
     let installations = found.iter().map(|manifest| &manifest.object).filter(|object| INSTALLATIONS.is_kind_of(object));
     let namespaces: BTreeSet<_> = installations.map(|object| Metadata::of(object).namespace()).collect();
@@ -127,8 +129,9 @@ fn updated(found: &[Manifest], args: &Args) -> Result<HashMap<Identity, Value>, 
     if errors.is_empty() { Ok(stored) } else { Err(inputs::unreadable(errors)) }
 }
 
-/// Returns the admission request that the API server would send if the object were applied. `None` if no rule matches
-/// the kind of the object.
+/// Returns the admission request that the API server would send if `object` were applied. `old` is the stored object
+/// that would be updated; `None` if `object` would be created. Returns `None` if no rule matches the kind of the
+/// object.
 pub(super) fn request(object: &Value, old: Option<&Value>, gate: &Gate) -> Option<Request<'static>> {
     let (group, version, kind) = type_of(object);
     let plural = plural(group, kind, gate)?;

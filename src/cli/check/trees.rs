@@ -32,7 +32,7 @@ use crate::kustomize::tree::{Tree, TreePath};
 use crate::kustomize::{self, Files, Verdict, analyse_shared, fix};
 
 /// Maximum number of fixes in one kustomize root, which is a folder that is built. A fix moves one misplaced entry of a
-/// kustomization file to the right list. The root is checked again after each fix.
+/// kustomization file to the right list. The limit exists because the root is checked again after each fix.
 const MAX_FIXES: usize = 1000;
 
 /// The kustomizations in the checked files. Also contains the objects that refer to them, such as Flux Kustomizations.
@@ -68,8 +68,8 @@ impl Trees {
         let mut builds = survey.builds.clone();
         builds.iter_mut().for_each(|build| build.options = args.applied(build.options.clone()));
         let rest = scan.roots.iter().filter(|root| !survey.reached.contains(root)).cloned();
-        // In a checkout with Flux Kustomizations, a root that none of them names is usually built by Flux elsewhere,
-        // not by kubectl.
+        // If the checkout has Flux Kustomizations, but none of them names a root, then usually a Flux Kustomization in
+        // another repository builds this root, and not kubectl.
         let unnamed =
             if survey.clusters.is_empty() { options.clone() } else { args.applied(Options::of(Profile::Flux)) };
         let unnamed = Options { lone_components: true, ..unnamed };
@@ -96,15 +96,16 @@ impl Trees {
             && path().is_some_and(|path| self.survey.rendered.contains(&path))
     }
 
-    /// Checks every kustomize root. Findings that several roots share are reported once.
+    /// Checks every kustomize root, and adds the findings to `report`. Findings that several roots share are reported
+    /// once. Also reports manifests that no kustomization lists.
     pub(super) fn judge(&self, registry: &Registry, policy: &Policy, report: &mut Report) {
         let mut progress = Progress::new("checked kustomize roots:");
         let sources = self.sources(registry, policy);
         let mut collected = Collected { sources, reported: HashMap::new(), shared: SharedFindings::default() };
-        // Roots of one builder that have the same tree share bases.
+        // Roots with the same tree and profile (the system that builds them) share the results of bases.
         let groups: Vec<_> =
             self.builds.iter().map(|build| (Arc::as_ptr(&build.tree), build.options.profile)).collect();
-        // Roots that are checked again with the options of scripts share other bases.
+        // Each group has two caches. The second one is for roots that are checked again with options from scripts.
         let caches: HashMap<_, _> = groups.iter().map(|group| (*group, <[Shared; 2]>::default())).collect();
         let shared: Vec<(&Build, &[Shared; 2])> =
             self.builds.iter().zip(&groups).filter_map(|(build, group)| Some((build, caches.get(group)?))).collect();
@@ -174,7 +175,8 @@ impl Trees {
 
     /// Repeats the check of `build` with the kustomize options that scripts in the repository use, such as
     /// `--enable-helm`. Does this only if the first result, `judged`, has errors that such an option can prevent.
-    /// Builds by Flux are not repeated, because Flux has no such options.
+    /// Builds by Flux are not repeated, because Flux has no such options. Returns the new result, and a message with
+    /// the positions of the options in the scripts. Without a repetition, returns `judged` and `None`.
     fn as_scripts_build(
         &self,
         build: &Build,
@@ -247,7 +249,7 @@ impl Trees {
         }
         for file in self.forgotten().iter().filter_map(forgotten_file) {
             self.scan.read = Files::default();
-            // The file is searched again, because it may conflict with one that was added.
+            // Computes the finding again, because the manifest may conflict with one that was added before.
             reported.extend(self.search().finding(&file).and_then(|finding| apply(&finding)));
         }
         self.scan.read = Files::default();
@@ -357,7 +359,7 @@ pub(super) struct Texts<'t> {
 }
 
 impl<'t> Texts<'t> {
-    /// Returns the text of a file, with its name for display.
+    /// Returns the text of a file, with its name for display. The text is empty if the file cannot be read.
     pub(super) fn get(&mut self, file: &TreePath) -> Arc<Source> {
         let read = || {
             let bytes = self.tree.read(file).unwrap_or_else(|_| [].into());

@@ -14,7 +14,8 @@ const MAX_LENGTH: usize = 60_000;
 const ROOM: usize = 200;
 
 /// Formats the changes of all kustomize roots as Markdown. The text has a summary, and then a collapsible section for
-/// each changed root. Sections that do not fit are omitted and counted.
+/// each changed root. Sections that do not fit are omitted and counted. `broken` has a sentence for each limit that the
+/// changes exceed.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let mut out = format!("**{}**\n", summary(plan));
     if !broken.is_empty() {

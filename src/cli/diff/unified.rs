@@ -5,7 +5,7 @@ use similar::TextDiff;
 
 use crate::kustomize::changes::{Action, ObjectChange, Plan};
 
-/// Number of unchanged lines around a difference.
+/// Number of unchanged lines that are shown before and after a difference.
 const CONTEXT: usize = 3;
 
 /// Formats the changes of all kustomize roots in the style of `diff -u`, one object after another.

@@ -17,7 +17,7 @@ use crate::landscaper::dry_run::owner_chain::{self, Root};
 use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{BY_OWNER, DEPLOY_ITEMS, DRY_RUN_CONFIGURATIONS, EXECUTIONS, INSTALLATIONS, owner_key};
 
-/// Maximum number of objects shown per Installation.
+/// Maximum number of objects shown per Installation. The limit also ends the search if owner references form a cycle.
 const MAX_OBJECTS: usize = 10_000;
 
 /// An Installation with all objects that it owns directly or indirectly, and the values of their exports.

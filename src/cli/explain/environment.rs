@@ -87,7 +87,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 
 impl Args {
     fn objects(&self) -> Result<Objects, Unusable> {
-        // Composites of Crossplane 1 are cluster-scoped, so no namespace is added.
+        // Without `--namespace`, no namespace is added to objects, because composites of Crossplane 1 are
+        // cluster-scoped.
         let namespace = self.namespace.as_deref().unwrap_or_default();
         let (catalog, mut composites) = match self.manifests.as_slice() {
             [] => (self.cluster()?, Vec::new()),

@@ -59,7 +59,7 @@ pub(super) fn numbered(
 }
 
 impl Server {
-    /// Replaces the placeholders, such as `{image}`, in a template of a manifest.
+    /// Replaces the placeholders, such as `{image}`, in `template`, the template of the manifest with the name `file`.
     fn fill(&self, file: &str, template: &str) -> String {
         let component = if file == "companion.yaml" { "portcullis-companion" } else { "portcullis" };
         let text = template.replace("{container}\n", CONTAINER).replace("{pod}\n", POD);

@@ -11,17 +11,17 @@ use crate::artifacts::{self, Limits, Service};
 use crate::kustomize::delivery::Artifact;
 use crate::kustomize::tree::Tree;
 
-/// Maximum size of the body of an error response, in bytes.
+/// Maximum size of the body of an error response, in bytes. Error messages of the API server are shorter.
 const MAX_ERROR: usize = 16 << 10;
 /// Name of the service proxy in error messages.
 const PROXY: &str = "the service proxy of the API server";
 
 /// Fetches an artifact through the API server. If this fails, fetches the artifact directly from its URL, and also
-/// returns a message with the reason.
+/// returns a message that says why the API server could not be used.
 ///
 /// # Errors
 ///
-/// Fails if neither way works. The error message has both reasons.
+/// Fails if both ways fail. The error message has both reasons.
 pub(super) async fn fetch(client: &Client, artifact: &Artifact) -> Result<(Tree, Option<String>), String> {
     let limits = Limits::default();
     let refused = match Service::of(&artifact.url) {

@@ -23,7 +23,7 @@ pub(super) struct Cluster {
     resources: Mutex<HashMap<(String, String), Option<Served>>>,
 }
 
-/// A resource that the cluster serves, and whether its objects live in namespaces.
+/// A resource that the cluster serves, and whether its objects are namespaced.
 type Served = (ApiResource, bool);
 
 impl Cluster {
@@ -115,7 +115,7 @@ impl Cluster {
     ///
     /// # Errors
     ///
-    /// The reason why the object cannot be read.
+    /// Fails with a message if the object cannot be read, or if it is in the remote cluster of `spec.kubeConfig`.
     pub(super) async fn live(&self, id: &ObjectId) -> Result<Option<Value>, String> {
         if self.kustomization.pointer("/spec/kubeConfig").is_some_and(|config| !config.is_null()) {
             return Err("it is in the cluster of spec.kubeConfig".to_owned());

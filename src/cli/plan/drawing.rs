@@ -7,14 +7,17 @@ use super::super::page::{Page, escape};
 use super::report::{Report, Row};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED};
 
-/// Maximum number of objects that a drawing lists for one action, such as `delete`. The others are only counted.
+/// Maximum number of objects that a drawing lists for one action, such as `delete`, so that the drawing stays readable.
+/// The others are only counted.
 const MAX_DRAWN: usize = 40;
-/// Maximum number of objects that an HTML page lists for one action, such as `delete`. The others are only counted.
+/// Maximum number of objects that an HTML page lists for one action, such as `delete`, so that browsers can load the
+/// page quickly. The others are only counted.
 const MAX_LISTED: usize = 1_000;
-/// Maximum number of warnings that a drawing or an HTML page shows. The others are only counted.
+/// Maximum number of warnings that a drawing or an HTML page shows, so that the objects stay easy to find. The others
+/// are only counted.
 const MAX_WARNINGS: usize = 20;
-/// Maximum length of the text of a row in a drawing, in characters. A longer text is cut, and the tooltip of the row
-/// shows the whole text.
+/// Maximum length of the text of a row in a drawing, in characters, so that the drawing does not become too wide. A
+/// longer text is cut, and the tooltip of the row shows the whole text.
 const MAX_TEXT: usize = 140;
 
 /// A heading in the SVG drawing or HTML page of a plan, and the actions whose objects are listed below this heading.
@@ -68,7 +71,8 @@ fn problems(report: &Report) -> Vec<String> {
 struct Outline(Vec<drawing::Row>);
 
 impl Outline {
-    /// Adds a row below the row with the index `parent`. Returns the index of the new row.
+    /// Adds a row with the colors `fill` and `stroke` below the row with the index `parent`. `None` as `parent` adds a
+    /// top row. Returns the index of the new row.
     fn add(&mut self, parent: Option<usize>, text: &str, (fill, stroke): (&'static str, &'static str)) -> usize {
         let depth = parent.and_then(|parent| self.0.get(parent)).map_or(0, |parent| parent.depth + 1);
         let title = if text.chars().count() > MAX_TEXT { text.to_owned() } else { String::new() };

@@ -27,7 +27,7 @@ use cluster::Cluster;
 use report::{Live, Presence, Report};
 use source::Source;
 
-/// Maximum number of objects that are read from the cluster at the same time.
+/// Maximum number of objects that are read from the cluster at the same time, to limit the load on the API server.
 const MAX_READS: usize = 8;
 
 /// Show which objects Flux will delete, create or move for a Kustomization of a cluster.
@@ -149,7 +149,7 @@ async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> 
 }
 
 /// Reads the live state of some objects from the cluster: the objects that the new revision renders, and the objects
-/// that it no longer renders.
+/// that it no longer renders. `own` is the namespace and name of the Kustomization.
 async fn live(cluster: &Cluster, plan: &Plan<'_>, own: (&str, &str)) -> Live {
     let replaced = plan.replaced();
     let dropped = plan.stale().into_iter().chain(replaced.iter().map(|(old, _)| *old));

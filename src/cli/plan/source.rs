@@ -37,8 +37,8 @@ impl Source {
         Ok(Self { tree, shown: revision.clone(), revision })
     }
 
-    /// Fetches the current artifact of the source of the Kustomization. Fails if the artifact does not have the
-    /// revision `wanted`.
+    /// Fetches the current artifact of the source of the Kustomization. Fails if there is no artifact, if it cannot be
+    /// fetched, or if it does not have the revision `wanted`.
     pub(super) async fn current(
         cluster: &Cluster,
         kubeconfig: Option<&Path>,

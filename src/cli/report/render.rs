@@ -15,7 +15,7 @@ use crate::gate::Registry;
 use crate::rule::RuleInfo;
 use crate::yaml::Place;
 
-/// Maximum number of places that are shown for findings with the same text.
+/// Maximum number of places that are shown for findings with the same text, so that the output stays short.
 const MAX_PLACES: usize = 3;
 
 /// Formats findings with their source lines, denials first, then a table of the roots and a summary line.
@@ -40,8 +40,8 @@ pub(super) fn text(report: &Report) -> String {
 }
 
 /// Returns the findings to show in groups, denials first. A group contains the findings with the same rule and text.
-/// Findings about manifests that no kustomization lists are grouped by the kustomization file beside the manifests.
-/// With `--verbose`, each finding is a group of its own.
+/// Findings about manifests that no kustomization lists are grouped by the kustomization file that could list the
+/// manifests. With `--verbose`, each finding is a group of its own.
 fn groups(report: &Report) -> Vec<Vec<&Located>> {
     let least = if report.is_verbose { Level::Audit } else { Level::Warn };
     let mut groups: Vec<Vec<&Located>> = Vec::new();

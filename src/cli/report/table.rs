@@ -7,7 +7,7 @@ use super::words::plural;
 use super::{Report, Root};
 use crate::admission::Level;
 
-/// Maximum number of reasons for unknown results that are shown.
+/// Maximum number of reasons for unknown results that are shown, so that the output stays short.
 const MAX_REASONS: usize = 5;
 
 /// The value of the column `builder` in the result table of `portcullis check`, for unused kustomizations. No Flux

@@ -11,8 +11,8 @@ use crate::admission::{Metadata, Request};
 use crate::catalog::{Stored, View};
 use crate::crossplane::kinds::{BY_CLAIM, DEFINITIONS, claim_key};
 
-/// Fields of `spec` that Crossplane does not copy from a claim to its composite. With the update policy `Manual`,
-/// Crossplane does copy `compositionRevisionRef`.
+/// Fields of `spec` that Crossplane does not copy from a claim to its composite. Exception: with the composition update
+/// policy `Manual`, Crossplane copies `compositionRevisionRef`.
 const OWN: [&str; 5] = [
     "compositeDeletePolicy",
     "compositionRevisionRef",
@@ -31,7 +31,9 @@ pub struct Subject<'r> {
 }
 
 impl<'r> Subject<'r> {
-    /// Returns the composite for `object`, which is a composite or a claim.
+    /// Returns the composite for `object`, which is a composite or a claim. `request` names the kind of `object`. For a
+    /// claim, computes the composite as Crossplane will create or update it. Returns `object` itself if no
+    /// CompositeResourceDefinition in `view` defines the claim.
     pub fn of(object: &'r Value, request: &'r Request<'_>, view: &View<'_>) -> Self {
         let resource = &request.resource;
         let key = claim_key(&resource.plural, &resource.group);
@@ -43,7 +45,8 @@ impl<'r> Subject<'r> {
     }
 }
 
-/// Returns the composite of a claim as Crossplane will create or update it, and the plural name of its kind.
+/// Returns the composite of a claim as Crossplane will create or update it, and the plural name of its kind. `None` if
+/// `definition` does not name this kind.
 fn claimed(claim: &Value, definition: &Stored, view: &View<'_>) -> Option<(Value, String)> {
     let names = definition.value().get("spec")?.get("names")?;
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);
@@ -65,7 +68,8 @@ fn claimed(claim: &Value, definition: &Stored, view: &View<'_>) -> Option<(Value
     Some((composite, plural))
 }
 
-/// Returns the existing composite that `spec.resourceRef` of a claim names.
+/// Returns the existing composite that `spec.resourceRef` of a claim names. `kind` is the kind of the composite. `None`
+/// if the claim names no composite, or if the catalog does not contain it.
 fn existing(claim: &Value, kind: &str, view: &View<'_>) -> Option<Arc<Stored>> {
     let name = claim.get("spec")?.get("resourceRef")?.get("name")?.as_str()?;
     let group = claim.get("apiVersion")?.as_str()?.split_once('/')?.0;

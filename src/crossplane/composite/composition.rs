@@ -24,8 +24,8 @@ use crate::crossplane::kinds::{
     self, BY_COMPOSITE_TYPE, BY_REVISED, COMPOSITION_LABEL, COMPOSITIONS, DEFINITIONS, REVISIONS,
 };
 
-/// Maximum number of candidate Compositions for a composite. If there are more, Portcullis does not predict which one
-/// Crossplane selects.
+/// Maximum number of Compositions for the type of a composite that are compared with the composite's selector. If there
+/// are more, Portcullis does not predict which one Crossplane selects.
 const MAX_CANDIDATES: usize = 100;
 /// Maximum number of revisions of one Composition that are compared to find the newest. Crossplane keeps all revisions,
 /// but there are few, because each revision is a change by a person.
@@ -43,8 +43,8 @@ pub enum Choice {
     /// Crossplane looks for a revision of the Composition with this name, but no revision has the labels that the
     /// composite requires.
     NoRevision(String),
-    /// The names of the candidate Compositions, because there is not exactly one candidate. If there are several,
-    /// Crossplane chooses one of them, and Portcullis cannot predict which. Empty if no Composition matches.
+    /// Portcullis cannot predict the Composition, because there is not exactly one candidate. Contains the names of the
+    /// candidates, of which Crossplane selects one. Empty if no Composition matches.
     Open(Vec<String>),
 }
 
@@ -83,7 +83,7 @@ impl Chosen {
         Reference::new(kind, "", self.text.name())
     }
 
-    /// Returns the kind and name for messages: `Composition "example"`.
+    /// Returns the kind and the name for messages, such as `Composition "example"`.
     pub fn shown(&self) -> String {
         format!("{} {:?}", self.reference().kind.kind, self.text.name())
     }
@@ -111,8 +111,9 @@ struct Choosing<'c> {
 }
 
 impl Choosing<'_> {
-    /// Returns a field that Crossplane adds to the `spec` of composites, such as `compositionSelector`. Since
-    /// Crossplane 2, these fields are in `spec.crossplane`.
+    /// Returns the field `key` that Crossplane adds to composites, such as `compositionSelector`. Since Crossplane 2,
+    /// these fields are in `spec.crossplane`. If the composite does not have this object, reads the field from `spec`.
+    /// `None` if the field is missing.
     fn inner(&self, key: &str) -> Option<&Value> {
         crossplane_fields(self.composite)?.get(key)
     }
@@ -180,7 +181,7 @@ impl Choosing<'_> {
 }
 
 /// Returns whether a CompositionRevision belongs to this Composition. A revision of a deleted Composition with the same
-/// name does not belong to it.
+/// name does not belong to it. If the Composition has no uid or the revision has no owner, returns true.
 fn is_of(revision: &Value, composition: &Value) -> bool {
     let revision = Metadata::of(revision);
     let Some(uid) = Metadata::of(composition).uid() else { return true };

@@ -27,8 +27,9 @@ pub struct Computed {
 }
 
 /// Computes the environment of `composite`. If `composite` is a claim, computes the environment of its composite.
-/// Returns `None` if the Composition is unknown or declares no environment. Also returns `None` if the catalog does not
-/// contain all EnvironmentConfigs yet.
+/// `request` names the kind of `composite`. Returns `None` if it is unknown which Composition the composite uses, or if
+/// the Composition declares no environment. Also returns `None` if the catalog does not contain all EnvironmentConfigs
+/// yet.
 pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Option<Computed> {
     let configs = Configs::of(view);
     let Subject { composite, plural } = Subject::of(composite, request, view);
@@ -40,8 +41,9 @@ pub fn computed(composite: &Value, request: &Request<'_>, view: &View<'_>) -> Op
     Some(Computed { composition, declaration, computation })
 }
 
-/// Returns the environment of the composite or claim in a request. Computes the environment only once, and all rules
-/// share the result.
+/// Returns the environment of the composite or claim in a request; `None` in the same cases as [`computed`], for
+/// example if the Composition declares no environment. Computes the environment only once, and all rules share the
+/// result.
 pub fn of_request(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Computed>> {
     view.once(|| computed(request.object(), request, view).map(Arc::new))
 }

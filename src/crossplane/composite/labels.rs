@@ -12,10 +12,11 @@ use crate::crossplane::environment::{LabelMatcherType, Profile, Selector};
 use crate::crossplane::field_path::Path;
 use crate::go::{Any, fmt};
 
-/// Returns the labels that an EnvironmentConfig must have; `None` if one cannot be computed from the composite.
+/// Returns the labels that `selector` requires of an EnvironmentConfig for `composite`. `None` if the value of a label
+/// cannot be computed from the composite.
 ///
 /// If two matchers have the same key, the last one wins. An optional matcher is left out if the composite has no value
-/// at its path. For function-environment-configs, it is also left out if the value is not a string.
+/// at its path. For function-environment-configs, an optional matcher is also left out if the value is not a string.
 pub fn wanted(selector: &Selector, composite: &Value, profile: Profile) -> Option<BTreeMap<String, String>> {
     let mut labels = BTreeMap::new();
     for matcher in &selector.match_labels {
@@ -37,7 +38,7 @@ pub fn wanted(selector: &Selector, composite: &Value, profile: Profile) -> Optio
     Some(labels)
 }
 
-/// Returns the value at a path as text. Crossplane up to 1.17 formats a value of any type, but
+/// Returns the value at a path of the composite as text. Crossplane up to 1.17 formats a value of any type, but
 /// function-environment-configs accepts only strings. The error is `true` if the value is missing, and `false` for any
 /// other reason.
 fn value_of(path: &str, composite: &Value, profile: Profile) -> Result<String, bool> {

@@ -33,8 +33,9 @@ const MAX_ANNOTATION: usize = 128 * 1024;
 
 static MATCHERS: [Match; 1] = [kinds::composites(&[Operation::Create, Operation::Update], FailurePolicy::Ignore)];
 
-/// The mutator `environments`. It computes the environment of a composite, and writes the results of the patches into
-/// the composite.
+/// The mutator `environments`. It computes the environment of a composite, and writes an annotation with the resulting
+/// changes to the composed resources. If [`WriteMode`] allows it, the mutator also writes the results of environment
+/// patches into the composite.
 pub(in crate::crossplane) static MUTATOR: Mutator = Mutator {
     name: "environments",
     family: "EN",
@@ -101,7 +102,8 @@ struct Mutation<'m> {
 
 impl Mutation<'_> {
     /// Returns the composite `object` as the API server would store it, without volatile metadata such as `generation`.
-    /// Also returns the environment that is computed for this stored composite.
+    /// Also returns the environment that is computed for this stored composite. `None` if the environment cannot be
+    /// computed.
     fn computed(&self, object: &Value) -> Option<(Value, Computed)> {
         let seen = without_volatile_fields(self.writable.stored(object));
         let computed = computed(&seen, self.request, self.view)?;
@@ -169,8 +171,8 @@ impl Changes {
 }
 
 /// Removes a `null` from a parent field of `path` in `object`, so that a value can be written at `path`. Removes only a
-/// `null` that the API server drops when it stores the object. Without the removal, the value could be written only in
-/// the next request, because `null` cannot have child fields.
+/// `null` that the API server drops when it stores the object. `stored` is `object` as the API server stores it.
+/// Without the removal, the value could be written only in the next request, because `null` cannot have child fields.
 fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     let [segment, below @ ..] = path else { return };
     match (segment, object, stored) {
@@ -206,8 +208,8 @@ fn without_volatile_fields(mut composite: Value) -> Value {
     composite
 }
 
-/// Returns the patches from the environment as a JSON object, with the name of each composed resource as key. `None` if
-/// there are no such patches.
+/// Returns a JSON object with the changes that the environment makes to composed resources. Each key is the name of a
+/// composed resource, or its index if it has no name. Each value is a JSON Patch. `None` if there are no changes.
 fn patches(computed: &Computed) -> Option<Value> {
     let mut all = Map::new();
     for step in &computed.computation.steps {

@@ -91,7 +91,7 @@ fn may_be_missing(schema: Option<&Schema>, outcome: &PatchOutcome) -> bool {
     matches!(outcome.ending, Ending::Skipped(_)) && matches!(found, Some(Found::Something { is_required: false, .. }))
 }
 
-/// Returns a message if a value that the patch reads has a type that the schema does not declare.
+/// Returns a message if a value that the patch reads has a type that the schema does not declare; `None` otherwise.
 fn of_another_type(schema: &Schema, outcome: &PatchOutcome) -> Option<String> {
     outcome.reads.iter().find_map(|read| match (&read.value, found(schema, read)) {
         (Some(value), Some(Found::Something { types, .. })) if !types.meets(Types::of(value)) => {
@@ -107,7 +107,8 @@ fn shown(patch: &Patch) -> String {
     format!("patch of {to}")
 }
 
-/// Returns the problem of a patch that reads the environment. `None` if the patch works.
+/// Returns the problem of a patch that reads `environment`. `outcome` is the result of the patch, and `place` is its
+/// position for messages. `None` if the patch has no problem.
 fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<PatchProblem> {
     if !outcome.mistakes.is_empty() {
         let why = format!("the text would contain {}", outcome.mistakes.join(", "));
@@ -126,7 +127,8 @@ fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<
 }
 
 /// Returns a help text for a patch that reads a missing value. The text lists keys that exist in the environment. For
-/// example, if the patch reads `a.b.c` and the environment has no `a.b`, the text lists the keys of `a`.
+/// example, if the patch reads `a.b.c` and the environment has no `a.b`, the text lists the keys of `a`. `None` if no
+/// value is missing, or if there are no keys to list.
 fn help(outcome: &PatchOutcome, environment: &Value) -> Option<String> {
     let missing = outcome.reads.iter().find(|read| read.value.is_none())?;
     let (at, keys) = near(&Path::parse(&missing.path).ok()?, environment)?;
@@ -134,7 +136,8 @@ fn help(outcome: &PatchOutcome, environment: &Value) -> Option<String> {
 }
 
 /// Returns the path of the deepest object on `path` that exists in the environment. Also returns a list of the object's
-/// keys for a message. The keys that are most similar to the missing key come first.
+/// keys for a message. The keys that are most similar to the missing key come first. `None` if the whole path exists,
+/// if a list element is missing, or if there is no key to suggest.
 fn near(path: &Path, environment: &Value) -> Option<(String, String)> {
     /// Maximum number of keys in a message.
     const KEYS: usize = 8;

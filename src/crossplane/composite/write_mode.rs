@@ -54,9 +54,9 @@ pub fn writes_are_enabled(definition: &Stored, view: &View<'_>) -> bool {
     annotation == Some("true") || section(view).writes_to.iter().any(|name| name == "*" || name == definition.name())
 }
 
-/// Returns whether a request creates a composite or changes its `spec`. The webhook writes values from the environment
-/// into the composite only in these requests. In other requests, such writes would increase `metadata.generation`, and
-/// Crossplane writes the values itself at its next reconcile.
+/// Returns whether a request creates a composite or changes its `spec`. If Crossplane itself computes environments, the
+/// webhook writes values from the environment into the composite only in these requests. In other requests, such writes
+/// would increase `metadata.generation`, and Crossplane writes the values itself at its next reconcile.
 fn changes_spec(request: &Request<'_>) -> bool {
     request.operation == Operation::Create || request.object().get("spec") != request.old_object().get("spec")
 }

@@ -58,7 +58,8 @@ pub enum Refusal {
         /// The deepest part of the path that the schema declares.
         at: String,
         /// The fields that the schema declares for the object at the path `at`. The field that is most similar to the
-        /// missing field is first.
+        /// missing field is first. If the API server drops only a part of the value, these are the fields that it
+        /// stores.
         has: Vec<String>,
     },
     /// The API server rejects the value. The string is the reason.
@@ -87,7 +88,7 @@ impl Refusal {
     }
 }
 
-/// Returns the CompositeResourceDefinition of a request's composite.
+/// Returns the CompositeResourceDefinition of a request's composite; `None` if the catalog does not contain it.
 pub fn definition(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Stored>> {
     let Subject { plural, .. } = Subject::of(request.object(), request, view);
     view.find(&DEFINITIONS, "", &format!("{plural}.{}", request.resource.group))
@@ -136,8 +137,8 @@ struct Writer<'w> {
 }
 
 impl Writer<'_> {
-    /// Writes a value into the composite, if a mutating webhook may write this field. Returns the reason if the API
-    /// server would not store the value.
+    /// Writes a value into the composite, if a mutating webhook may write this field. If the API server would not store
+    /// the value, returns the reason as the error.
     fn write(&mut self, path: &Path, value: &Value) -> Result<(), Refusal> {
         let names: Vec<&str> = path.segments().iter().map(name).collect();
         match names.as_slice() {

@@ -43,8 +43,8 @@ impl Reader {
         }
     }
 
-    /// Reports a wildcard in the path to which a patch writes a combined value. Crossplane does not expand such a
-    /// wildcard.
+    /// Reports a wildcard in the field `key`, which contains the path to which a patch writes a combined value.
+    /// Crossplane does not expand a wildcard in this path.
     pub(super) fn no_wildcard(&mut self, node: &Node<'_>, key: &str) {
         let Some((text, at)) = self.text(node, key).filter(|(text, _)| text.contains("[*]")) else { return };
         let what = format!(
@@ -54,7 +54,7 @@ impl Reader {
     }
 
     /// Checks the regular expression in the field `key`. Returns the number of its capture groups, including the whole
-    /// match. Reports an invalid expression and returns `None`.
+    /// match. Reports an invalid expression. Returns `None` if the expression is missing or invalid.
     pub(super) fn regexp(&mut self, node: &Node<'_>, key: &str) -> Option<usize> {
         let (text, at) = self.text(node, key)?;
         match regexp::compile(text) {

@@ -5,7 +5,7 @@ use super::reader::Reader;
 use crate::admission::FieldPath;
 use crate::names;
 
-/// Reports an invalid label key.
+/// Reports an invalid label key. `at` is the path of the field that contains the key.
 pub(super) fn check_key(reader: &mut Reader, key: &str, at: FieldPath) {
     let (prefix, name) = key.split_once('/').map_or((None, key), |(prefix, name)| (Some(prefix), name));
     let detail = if name.contains('/') {
@@ -20,7 +20,7 @@ pub(super) fn check_key(reader: &mut Reader, key: &str, at: FieldPath) {
     reader.report(Problem::invalid(Topic::Label, at, &key.into(), detail));
 }
 
-/// Reports an invalid label value.
+/// Reports an invalid label value. `at` is the path of the field that contains the value.
 pub(super) fn check_value(reader: &mut Reader, value: &str, at: FieldPath) {
     if names::is_label_value(value) {
         return;

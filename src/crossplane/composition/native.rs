@@ -33,7 +33,7 @@ fn check_environment(reader: &mut Reader, spec: &Node<'_>, environment: &Node<'_
     }
 }
 
-/// Checks the patch sets and returns their names.
+/// Checks the patch sets in the field `patchSets` of `parent`, and returns their names.
 pub(super) fn patch_sets<'v>(reader: &mut Reader, parent: &Node<'v>) -> Vec<&'v str> {
     let sets = reader.objects(parent, "patchSets");
     let mut names: Vec<&str> = Vec::new();
@@ -52,7 +52,8 @@ pub(super) fn patch_sets<'v>(reader: &mut Reader, parent: &Node<'v>) -> Vec<&'v 
     names
 }
 
-/// Checks the patches of composed resources.
+/// Checks the patches of the composed resources in the field `resources` of `parent`. `sets` contains the names of the
+/// patch sets to which the patches may refer.
 pub(super) fn resources(reader: &mut Reader, parent: &Node<'_>, sets: &[&str]) {
     for resource in reader.objects(parent, "resources") {
         patches::check(reader, &resource, Place::Resource, sets);

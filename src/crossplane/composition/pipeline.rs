@@ -19,7 +19,8 @@ pub(super) const ENVIRONMENT_CONFIGS: &str = "environmentconfigs.fn.crossplane.i
 /// API group of the input of function-patch-and-transform.
 pub(super) const PATCH_AND_TRANSFORM: &str = "pt.fn.crossplane.io";
 
-/// Checks the inputs of function-environment-configs and function-patch-and-transform.
+/// Checks the inputs of function-environment-configs and function-patch-and-transform in the pipeline of a Composition.
+/// `spec` is the `spec` of the Composition.
 pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
     for step in reader.objects(spec, "pipeline") {
         let input = step.member("input");
@@ -37,7 +38,7 @@ pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
     }
 }
 
-/// Returns the API group of a function's input.
+/// Returns the API group in the `apiVersion` of a function's input; empty if there is none.
 pub(super) fn group(input: &Value) -> &str {
     let api_version = input.get("apiVersion").and_then(Value::as_str).unwrap_or_default();
     api_version.split_once('/').map_or("", |(group, _)| group)

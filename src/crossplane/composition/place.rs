@@ -1,5 +1,5 @@
-//! The lists in a Composition that contain patches, and the patch types that are allowed in each list. Such a list is
-//! in `environment.patches`, in a composed resource or in a patch set.
+//! The lists in a Composition that contain patches, and the patch types that are allowed in each list. The lists are
+//! `environment.patches`, and the `patches` of composed resources and patch sets.
 
 /// The place of a patch in a Composition. The place determines which types the patch may have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -50,12 +50,12 @@ impl Problem {
         Self { topic, field, message: message.into(), help: None, is_warning: false }
     }
 
-    /// Creates a problem about a missing field.
+    /// Creates a problem about a missing field. `detail` is the reason in the message, such as `name is required`.
     pub fn required(field: FieldPath, detail: &str) -> Self {
         Self::new(Topic::Structure, field, format!("Required value: {detail}"))
     }
 
-    /// Creates a problem about an invalid value.
+    /// Creates a problem about a field with the invalid value `value`. `detail` is the reason in the message.
     pub fn invalid(topic: Topic, field: FieldPath, value: &Value, detail: impl AsRef<str>) -> Self {
         Self::new(topic, field, format!("Invalid value: {}: {}", wire::brief(value), detail.as_ref()))
     }
@@ -68,7 +68,7 @@ impl Problem {
         Self::new(Topic::Structure, field, message)
     }
 
-    /// Creates a problem about a field that must not be set.
+    /// Creates a problem about a field that must not be set. `detail` is the reason in the message.
     pub fn forbidden(field: FieldPath, detail: &str) -> Self {
         Self::new(Topic::Structure, field, format!("Forbidden: {detail}"))
     }

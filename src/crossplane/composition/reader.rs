@@ -48,9 +48,8 @@ pub(super) struct Reader {
     pub(super) has_integers: bool,
 }
 
-/// Whether patches write into the environment of a composite. The field `any` says this about all patches, and the
-/// field `before` only about those before the current patch. The checks of number types need both. Before the first
-/// write, all numbers in the environment are float64. After it, whole numbers are int64.
+/// A record of whether patches write into the environment of a composite. The checks of number types need it. Before
+/// the first write, all numbers in the environment are float64. After it, whole numbers are int64.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Writes {
     /// Whether one of `environment.patches` before the current patch writes into the environment.
@@ -148,9 +147,10 @@ impl Reader {
         Some(word)
     }
 
-    /// Returns the string in the field `key`, and reports a string that is not one of `words`. Composition functions
-    /// accept such a string and use `default` instead. In the input of a Composition function, the problem is therefore
-    /// only a warning, and `default` is returned.
+    /// Returns the string in the field `key`, or the first of `words` if the field is missing or empty. Reports any
+    /// value that is not one of `words`, and returns `None`. Exception: Composition functions accept any string in
+    /// their inputs, and use `default` instead of an unsupported one. In these inputs, an unsupported string is only a
+    /// warning, and this function returns `default`.
     pub(super) fn lenient_choice<'v>(
         &mut self,
         node: &Node<'v>,
@@ -170,8 +170,8 @@ impl Reader {
         Some(default)
     }
 
-    /// Reports a problem for which Crossplane up to 1.17 rejects a native environment (`spec.environment`). A Composition
-    /// function ignores such a problem in its input, so it is only a warning there.
+    /// Reports a problem for which Crossplane up to 1.17 rejects a native environment (`spec.environment`). A
+    /// Composition function ignores the same problem in its input, so it is only a warning there.
     pub(super) fn report_native(&mut self, problem: Problem) {
         let is_native = self.is_native();
         self.report(if is_native { problem } else { problem.as_warning() });

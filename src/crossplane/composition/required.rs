@@ -13,7 +13,7 @@ pub enum Required {
     Labelled(Vec<(String, String)>),
 }
 
-/// Returns the EnvironmentConfigs that the steps of a Composition require.
+/// Returns the EnvironmentConfigs that the pipeline steps of a Composition require, by name or by labels.
 pub fn required(composition: &Value) -> Vec<Required> {
     let steps = composition.pointer("/spec/pipeline").and_then(Value::as_array).into_iter().flatten();
     let lists = steps.filter_map(|step| step.get("requirements")?.get("requiredResources")?.as_array());

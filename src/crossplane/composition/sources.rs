@@ -18,7 +18,8 @@ const MODES: &[&str] = &["Single", "Multiple"];
 const MATCHER_TYPES: &[&str] = &["FromCompositeFieldPath", "Value"];
 const REQUIRED: &[&str] = &["Required", "Optional"];
 
-/// Checks `environmentConfigs` of an environment.
+/// Checks the field `environmentConfigs` of an environment. `environment` is `spec.environment` of a Composition, or
+/// `spec` in the input of function-environment-configs.
 pub(super) fn check(reader: &mut Reader, environment: &Node<'_>) {
     let policy = reader.member(environment, "policy");
     let resolution = policy.and_then(|policy| Some(reader.member(&policy, "resolution")?.value));
@@ -28,7 +29,8 @@ pub(super) fn check(reader: &mut Reader, environment: &Node<'_>) {
     }
 }
 
-/// Checks `policy` of an environment.
+/// Checks the field `policy` of an environment. `environment` is `spec.environment` of a Composition, or `spec` in the
+/// input of function-environment-configs.
 pub(super) fn check_policy(reader: &mut Reader, environment: &Node<'_>) {
     let Some(policy) = reader.object(environment, "policy") else { return };
     reader.lenient_choice(&policy, "resolution", REQUIRED, "Required");
@@ -155,7 +157,8 @@ fn selectors<'v>(reader: &mut Reader, source: &Node<'v>) -> Vec<Node<'v>> {
     reader.object(source, "selector").into_iter().collect()
 }
 
-/// Checks `minMatch` or `maxMatch`. A `minMatch` above `maxMatch` is valid: `maxMatch` only truncates the matches.
+/// Checks the field `key` of a selector, which is `minMatch` or `maxMatch`. `mode` is the mode of the selector; `None`
+/// if it is invalid. A `minMatch` above `maxMatch` is valid: `maxMatch` only truncates the matches.
 fn bound(reader: &mut Reader, selector: &Node<'_>, key: &str, mode: Option<&str>) {
     let Some((value, number)) = reader.integer(selector, key) else { return };
     if mode == Some("Single") {

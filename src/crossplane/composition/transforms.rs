@@ -52,7 +52,7 @@ struct Input {
     origin: &'static str,
 }
 
-/// Checks a transform and returns the type of its result.
+/// Checks a transform and returns the type of its result, which is [`Shape::Any`] if the type is unknown.
 fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> Shape {
     reader.known(transform, &["type", "map", "match", "math", "string", "convert"]);
     let Some(kind) = word(reader, transform, "type", TYPES, "transform type is required") else { return Shape::Any };
@@ -92,7 +92,7 @@ fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], 
     reader.choice(node, key, words)
 }
 
-/// Reports a transform that can never accept its input.
+/// Reports a transform of type `kind` that can never accept its input.
 fn takes(reader: &mut Reader, transform: &Node<'_>, kind: &str, input: Input) {
     let Input { shape, origin } = input;
     let never = match kind {

@@ -12,7 +12,8 @@ use crate::crossplane::field_path::Path;
 use crate::crossplane::schema::{Found, Types};
 use crate::crossplane::structural::{Field, Structural};
 
-/// Returns whether a patch of this type reads the environment.
+/// Returns whether a patch of type `kind` reads the environment. `place` says in which list of the Composition the
+/// patch is, because the meaning of the types depends on the list.
 pub(super) fn reads(kind: &str, place: Place) -> bool {
     match place {
         Place::Environment => {
@@ -22,8 +23,8 @@ pub(super) fn reads(kind: &str, place: Place) -> bool {
     }
 }
 
-/// Checks the paths that a patch reads from the environment. Also checks whether the transforms accept the types of the
-/// values at these paths.
+/// Checks the paths that a patch reads from the environment against the schema of the environment. Also checks whether
+/// the transforms accept the types of the values at these paths. Does nothing if the Composition declares no schema.
 pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, kind: &str, place: Place) {
     let Some(declared) = reader.declared.clone().filter(|_| reads(kind, place)) else { return };
     if kind.starts_with("Combine") {
@@ -90,7 +91,7 @@ fn check_types(reader: &mut Reader, patch: &Node<'_>, types: Types, whose: &str)
 }
 
 /// Looks up the `fromFieldPath` of a patch or variable in the environment's schema. Returns the types that the schema
-/// declares at this path, if they are known. Reports a path that the schema does not declare.
+/// declares at this path; `None` if they are unknown. Reports a path that the schema does not declare.
 fn read(reader: &mut Reader, declared: &Declared, node: &Node<'_>) -> Option<Types> {
     let from = node.member("fromFieldPath")?;
     let path = Path::parse(from.value.as_str()?).ok()?;

@@ -58,7 +58,7 @@ impl PatchOutcome {
     }
 
     /// Returns the last value that the patch computed. This is the result of the last transform. Without transforms, it
-    /// is the combined value, or the value that the patch read.
+    /// is the combined value, or the value that the patch read. `None` if the patch stopped before it computed a value.
     pub fn output(&self) -> Option<Value> {
         let read = || self.reads.first().filter(|_| self.reads.len() == 1).and_then(|read| read.value.clone());
         self.steps.last().or(self.combined.as_ref()).map(Any::shown).or_else(read)
@@ -83,8 +83,8 @@ struct Applying<'p> {
     outcome: PatchOutcome,
 }
 
-/// Applies a patch, which reads the object `from` and writes the object `to`. `left` is the number of bytes that
-/// patches may still write.
+/// Applies a patch in the same way as the software `profile`, and returns a record of each step. The patch reads the
+/// object `from` and writes the object `to`. `left` is the number of bytes that patches may still write.
 pub(super) fn apply(
     profile: Profile,
     patch: &Patch,
@@ -111,7 +111,8 @@ fn is_combining(patch: &Patch) -> bool {
 }
 
 impl Applying<'_> {
-    /// Reads a field, applies the transforms to its value, and writes the result to another field.
+    /// Reads a field of `from`, applies the transforms to its value, and writes the result to a field of `to`. `left`
+    /// is the number of bytes that patches may still write. Returns the reason if the patch cannot be applied.
     fn copy(&mut self, from: &Value, to: &mut Document, left: &mut usize) -> Result<(), Stop> {
         let path = match (&self.patch.from_field_path, self.profile) {
             (Some(path), _) => path.clone(),
@@ -133,8 +134,9 @@ impl Applying<'_> {
         self.write(to, &[path], &value, options, left, prefix)
     }
 
-    /// Combines the values of several fields into one value, applies the transforms to this value, and writes the
-    /// result.
+    /// Combines the values of several fields of `from` into one value, applies the transforms to this value, and writes
+    /// the result to a field of `to`. `left` is the number of bytes that patches may still write. Returns the reason if
+    /// the patch cannot be applied.
     fn combine(&mut self, from: &Value, to: &mut Document, left: &mut usize) -> Result<(), Stop> {
         let combine = self.patch.combine.clone().ok_or_else(|| self.required("Combine"))?;
         let target = match (&self.patch.to_field_path, self.profile) {
@@ -209,6 +211,7 @@ impl Applying<'_> {
 
     /// Converts a value to the JSON that the patch writes into an object. function-patch-and-transform encodes a copied
     /// value as JSON and decodes it again before it merges the value. This method converts numbers in the same way.
+    /// Fails if JSON cannot represent the value, such as NaN.
     fn json(&self, value: Any) -> Result<Value, Stop> {
         let value = value.into_value().map_err(|error| Stop::Failed(WriteError::NoJson(error).to_string()))?;
         let is_read_again = self.profile == Profile::Function && !is_combining(self.patch);

@@ -158,7 +158,8 @@ impl Computing<'_> {
     }
 
     /// Returns the data to merge into the environment. First comes the default data of the Composition, and then the
-    /// data of each EnvironmentConfig in `names`.
+    /// data of each EnvironmentConfig in `names`. The result is never `None`. Returns an error if an EnvironmentConfig
+    /// does not exist, unless the policy of `selection` allows this.
     fn fetched(
         &self,
         names: &[String],
@@ -178,7 +179,8 @@ impl Computing<'_> {
 
     /// Returns the data that a step merges into the environment, as a list of layers. The layers are the default data,
     /// the environment of earlier steps (only for Composition functions), and the data of each selected
-    /// EnvironmentConfig.
+    /// EnvironmentConfig. Returns an error if an entry of `sources` has failed, or if an EnvironmentConfig has no
+    /// usable data.
     ///
     /// `None` if function-environment-configs looks up no EnvironmentConfigs. It then leaves the environment unchanged.
     fn layers(&self, selection: &Selection, sources: &[SourceOutcome]) -> Result<Option<Vec<Layer>>, String> {

@@ -46,7 +46,7 @@ pub enum Action {
 /// `spec.environment`. function-environment-configs reads it from `spec` of its `Input`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selection {
-    /// The lowest layer of the environment: `defaultData`.
+    /// The `defaultData` of the Composition, over which the data of EnvironmentConfigs is merged.
     pub default_data: Option<Map<String, Value>>,
     /// The entries of `environmentConfigs`. Each entry selects EnvironmentConfigs by name or by labels. Without
     /// entries, function-environment-configs does not change the environment.

@@ -38,7 +38,9 @@ impl Document {
         Self { value, is_normal: false }
     }
 
-    /// Writes a value at each of the paths. `left` is the number of bytes that may still be written.
+    /// Writes a value at each of the paths, and merges it with an existing value as `options` specifies. `left` is the
+    /// number of bytes that may still be written. Fails if a value cannot be written, if `left` is too small, or if the
+    /// object has no valid `apiVersion` and `kind` afterwards.
     pub(super) fn write(
         &mut self,
         paths: &[Path],
@@ -109,7 +111,8 @@ pub fn with_kind(profile: Profile, mut data: Map<String, Value>) -> Value {
     Value::Object(data)
 }
 
-/// Merges an object over another one like server-side apply: maps are merged, other values are replaced.
+/// Merges `over` into `base` in the same way as server-side apply: maps are merged, and other values of `base` are
+/// replaced.
 pub(super) fn overlay(base: &mut Value, over: &Value) {
     match (base, over) {
         (Value::Object(base), Value::Object(over)) => {

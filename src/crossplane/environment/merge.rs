@@ -140,7 +140,7 @@ impl Merged {
     }
 
     /// Returns the origin of the key at a path. If no origin is recorded for the key, returns the origin of its nearest
-    /// parent.
+    /// parent; `None` if there is none either.
     pub fn origin(&self, path: &FieldPath) -> Option<&Origin> {
         let mut origins = &self.origins;
         let mut found = None;

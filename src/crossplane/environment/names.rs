@@ -1,7 +1,7 @@
 //! Enumerations for fields with a list of known names, such as the type of a transform. An unknown name is not an error
 //! here: the variant `Other` keeps it.
 
-/// Declares an enumeration that is deserialised from a string and keeps unknown names. The computation of an
+/// Declares an enumeration that is deserialized from a string and keeps unknown names. The computation of an
 /// environment decides later whether an unknown name is an error, and reports it with upstream's message.
 macro_rules! names {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
@@ -61,7 +61,7 @@ macro_rules! names {
 
 pub(super) use names;
 
-/// Deserialises a field for which `null` means the default, as in Go.
+/// Deserializes a field for which `null` means the default, as in Go.
 pub(super) fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: serde::Deserialize<'de> + Default,

@@ -78,7 +78,7 @@ impl Patching {
         }
     }
 
-    /// Returns the composite after all patches.
+    /// Returns the composite with the changes of all patches that were applied so far.
     pub fn composite(&self) -> Value {
         let mut composite = integers(self.observed.value.clone());
         if self.profile == Profile::Function {
@@ -135,7 +135,8 @@ impl Patching {
     /// resource wrote into the environment.
     ///
     /// # Errors
-    /// If a patch set does not exist or contains another patch set. Then no resource is rendered.
+    /// If a patch set does not exist or contains another patch set, or if a patch of type `PatchSet` names no patch
+    /// set. Then no resource is rendered. The failure of a single patch is in [`TemplateOutcome::rendered`].
     pub fn templates(&mut self, patches: &Patches) -> Result<Vec<TemplateOutcome>, String> {
         let inlined: Result<Vec<_>, _> =
             patches.templates.iter().map(|template| inlined(template, &patches.patch_sets)).collect();
@@ -198,7 +199,8 @@ impl Patching {
     }
 }
 
-/// Returns the patches of a composed resource. Each reference to a patch set is replaced by the patches of this set.
+/// Returns the patches of a composed resource. Each reference to a patch set is replaced with the patches of this set.
+/// Fails if the set does not exist, or if a patch set contains a reference to another set.
 fn inlined(template: &Template, sets: &[PatchSet]) -> Result<Vec<Patch>, String> {
     if sets.iter().flat_map(|set| &set.patches).any(|patch| patch.kind() == PatchType::PatchSet) {
         return Err("a patch in a PatchSet cannot be of type PatchSet".to_owned());

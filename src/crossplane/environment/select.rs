@@ -17,7 +17,7 @@ use crate::go::{Any, floats, fmt, quote};
 
 /// A source in which EnvironmentConfigs are looked up by name or labels.
 pub trait Configs {
-    /// Returns the EnvironmentConfig with this name.
+    /// Returns the EnvironmentConfig with this name; `None` if it does not exist.
     fn find(&self, name: &str) -> Option<Arc<Stored>>;
 
     /// Returns the EnvironmentConfigs that have all these labels. For an empty list of labels, returns nothing.
@@ -36,12 +36,12 @@ impl Configs for [Arc<Stored>] {
     }
 }
 
-/// Returns the value of a label of an object.
+/// Returns the value of the label `key` of an object; `None` if the object does not have this label.
 pub fn label<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     Metadata::of(object).label(key)
 }
 
-/// The result of evaluating one source of an environment.
+/// The result of evaluating one entry of `environmentConfigs`, which selects EnvironmentConfigs by name or by labels.
 #[derive(Debug, Clone)]
 pub struct SourceOutcome {
     /// The labels that the selector requires. Empty for a reference. If two matchers have the same key, the last one
@@ -188,7 +188,9 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         self.taken(at, selector, found, sourced)
     }
 
-    /// Returns the result of a selector without labels. Such a selector selects no EnvironmentConfigs.
+    /// Completes `sourced`, the result of a selector without labels, which selects no EnvironmentConfigs. `at` is the
+    /// index of the entry in `environmentConfigs`. `optional` is the path of an optional matcher that was left out,
+    /// because the composite has no value at this path.
     fn no_labels(
         &self,
         at: usize,
@@ -207,8 +209,9 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         sourced.skipped(why)
     }
 
-    /// Applies the settings of a selector to the EnvironmentConfigs that match its labels. These settings are the mode,
-    /// the bounds `minMatch` and `maxMatch`, and the sort path.
+    /// Completes `sourced`, the result of a selector. Applies the settings of the selector to `found`, the
+    /// EnvironmentConfigs that match its labels. These settings are the mode, the bounds `minMatch` and `maxMatch`, and
+    /// the sort path. `at` is the index of the entry in `environmentConfigs`, for error messages.
     fn taken(
         &self,
         at: usize,
@@ -268,7 +271,7 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
     }
 
     /// Returns the value that a matcher requires for its label. `None` if the matcher is left out, for example because
-    /// an optional value is missing.
+    /// an optional value is missing. Returns an error if a required value is missing or cannot be used.
     fn label_value(&self, matcher: &LabelMatcher) -> Result<Option<String>, LabelError> {
         let object = match matcher.kind() {
             LabelMatcherType::Value => return matcher.value.clone().map(Some).ok_or(LabelError::Unset("value")),

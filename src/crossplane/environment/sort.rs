@@ -11,11 +11,12 @@ use crate::catalog::Stored;
 use crate::crossplane::field_path::Path;
 use crate::go::{Any, fmt, quote, type_of};
 
-/// Sorts EnvironmentConfigs by the value at a path. EnvironmentConfigs with equal values are sorted by name. Upstream
-/// leaves their order undefined.
+/// Sorts EnvironmentConfigs by the value at `path`, in the same way as the software `profile`. EnvironmentConfigs with
+/// equal values are sorted by name. Upstream leaves their order undefined.
 ///
 /// # Errors
-/// Upstream's error message if the values cannot be compared.
+/// Upstream's error message, if the path is invalid or the values cannot be compared. For Crossplane up to 1.17, a
+/// missing value is an error too.
 pub fn sort(profile: Profile, path: &str, configs: &mut [Arc<Stored>]) -> Result<(), String> {
     let keys = match profile {
         Profile::Native117 => native_keys(path, configs)?,
@@ -50,8 +51,8 @@ impl Key {
     }
 }
 
-/// Returns the sort keys for Crossplane up to 1.17. Each EnvironmentConfig must have a key, and all keys must have the
-/// same type.
+/// Returns the sort keys for Crossplane up to 1.17. Fails if an EnvironmentConfig has no value at `path`, or if the
+/// values have different types, or are neither strings nor numbers.
 fn native_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> {
     let path = Path::named(path).map_err(|error| error.to_string())?;
     let mut first = None;
@@ -94,7 +95,8 @@ fn typed(config: &Value) -> Cow<'_, Value> {
 }
 
 /// Returns the values at `path` by which function-environment-configs sorts EnvironmentConfigs. The values are either
-/// all strings or all numbers. A value that is missing or null counts as an empty string or as 0.
+/// all strings or all numbers. A value that is missing or null counts as an empty string or as 0. Fails if `path` is
+/// invalid, or if the values cannot be sorted.
 fn function_keys(path: &str, configs: &[Arc<Stored>]) -> Result<Vec<Key>, String> {
     if path.is_empty() {
         return Err("cannot sort by empty field path".to_owned());

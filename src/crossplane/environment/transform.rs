@@ -28,7 +28,7 @@ names! {
         Multiply = "Multiply",
         /// Applies a lower bound: a number below the bound becomes the bound.
         ClampMin = "ClampMin",
-        /// Replaces larger numbers by an upper bound.
+        /// Applies an upper bound: a number above the bound becomes the bound.
         ClampMax = "ClampMax",
     }
 }
@@ -159,7 +159,7 @@ pub struct StringTransform {
     pub replace: Option<Replace>,
 }
 
-/// A regular expression and the group to extract.
+/// The settings of the operation `Regexp` of a `string` transform.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub struct Regexp {

@@ -52,7 +52,8 @@ impl Invalid {
     }
 }
 
-/// Returns the first mistake in `environment.patches`. The path of the mistake is relative to `environment`.
+/// Returns the first error in `environment.patches`; `None` if there is none. `profile` says whether the checks are
+/// those of Crossplane or of function-patch-and-transform. The path of the error is relative to `environment`.
 pub fn invalid_environment_patches(patches: &[Patch], profile: Profile) -> Option<Invalid> {
     let mut patches = patches.iter().enumerate();
     patches.find_map(|(at, patch)| {
@@ -73,7 +74,8 @@ pub fn invalid_environment_patches(patches: &[Patch], profile: Profile) -> Optio
 }
 
 impl Patch {
-    /// Returns the first mistake in this patch.
+    /// Returns the first error in this patch; `None` if there is none. `profile` says whether the checks are those of
+    /// Crossplane or of function-patch-and-transform.
     pub fn invalid(&self, profile: Profile) -> Option<Invalid> {
         let kind = self.kind();
         let name = kind.as_str();
@@ -149,7 +151,8 @@ impl Combine {
 }
 
 impl Transform {
-    /// Returns the first mistake in this transform.
+    /// Returns the first error in this transform; `None` if there is none. `profile` says whether the checks are those
+    /// of Crossplane or of function-patch-and-transform.
     pub fn invalid(&self, profile: Profile) -> Option<Invalid> {
         let name = self.transform_type.as_str();
         let missing = || Invalid::required(name, format!("given transform type {name} requires configuration"));

@@ -81,7 +81,7 @@ impl Explanation {
     }
 }
 
-/// Returns the JSON Patch that changes one object into another. The patch is an empty list if the objects are equal.
+/// Returns the JSON Patch that changes `before` into `after`. The patch is an empty list if the two are equal.
 fn diff_of(before: &Value, after: &Value) -> Value {
     diff(&integers(before.clone()), &integers(after.clone()))
         .and_then(|patch| serde_json::to_value(patch).ok())
@@ -115,7 +115,8 @@ fn leaves(merged: &Merged) -> Vec<Leaf<'_>> {
 }
 
 /// Returns the names of the source and the target of a patch, such as `composite` and `environment`. `is_environment`
-/// says whether the patch is in `environment.patches`, and not in a composed resource.
+/// says whether the patch is in `environment.patches`, and not in a composed resource. Both names are empty for a patch
+/// set and for an unknown type.
 fn route(patch: &Patch, is_environment: bool) -> (&'static str, &'static str) {
     let other = if is_environment { "environment" } else { "resource" };
     match patch.kind() {
@@ -133,7 +134,7 @@ fn route(patch: &Patch, is_environment: bool) -> (&'static str, &'static str) {
     }
 }
 
-/// Returns the `environment.patches` of a step.
+/// Returns the `environment.patches` of a step; empty if the step applies no patches.
 fn environment_patches(step: &Step) -> &[Patch] {
     if let Action::Patch(patches) = &step.action { &patches.environment } else { &[] }
 }

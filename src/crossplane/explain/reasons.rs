@@ -6,11 +6,12 @@ use super::label;
 use crate::catalog::Stored;
 use crate::crossplane::environment::{EnvironmentSource, Mode, Profile, SourceOutcome, SourceType};
 
-/// Maximum number of EnvironmentConfigs that an explanation lists as not selected. If there are more, those with the
-/// most labels that match the selector are listed.
+/// Maximum number of EnvironmentConfigs that an explanation lists as not selected, so that the explanation stays short.
+/// If there are more, those with the most labels that match the selector are listed.
 const MAX_OTHERS: usize = 20;
 
-/// Returns a description of a source, such as `Reference example` or `Selector stage=prod (Single)`.
+/// Returns a description of `source`, such as `Reference example` or `Selector stage=prod (Single)`. `source` is an
+/// entry of `environmentConfigs`, and `sourced` is the result of this entry.
 pub(super) fn wanted(source: &EnvironmentSource, sourced: &SourceOutcome) -> String {
     let at = sourced.to_field_path.as_ref().map(|path| format!(", at {path}")).unwrap_or_default();
     match (source.kind(), &source.selector) {
@@ -40,8 +41,9 @@ pub(super) fn wanted(source: &EnvironmentSource, sourced: &SourceOutcome) -> Str
     }
 }
 
-/// Returns the EnvironmentConfigs that a selector does not select, each with the reason. The list starts with the
-/// EnvironmentConfigs that have the fewest wrong labels.
+/// Returns the names of the EnvironmentConfigs in `all` that a selector does not select, each with the reason.
+/// `sourced` is the result of the selector. The list starts with the EnvironmentConfigs that have the fewest wrong
+/// labels, and has at most [`MAX_OTHERS`] entries. Empty for a source that has no labels.
 pub(super) fn others(sourced: &SourceOutcome, all: &[Arc<Stored>]) -> Vec<(String, String)> {
     if sourced.labels.is_empty() {
         return Vec::new();

@@ -8,7 +8,7 @@ use crate::admission::Segment;
 use crate::crossplane::environment::{ActionOutcome, Layer, Merged};
 use crate::go::json::marshal;
 
-/// Maximum number of keys that are drawn.
+/// Maximum number of keys that are drawn, so that the drawing stays readable. Further keys are only counted.
 const MAX_ROWS: usize = 400;
 /// Maximum number of columns for the layers of an environment. Each layer, such as an EnvironmentConfig, has one
 /// column. Further layers are not drawn.

@@ -116,9 +116,9 @@ pub enum PathError {
     Expand(ExpandError),
 }
 
-/// The error of replacing the wildcards `[*]` in a field path by existing keys and indexes. It contains the path before
-/// and after each successful replacement. For example, if the second wildcard of `a[*].b[*]` cannot be replaced, it
-/// contains `a[*].b[*]` and `a[0].b[*]`.
+/// The error of replacing the wildcards `[*]` in a field path with existing keys and indexes. It contains the path
+/// before and after each successful replacement. For example, if the second wildcard of `a[*].b[*]` cannot be replaced,
+/// it contains `a[*].b[*]` and `a[0].b[*]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandError {
     /// The stages of the expansion. The first stage is the path itself. In each later stage, one more wildcard is

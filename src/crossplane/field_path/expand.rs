@@ -18,7 +18,8 @@ struct PartialPath<'v> {
     wildcards: Vec<usize>,
 }
 
-/// Replaces the wildcards in `segments`, and returns all resulting paths that exist in `object`.
+/// Replaces the wildcards in `segments`, and returns all resulting paths that exist in `object`. Fails if a value on a
+/// path has the wrong type, or if there are too many paths.
 pub(super) fn expand(segments: &[Segment], object: &Value) -> Result<Vec<Vec<Segment>>, PathError> {
     let mut found = Vec::new();
     let mut open = vec![PartialPath { segments: segments.to_vec(), at: 0, value: object, wildcards: Vec::new() }];
@@ -52,7 +53,7 @@ enum Outcome<'v> {
 type Failed<'v> = (PathError, PartialPath<'v>);
 
 impl<'v> PartialPath<'v> {
-    /// Follows the path to its end or to its next wildcard.
+    /// Follows the path to its end or to its next wildcard. Fails if a value on the path has the wrong type.
     fn follow(mut self) -> Result<Outcome<'v>, Failed<'v>> {
         while let Some(segment) = self.segments.get(self.at) {
             if segment.is_wildcard() {

@@ -7,7 +7,8 @@ use super::{Segment, text_of};
 
 static NULL: Value = Value::Null;
 
-/// Returns the value in an object at the path with these segments. For an empty path, returns `null`.
+/// Returns the value in an object at the path with these segments. For an empty path, returns `null`. Fails if the
+/// value is missing, or if a parent has the wrong type.
 pub(super) fn get<'v>(segments: &[Segment], object: &'v Value) -> Result<&'v Value, PathError> {
     if segments.is_empty() {
         return Ok(&NULL);
@@ -19,7 +20,8 @@ pub(super) fn get<'v>(segments: &[Segment], object: &'v Value) -> Result<&'v Val
     Ok(value)
 }
 
-/// Returns the field or list element of `value` that the segment `segments[at]` selects.
+/// Returns the field or list element of `value` that the segment `segments[at]` selects. Fails if it is missing, or if
+/// `value` has the wrong type.
 pub(super) fn step<'v>(segments: &[Segment], at: usize, value: &'v Value) -> Result<&'v Value, PathError> {
     let here = || text_of(&segments[..at]);
     let missing = || PathError::no_such(&segments[..=at]);

@@ -56,6 +56,7 @@ fn without_known(value: Value, there: &Value, options: MergeOptions) -> Value {
 
 impl MergeOptions {
     /// Merges `value` into the existing value `there`. The recursion depth is at most the depth of the shallower value.
+    /// Fails if a list would be appended to a value that is not a list.
     fn merged(self, there: Value, value: Value) -> Result<Value, PathError> {
         match (there, value) {
             // Upstream skips null members, and then treats the target as still empty.

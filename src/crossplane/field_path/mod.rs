@@ -7,8 +7,8 @@
 //! - `metadata.annotations[example.org/name]` names a field whose name contains dots. Quotes around the name in the
 //!   brackets are removed.
 //! - `metadata.labels['8080']` names a field whose name consists of digits. Without quotes, it would be a list index.
-//! - `spec.items[*].name` names a field of every list element, or of every member of an object. Only writing accepts
-//!   such a path.
+//! - `spec.items[*].name` names a field of every list element, or of every member of an object. Only writing accepts a
+//!   path with a wildcard.
 //!
 //! A name outside of brackets is always a field, also in `a.0`. There is no escape character. So a path cannot name a
 //! key that contains `]`, or that begins and ends with quotes. The empty path is valid. Reading it gives `null`, and
@@ -38,7 +38,8 @@ pub const MAX_INDEX: u32 = 1024;
 /// Maximum nesting depth of an object after a value is written to a field path in it. It equals the maximum depth of
 /// the JSON that Portcullis parses.
 pub const MAX_DEPTH: usize = crate::admission::json::MAX_DEPTH;
-/// Maximum number of paths that the wildcards of one path may expand to.
+/// Maximum number of paths that the wildcards of one path may expand to. The limit bounds the memory, because each
+/// wildcard multiplies the number of paths.
 pub const MAX_EXPANSIONS: usize = 10_000;
 
 /// A parsed field path, such as `spec.items[0].name`.

@@ -5,7 +5,7 @@ use super::error::ParseError;
 
 const DELIMITERS: [char; 3] = ['.', '[', ']'];
 
-/// Parses the segments of a path.
+/// Parses the text of a path into its segments. Fails if the text is not a valid path.
 pub(super) fn segments(text: &str) -> Result<Vec<Segment>, ParseError> {
     let mut segments = Vec::new();
     let mut rest = text;
@@ -38,7 +38,8 @@ pub(super) fn segments(text: &str) -> Result<Vec<Segment>, ParseError> {
     Ok(segments)
 }
 
-/// Returns the text between the opening bracket at the start of `rest` and its closing bracket.
+/// Returns the text between the opening bracket at the start of `rest` and its closing bracket. `position` is the byte
+/// offset of `rest` in the path, for error messages.
 fn bracketed(rest: &str, position: usize) -> Result<&str, ParseError> {
     let inner = rest[1..].split_once(']').map(|(inner, _)| inner).ok_or(ParseError::Unterminated { position })?;
     match inner.find('[') {

@@ -7,7 +7,8 @@ use super::{MAX_DEPTH, MAX_INDEX, Segment, text_of};
 
 /// Writes a value at the path with these segments, and creates missing parents.
 ///
-/// In case of an error, the object is unchanged. Errors can occur only before the first missing parent is created.
+/// In case of an error, the object is unchanged, because errors can occur only before the first missing parent is
+/// created.
 pub(super) fn set(segments: &[Segment], object: &mut Value, value: Value) -> Result<(), PathError> {
     check(segments, &value)?;
     let mut target = object;
@@ -46,8 +47,8 @@ pub(super) fn fits(value: &Value, room: usize) -> bool {
     }
 }
 
-/// Returns the value to which the segment `segments[at]` leads. Creates the value if it is missing. In a list, `null`
-/// counts as missing.
+/// Returns the value to which the segment `segments[at]` leads from `target`. Creates the value if it is missing. In a
+/// list, `null` counts as missing. Fails if `target` has the wrong type for the segment.
 fn child<'v>(segments: &[Segment], at: usize, target: &'v mut Value) -> Result<&'v mut Value, PathError> {
     let fresh = || match segments.get(at + 1) {
         Some(Segment::Field(_)) => Value::Object(Map::new()),

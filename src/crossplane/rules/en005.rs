@@ -32,7 +32,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of EnvironmentConfigs that a message names as examples.
+/// Maximum number of EnvironmentConfigs that a message names as examples, so that the message stays short.
 const MAX_NAMES: usize = 5;
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {

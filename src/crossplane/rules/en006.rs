@@ -114,9 +114,10 @@ fn check_reference(source: &EnvironmentSource, field: &FieldPath, configs: &Conf
     })
 }
 
-/// Checks the number of EnvironmentConfigs that match a selector, independently of a composite. Matchers that read the
-/// composite are omitted, because they could only reduce the number of matches. So a finding about too few matches is
-/// still correct. Too many matches are reported only if no matcher is omitted.
+/// Checks the number of EnvironmentConfigs that match a selector, independently of a composite, and returns a finding
+/// if it is too small or too large. Matchers that read the composite are omitted, because they could only reduce the
+/// number of matches. So a finding about too few matches is still correct. Too many matches are reported only if no
+/// matcher is omitted.
 fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>) -> Option<Finding> {
     let mut labels: Vec<(&str, &str)> = Vec::new();
     for matcher in &selector.match_labels {
@@ -178,7 +179,7 @@ fn shown(labels: &[(&str, &str)]) -> String {
 }
 
 /// Returns a help text for the first of `labels` that no EnvironmentConfig has. The text suggests existing values of
-/// this label.
+/// this label. `None` if each label alone matches an EnvironmentConfig.
 fn hint(labels: &[(&str, &str)], configs: &Configs<'_>) -> Option<String> {
     let (key, value) = labels.iter().find(|label| configs.matching(&[**label]).is_empty())?;
     let near = configs.similar_values(key, value);

@@ -38,7 +38,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of affected objects that are read from the API server and named in a message.
+/// Maximum number of affected objects that are read from the API server and named in a message. The limit bounds the
+/// duration of a decision and the length of a message.
 const MAX_NAMES: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {

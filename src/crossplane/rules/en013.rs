@@ -108,7 +108,7 @@ fn is_combining(patch: &Patch) -> bool {
 }
 
 /// Returns the error for a path below `spec` that is missing in the composite's schema. `None` if the schema has the
-/// path.
+/// path. Paths outside of `spec`, paths with wildcards and invalid paths are not checked.
 fn lacking(path: &str, schema: &Structural) -> Option<Refusal> {
     let path = Path::parse(path).ok().filter(|path| !path.has_wildcard())?;
     let is_of_spec = matches!(path.segments(), [Segment::Field(first), _, ..] if first == "spec");

@@ -92,7 +92,8 @@ impl Schema {
     /// Parses a schema from JSON or YAML.
     ///
     /// # Errors
-    /// If the text is too large, cannot be parsed, or has a part that is not a valid schema.
+    /// If the text is too large, is not a single document in JSON or YAML, has too many subschemas, or has a part that
+    /// is not a valid schema.
     pub fn read(text: &str) -> Result<Arc<Self>, SchemaError> {
         if text.len() > MAX_BYTES {
             return Err(SchemaError::TooLong);
@@ -105,7 +106,7 @@ impl Schema {
         Ok(Arc::new(schema))
     }
 
-    /// Checks that the schema and all its subschemas are valid.
+    /// Returns an error if the schema or one of its subschemas is invalid, or if there are too many subschemas.
     fn check(&self) -> Result<(), SchemaError> {
         let (mut left, mut parts) = (vec![(String::new(), &self.root)], 0);
         while let Some((at, part)) = left.pop() {

@@ -44,7 +44,8 @@ pub fn declared(composition: &Value, view: &View<'_>) -> Option<(&'static str, R
 }
 
 /// Returns a reference to the ConfigMap that contains the schema of a Composition's environment. The caller must read
-/// this ConfigMap from the API server, because ConfigMaps are not cached. `None` if the Composition names no ConfigMap.
+/// this ConfigMap from the API server, because ConfigMaps are not cached. `None` if the Composition names no ConfigMap,
+/// or contains the schema itself.
 pub fn live_reads(composition: &Value) -> Option<Reference> {
     if annotation(composition, ANNOTATION).is_some() {
         return None;
@@ -74,7 +75,7 @@ fn annotation<'v>(composition: &'v Value, name: &str) -> Option<&'v str> {
     Metadata::of(composition).annotation(name)
 }
 
-/// Splits a reference `NAMESPACE/NAME/KEY` to a key of a ConfigMap into its three parts.
+/// Splits a reference `NAMESPACE/NAME/KEY` to a key of a ConfigMap into its three parts. `None` if a part is missing.
 fn parts(reference: &str) -> Option<(&str, &str, &str)> {
     let mut parts = reference.trim().splitn(3, '/').filter(|part| !part.is_empty());
     Some((parts.next()?, parts.next()?, parts.next()?))

@@ -16,7 +16,8 @@ impl Types {
     /// The empty set of types.
     pub(super) const NONE: Self = Self(0);
 
-    /// Returns the set of types for a type name of JSON Schema. The set for `number` also contains integers.
+    /// Returns the set of types for a type name of JSON Schema; `None` if the name is unknown. The set for `number`
+    /// also contains integers.
     pub fn named(name: &str) -> Option<Self> {
         let at = NAMES.iter().position(|known| *known == name)?;
         Some(Self(if name == "number" { 0b1100 } else { 1 << at }))

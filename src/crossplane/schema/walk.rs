@@ -10,7 +10,8 @@ use crate::crossplane::field_path::{Path, Segment};
 use crate::go::regexp;
 use crate::suggestion::by_similarity;
 
-/// Maximum number of field names that an error message suggests for a path that the schema does not have.
+/// Maximum number of field names that an error message suggests for a path that the schema does not have. The limit
+/// keeps the message short.
 const MAX_NAMES: usize = 8;
 
 /// Looks up a path in a schema. Returns the constraints on the value at this path, such as its allowed types. The

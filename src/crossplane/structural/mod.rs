@@ -30,7 +30,8 @@ pub const CROSSPLANE_FIELDS: [&str; 11] = [
     "resourceRefs",
     "writeConnectionSecretToRef",
 ];
-/// Maximum number of field names that an error message suggests for a path that the schema does not have.
+/// Maximum number of field names that an error message suggests for a path that the schema does not have. The limit
+/// keeps the message short.
 const MAX_NAMES: usize = 8;
 
 /// The schema of the field `spec` in one version of a composite type.
@@ -103,8 +104,9 @@ impl Structural {
         validate::violations(&spec, &schema)
     }
 
-    /// Returns the first CEL rule or format that may reject a value at a path. `None` if there is none. This function
-    /// does not evaluate CEL rules or formats.
+    /// Returns a description of the first CEL rule or format that may reject a value at a path. `None` if there is
+    /// none. Rules about changes count only if `operation` is an update. This function does not evaluate CEL rules or
+    /// formats.
     pub fn undecided(&self, path: &Path, operation: Operation) -> Option<String> {
         path::undecided(&self.spec, path, operation)
     }

@@ -46,7 +46,9 @@ fn pruned<'s>(schema: &Value, segment: &Segment, at: String) -> Field<'s> {
     Field::Pruned { at, has }
 }
 
-/// Returns the first CEL rule or format that may reject a value at a path. Neither is evaluated here.
+/// Returns a description of the first CEL rule or format that may reject a value at a path; `None` if there is none.
+/// `spec` is the schema of `spec`. If the schema at the path has more than [`MAX_PARTS`] subschemas, returns a text
+/// that says so. CEL rules and formats are not evaluated.
 pub(super) fn undecided(spec: &Value, path: &Path, operation: Operation) -> Option<String> {
     let mut schema = spec;
     for (at, segment) in path.segments().iter().enumerate().skip(1) {
@@ -90,9 +92,9 @@ fn names(segments: &[Segment]) -> Vec<&str> {
 }
 
 impl Rules<'_> {
-    /// Returns the first CEL rule that reads the field at the path `names`. Rules that read a parent of this field, or
-    /// a value inside it, also count. Rules that need `oldSelf` count only for updates, because the API server skips
-    /// them otherwise.
+    /// Returns a description of the first CEL rule that reads the field at the path `names`; `None` if there is none.
+    /// Rules that read a parent of this field, or a value inside it, also count. Rules that need `oldSelf` count only
+    /// for updates, because the API server skips them otherwise.
     fn about(self, names: &[&str], operation: Operation) -> Option<String> {
         let rules = self.0.get("x-kubernetes-validations").and_then(Value::as_array).into_iter().flatten();
         let looks = |rule: &&Value| {

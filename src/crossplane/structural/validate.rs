@@ -113,8 +113,9 @@ fn number_bounds(number: f64, schema: &Value, refuse: &mut impl FnMut(String)) {
     }
 }
 
-/// Reports a size, such as the length of a string, that is outside the bounds of the schema. `keys` are the keywords of
-/// the lower and the upper bound, such as `minLength` and `maxLength`. `what` is the unit of the size.
+/// Calls `refuse` with a message if `size`, such as the length of a string, is outside the bounds of the schema. `keys`
+/// are the keywords of the lower and the upper bound, such as `minLength` and `maxLength`. `what` is the unit of the
+/// size.
 fn size(size: usize, schema: &Value, keys: [&str; 2], what: &str, refuse: &mut impl FnMut(String)) {
     let bound = |key| schema.get(key).and_then(Value::as_u64);
     let [least, most] = keys.map(bound);
@@ -163,7 +164,7 @@ fn object_bounds(members: &Map<String, Value>, schema: &Value, refuse: &mut impl
     }
 }
 
-/// Checks a value against `allOf`, `anyOf`, `oneOf` and `not` of a schema.
+/// Checks a value against `allOf`, `anyOf`, `oneOf` and `not` of a schema. Appends the violations to `found`.
 fn combined(value: &Value, schema: &Value, at: &FieldPath, found: &mut Vec<Violation>) {
     let parts = |key| schema.get(key).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
     let holds = |part: &Value| {

@@ -220,7 +220,7 @@ impl Registration {
     }
 
     /// Returns the timeout and the failure policy of a webhook. In the templates of the Helm chart, these are template
-    /// expressions such as `{{ .Values.webhooks.validate.failurePolicy }}`, which Helm replaces by chart values.
+    /// expressions such as `{{ .Values.webhooks.validate.failurePolicy }}`, which Helm replaces with chart values.
     fn policies(&self, webhook: &Webhook) -> (String, String) {
         if self.is_chart() {
             let value = |key: &str| format!("{{{{ .Values.webhooks.{}.{key} }}}}", webhook.key());

@@ -1,7 +1,7 @@
-//! `fmt.Sprintf`, for the values that Crossplane passes to it.
+//! Reimplements Go's `fmt.Sprintf` for the values that Crossplane passes to it.
 //!
-//! In Go it never fails: it writes errors into the text, such as `%!d(float64=7)`, `%!s(MISSING)` or `%!(EXTRA
-//! string=a)`. All of them contain [`MISTAKE`].
+//! In Go, `Sprintf` never fails. It writes errors into the text, such as `%!d(float64=7)` or `%!s(MISSING)`. Each of
+//! these errors contains [`MISTAKE`].
 //!
 //! Source: the documentation of Go's package fmt, and the output of Go 1.26 in `tests/vectors/go/go_fmt.json`.
 

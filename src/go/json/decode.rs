@@ -18,7 +18,9 @@ pub enum Target {
 /// decodes it as nil.
 ///
 /// # Errors
-/// Go's message. The message about values that are nested [`MAX_DEPTH`] or more levels deep does not exist in Go.
+/// If the text is not valid JSON, does not contain a value of the type `target`, or contains a number that does not fit
+/// into a `float64`. The error is Go's message. A value that is nested [`MAX_DEPTH`] or more levels deep is an error
+/// here, although Go accepts up to 10 000 levels.
 pub fn unmarshal(text: &str, target: Target) -> Result<Option<Value>, String> {
     Scanner { bytes: text.as_bytes(), at: 0, open: Vec::new() }.document()?;
     let value = parse(text).map_err(|error| match error {
@@ -77,7 +79,7 @@ pub fn integers(mut value: Value) -> Value {
     value
 }
 
-/// Replaces each number in `value` by the result of `convert`.
+/// Replaces each number in `value` with the result of `convert`.
 fn convert_numbers(value: &mut Value, convert: &impl Fn(&Number) -> Value) {
     match value {
         Value::Number(number) => *value = convert(number),
@@ -132,7 +134,8 @@ impl Scanner<'_> {
     /// only `{"a": [1`.
     ///
     /// Adds the closing brackets that are still missing, here `}` and `]`, to the field `open`. The caller uses them to
-    /// check the rest of the value.
+    /// check the rest of the value. `context` is the end of Go's error message if the value begins with an invalid
+    /// character.
     fn value(&mut self, context: &str) -> Result<(), String> {
         let mut context = context.to_owned();
         loop {
@@ -271,7 +274,7 @@ impl Scanner<'_> {
         }
     }
 
-    /// Returns Go's error message for the byte that was read last.
+    /// Returns Go's error message for the byte that was read last. The message ends with the text `context`.
     fn invalid(&self, context: &str) -> String {
         let byte = self.at.checked_sub(1).and_then(|at| self.bytes.get(at)).copied().unwrap_or_default();
         format!("invalid character {} {context}", character(byte))

@@ -19,7 +19,7 @@ pub fn marshal(value: &Value) -> String {
     escape(encode(value, GoNumbers(CompactFormatter)))
 }
 
-/// Encodes a value like `json.MarshalIndent` with two spaces.
+/// Encodes a value in the same way as Go's `json.MarshalIndent` with an indentation of two spaces.
 pub fn marshal_indent(value: &Value) -> String {
     escape(encode(value, GoNumbers(PrettyFormatter::new())))
 }
@@ -31,7 +31,7 @@ fn encode(value: &Value, formatter: impl Formatter) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// Replaces `<`, `>`, `&`, U+2028 and U+2029 in a JSON text by escapes such as `\u003c`. Go does this because HTML or
+/// Replaces `<`, `>`, `&`, U+2028 and U+2029 in a JSON text with escapes such as `\u003c`. Go does this because HTML or
 /// JavaScript could interpret these characters. In JSON, they occur only inside strings, where escapes are allowed.
 fn escape(text: String) -> String {
     if !text.contains(['<', '>', '&', '\u{2028}', '\u{2029}']) {

@@ -43,7 +43,7 @@ pub fn parse(text: &str) -> Result<Value, JsonError> {
     }
 }
 
-/// Replaces every `\uXXXX` escape of a lone surrogate by `\ufffd`.
+/// Replaces every `\uXXXX` escape of a lone surrogate with `\ufffd`.
 fn replace_lone_surrogates(text: &str) -> Cow<'_, str> {
     if !text.contains("\\u") {
         return Cow::Borrowed(text);

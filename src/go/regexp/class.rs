@@ -1,4 +1,4 @@
-//! Translates character classes in brackets, such as `[a-z]`, from Go's syntax to that of the crate regex.
+//! Translates character classes in brackets, such as `[a-z]`, from Go's syntax to that of the `regex` crate.
 
 use super::error::{Code, SyntaxError};
 use super::escape::{character, perl_class, unicode_class};
@@ -8,8 +8,8 @@ const POSIX: [&str; 14] = [
     "xdigit",
 ];
 
-/// Translates the character class at the start of `rest` to the syntax of the crate regex. Returns it with the
-/// remaining text.
+/// Translates the character class at the start of `rest` to the syntax of the `regex` crate. Returns the translation
+/// and the remaining text.
 pub(super) fn class(rest: &str) -> Result<(String, &str), SyntaxError> {
     let mut out = String::from("[");
     let mut left = &rest[1..];
@@ -35,8 +35,9 @@ pub(super) fn class(rest: &str) -> Result<(String, &str), SyntaxError> {
     Ok((out, &left[1..]))
 }
 
-/// Translates a member of a character class. A member is a named class, a character or a range. Returns the translation
-/// and the remaining text.
+/// Translates a member of a character class. A member is a named class, a character or a range. `left` is the text from
+/// this member on, and `whole` is the text from the class on, for error messages. Returns the translation and the
+/// remaining text.
 fn item<'r>(left: &'r str, whole: &str) -> Result<(String, &'r str), SyntaxError> {
     if let Some((name, after)) = posix(left)? {
         return Ok((name, after));
@@ -59,7 +60,7 @@ fn item<'r>(left: &'r str, whole: &str) -> Result<(String, &'r str), SyntaxError
 }
 
 /// Translates the named class at the start of `left`, such as `[:alpha:]`. Returns the class and the remaining text.
-/// `None` if `left` does not start with such a class.
+/// `None` if `left` does not start with a named class. Fails if the name is unknown.
 fn posix(left: &str) -> Result<Option<(String, &str)>, SyntaxError> {
     let Some(end) = left.strip_prefix("[:").and_then(|after| after.find(":]")) else { return Ok(None) };
     let (whole, after) = left.split_at(end + 4);
@@ -78,8 +79,8 @@ fn single<'r>(left: &'r str, whole: &str) -> Result<(u32, &'r str), SyntaxError>
     }
 }
 
-/// Returns a range of code points in the syntax of the crate regex. Surrogates are left out, because the crate does not
-/// support them.
+/// Returns the range of code points from `low` to `high` in the syntax of the `regex` crate. Surrogates are left out,
+/// because the crate does not support them. Empty if only surrogates are in the range.
 fn range(low: u32, high: u32) -> String {
     let low = if (0xD800..=0xDFFF).contains(&low) { 0xE000 } else { low };
     let high = if (0xD800..=0xDFFF).contains(&high) { 0xD7FF } else { high };

@@ -1,9 +1,9 @@
-//! Translates escape sequences of Go's regular expressions, such as `\d`, `\pL` and `\x41`, to the syntax of the crate
-//! regex.
+//! Translates escape sequences of Go's regular expressions, such as `\d`, `\pL` and `\x41`, to the syntax of the
+//! `regex` crate.
 
 use super::error::{Code, SyntaxError};
 
-/// Returns the ASCII class of `\d`, `\s`, `\w` or their opposites, in the syntax of the crate regex. `None` for other
+/// Returns the ASCII class of `\d`, `\s`, `\w` or their opposites, in the syntax of the `regex` crate. `None` for other
 /// letters.
 pub(super) fn perl_class(letter: char) -> Option<&'static str> {
     Some(match letter {
@@ -18,7 +18,7 @@ pub(super) fn perl_class(letter: char) -> Option<&'static str> {
 }
 
 /// Translates a Unicode class at the start of `rest`, such as `\pL`, `\p{Greek}` or `\P{^Greek}`. Returns the class in
-/// the syntax of the crate regex, and the remaining text. `None` if `rest` does not start with a Unicode class.
+/// the syntax of the `regex` crate, and the remaining text. `None` if `rest` does not start with a Unicode class.
 pub(super) fn unicode_class(rest: &str) -> Result<Option<(String, &str)>, SyntaxError> {
     let (mut is_negative, after) = match rest.get(..2) {
         Some(r"\p") => (false, &rest[2..]),

@@ -1,7 +1,7 @@
 //! Regular expressions in Go's syntax.
 //!
 //! A pattern is parsed like in Go's `regexp/syntax`, with the same error messages. Then it is translated to the syntax
-//! of the crate regex. Both engines find the same matches, because both use leftmost-first matching. Both take linear
+//! of the `regex` crate. Both engines find the same matches, because both use leftmost-first matching. Both take linear
 //! time. Only the syntax differs. In Go:
 //!
 //! - `\d`, `\w`, `\s` and `\b` consider only ASCII characters.
@@ -21,14 +21,15 @@ use regex::{Regex, RegexBuilder};
 
 pub use error::{Code, SyntaxError};
 
-/// Maximum nesting of groups. It limits the recursion of the crate regex. Go allows 1000 levels.
+/// Maximum nesting of groups. It limits the recursion of the `regex` crate. Go allows 1000 levels.
 pub const MAX_NESTING: u32 = 250;
-/// Maximum number of cached patterns. With at most `MAX_CACHED_SIZE` bytes each, they need up to 32 MiB.
+/// Maximum number of cached patterns. With at most `MAX_CACHED_SIZE` bytes each, they need up to 32 MiB. When the cache
+/// is full, it is emptied.
 const MAX_CACHED: usize = 128;
 const MAX_CACHED_SIZE: usize = 256 << 10;
 /// Maximum length of a cached pattern in bytes. Longer patterns are compiled at each use.
 const MAX_CACHED_LENGTH: usize = 1024;
-/// Maximum size of a compiled pattern in bytes.
+/// Maximum size of a compiled pattern in bytes. The limit bounds the memory for a pattern, which may come from a user.
 const MAX_SIZE: usize = 10 << 20;
 
 type Compiled = Result<Arc<Regex>, SyntaxError>;

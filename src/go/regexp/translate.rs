@@ -1,10 +1,10 @@
-//! Translates regular expressions from Go's syntax to that of the crate regex, in one pass.
+//! Translates regular expressions from Go's syntax to that of the `regex` crate, in one pass.
 
 use super::class::class;
 use super::error::{Code, SyntaxError};
 use super::escape::{character, perl_class, unicode_class};
 
-/// Maximum repetition count. The product of nested repetition counts has the same limit.
+/// Maximum repetition count, as in Go. The product of nested repetition counts has the same limit.
 const MAX_REPEAT: usize = 1000;
 /// A character class that matches no character. In a translated pattern, it replaces surrogate code points such as
 /// `\x{D800}`, because UTF-8 text cannot contain them.
@@ -17,7 +17,7 @@ struct Translator<'p> {
     /// The groups whose closing parenthesis has not been read. The whole pattern is first, and the innermost group is
     /// last.
     open: Vec<Group>,
-    /// The offset of the repetition that was just parsed. Another one directly after it is an error.
+    /// The offset of the repetition that was just parsed. Another repetition directly after it is an error.
     repeated: Option<usize>,
     /// The end of the last operand in `out`, as a byte offset. An operand is the part of the pattern that a repetition
     /// such as `*` repeats. A repetition is inserted at this offset and not at the end, because flags such as `(?i)`
@@ -46,7 +46,7 @@ impl Group {
     }
 }
 
-/// Translates a regular expression in Go's syntax to the syntax of the crate regex.
+/// Translates a regular expression in Go's syntax to the syntax of the `regex` crate.
 pub(super) fn translate(pattern: &str) -> Result<String, SyntaxError> {
     let mut translator = Translator {
         pattern,
@@ -186,7 +186,7 @@ impl<'p> Translator<'p> {
         if !is_name {
             return Err(wrong(whole));
         }
-        // The crate regex has other rules for names, and no caller uses groups by name.
+        // The `regex` crate has other rules for names, and no caller uses groups by name.
         self.rest = &self.rest[whole.len()..];
         self.out.push('(');
         self.open.push(Group::default());
@@ -267,7 +267,7 @@ fn is_flag(c: char) -> bool {
     matches!(c, 'i' | 'm' | 's' | 'U' | '-')
 }
 
-/// Normalises the flags of a group, such as `i-s`, for the crate regex. Removes duplicates. Clears a flag that is
+/// Normalizes the flags of a group, such as `i-s`, for the `regex` crate. Removes duplicates. Clears a flag that is
 /// both on and off.
 fn normal(flags: &str) -> String {
     let (on, off) = flags.split_once('-').unwrap_or((flags, ""));
@@ -304,8 +304,8 @@ fn counts(rest: &str) -> Option<(usize, Bounds)> {
     Some((inner.len() + 2, bounds))
 }
 
-/// Parses a number without leading zeros. The outer option is `None` if the text is not such a number. The inner option
-/// is `None` if the number is too large.
+/// Parses a number. The outer option is `None` if the text is not a number, or has leading zeros. The inner option is
+/// `None` if the number is too large.
 fn number(text: &str) -> Option<Option<usize>> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_plain = is_number && (text.len() == 1 || !text.starts_with('0'));

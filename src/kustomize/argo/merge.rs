@@ -24,9 +24,9 @@ pub(in crate::kustomize) struct Own {
     /// The number of entries in `patches` of the original kustomization file. Later entries come from the kustomize
     /// options of the Argo CD Application.
     patches: usize,
-    /// The number of entries in `components` of the original kustomization file. Later entries come from the option
-    /// `components` of the Argo CD Application. For each later entry, the list contains the index of the option's entry
-    /// that added it.
+    /// The number of entries in `components` of the original kustomization file, and a list with one number for each
+    /// later entry. Later entries come from the option `components` of the Argo CD Application. The number is the index
+    /// of the option's entry that added the later entry.
     components: (usize, Vec<usize>),
     /// The fields `namePrefix`, `nameSuffix`, `namespace` and `images` of the kustomization file, if the Argo CD
     /// Application sets them. Each pair has the name of the field, and the name of the option in the Application that
@@ -61,8 +61,8 @@ impl Own {
     }
 }
 
-/// Applies the kustomize options of an Argo CD source to the kustomization file of the source. Returns a record of the
-/// fields that the options set, and the errors that `kustomize edit` reports.
+/// Applies `spec`, the kustomize options of an Argo CD source, to the kustomization file in the folder `root` of
+/// `tree`. Returns a record of the fields that the options set, and the errors because of which Argo CD fails.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &ArgoSpec,

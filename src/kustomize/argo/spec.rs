@@ -10,9 +10,10 @@ use crate::kustomize::file::{Patch, Replica};
 use crate::kustomize::options::ArgoSpec;
 
 impl ArgoSpec {
-    /// Reads the kustomize options of an Argo CD source. `field` is the field with the options in the Application.
-    /// `variables` are the build variables that Argo CD substitutes in images and labels. It also substitutes them in
-    /// annotations if `commonAnnotationsEnvsubst` is set. Strings with unresolved parameters (`{{…}}`) are omitted.
+    /// Reads the kustomize options of an Argo CD source. `field` is the path of the options in the Application.
+    /// `variables` are the build variables that Argo CD substitutes in images and labels. Argo CD also substitutes them
+    /// in annotations if `commonAnnotationsEnvsubst` is set. Strings with unresolved parameters of an ApplicationSet
+    /// (`{{…}}`) are omitted.
     pub fn of(options: &Value, field: FieldPath, variables: &BTreeMap<&str, String>) -> Self {
         let known = |text: &str| (!text.contains("{{")).then(|| text.to_owned());
         let text = |key: &str| options.get(key).and_then(Value::as_str).and_then(known).unwrap_or_default();
@@ -51,7 +52,8 @@ impl ArgoSpec {
     }
 }
 
-/// Reads an entry of `replicas`, whose count may be a number or a string.
+/// Reads an entry of `replicas`, whose count may be a number or a string. Returns `None` if the name is missing, or if
+/// the count is missing or not an integer.
 fn replica(entry: &Value) -> Option<Replica> {
     let name = entry.get("name").and_then(Value::as_str)?.to_owned();
     let count = entry.get("count")?;
@@ -82,7 +84,7 @@ fn expanded(text: &str, variables: &BTreeMap<&str, String>) -> String {
     expanded + rest
 }
 
-/// Returns the name of a build variable, and the length of the name in bytes with its braces. `text` is the text that
+/// Returns the name of a build variable, and the length in bytes of the name and its braces. `text` is the text that
 /// follows the `$` of the variable. For example, the result for `{NAME}-x` is `NAME` and 6.
 fn name(text: &str) -> (&str, usize) {
     if let Some(inner) = text.strip_prefix('{') {

@@ -68,8 +68,9 @@ pub struct ObjectChange {
 /// The objects that a kustomization renders before or after a change, with the build that renders them.
 pub(super) type Rendered<'b, 'a> = (&'b [Object], &'b Built<'a>);
 
-/// Returns the changed objects, sorted by identity, and the number of unchanged objects. `prunes` is set if the cluster
-/// deletes objects that are no longer rendered.
+/// Compares the objects of a folder before (`old`) and after (`new`) a change. Returns the changed objects, sorted by
+/// identity, and the number of unchanged objects. `old` or `new` is `None` if there are no objects, because the folder
+/// does not exist or its build fails. `prunes` is set if the cluster deletes objects that are no longer rendered.
 pub(super) fn objects(
     old: Option<Rendered<'_, '_>>,
     new: Option<Rendered<'_, '_>>,
@@ -116,7 +117,8 @@ pub(super) fn objects(
 }
 
 /// Pairs each deleted object with the created object that has the same name except for the hash. Adds each pair to
-/// `changes` as a replacement.
+/// `changes` as a replacement, and removes its objects from `gone`, the deleted objects, and `came`, the created
+/// objects.
 fn replace(
     gone: &mut BTreeMap<ObjectId, usize>,
     came: &mut BTreeMap<ObjectId, usize>,
@@ -153,8 +155,8 @@ fn is_regenerated(old: &Object, new: &Object) -> bool {
     is_same_kind && old.original_name == new.original_name && stem.is_some() && stem == without_hash(new)
 }
 
-/// Compares the old and the new version of an object, and returns the differences. `None` if the YAML texts of both
-/// versions are equal.
+/// Compares the old and the new version of an object, and returns the differences as a change with the given `action`.
+/// `None` if the YAML texts of both versions are equal.
 fn changed(
     old: &Object,
     new: &Object,

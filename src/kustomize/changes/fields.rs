@@ -133,15 +133,16 @@ impl Comparison<'_, '_> {
     }
 }
 
-/// Returns whether a field of a Secret is hidden. The values of a Secret are hidden. The annotations are hidden too,
-/// because they may contain a copy of the values.
+/// Returns whether reports hide the value of a Secret's field with the path `path`. They hide the fields in
+/// [`secret::FIELDS`]. They also hide the annotations, because these may contain a copy of the values.
 fn is_hidden(path: &str) -> bool {
     let is_below =
         |field: &str| path.strip_prefix(field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']));
     secret::FIELDS.into_iter().chain(["metadata.annotations"]).any(is_below)
 }
 
-/// Returns the merge keys by which the elements of two lists are compared; `None` to compare by position.
+/// Returns the merge keys by which the elements of two lists are compared, from the schema of the list, or `name`.
+/// `None` if the elements must be compared by position, because these keys do not identify them.
 fn keys<'s>(shape: Option<FieldSchema<'s>>, old: &[Node], new: &[Node]) -> Option<Vec<&'s str>> {
     let of_schema: Vec<&str> = shape.filter(|shape| shape.merges()).into_iter().flat_map(FieldSchema::keys).collect();
     let tells = |keys: &[&str], list: &[Node]| {
@@ -158,7 +159,8 @@ fn label(element: &Node, keys: &[&str]) -> String {
     keys.iter().filter_map(pair).collect::<Vec<_>>().join(",")
 }
 
-/// Returns the path of a key below `path`. Quotes the key unless it has only letters, digits, `-` and `_`.
+/// Returns the path of the key `key` in the mapping at `path`, such as `spec.replicas`. Quotes the key unless it has
+/// only letters, digits, `-` and `_`.
 fn member(path: &str, key: &str) -> String {
     let is_name = !key.is_empty() && key.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_".contains(letter));
     match (path, is_name) {

@@ -7,7 +7,7 @@ use crate::kustomize::node::{Kind, Node, printed};
 use crate::kustomize::options::{CommonMetadata, PostBuild};
 use crate::kustomize::{emit, flux};
 
-/// An object in the output of a kustomization build.
+/// An object in the output of a kustomize build.
 #[derive(Debug, Clone)]
 pub struct Object {
     /// The identity of the object in a cluster.
@@ -100,8 +100,8 @@ impl Object {
     }
 }
 
-/// Substitutes the variables of `postBuild` in a node. A string without quotes may become a number or a boolean,
-/// because Flux substitutes in the YAML text.
+/// Substitutes the variables of Flux's `postBuild` in all strings and keys below a node. A string without quotes may
+/// become a number or a boolean, because Flux substitutes in the YAML text.
 fn substitute(node: &mut Node, post_build: &PostBuild) {
     match &mut node.kind {
         Kind::Scalar(text) if text.contains('$') => {

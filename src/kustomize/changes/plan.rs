@@ -157,16 +157,16 @@ impl fmt::Display for Counts {
 }
 
 impl RootChange {
-    /// Returns the clusters to which this folder is deployed. Each cluster is identified by the folder with the
-    /// manifests that are applied to it first, for example by `flux bootstrap`. `None` represents a cluster whose
-    /// folder is unknown.
+    /// Returns the clusters to which the objects of this root are applied. Each cluster is identified by its bootstrap
+    /// folder, which contains the manifests that are applied to the cluster first, for example by `flux bootstrap`.
+    /// `None` represents a cluster whose bootstrap folder is unknown.
     fn clusters(&self) -> BTreeSet<Option<TreePath>> {
         self.owners.iter().map(|owner| owner.cluster.clone()).collect()
     }
 
-    /// Returns whether editing files affects this kustomization. True if objects change, or if the kustomization is
+    /// Returns whether a change of files affects this kustomization. True if objects change, or if the kustomization is
     /// added or removed. Also true if the build starts to succeed or to fail, or if the effect is unknown. A
-    /// kustomization that can be built neither before nor after the edit counts as not affected.
+    /// kustomization whose build fails after the change, and did not succeed before the change, counts as not affected.
     pub fn is_changed(&self) -> bool {
         !self.objects.is_empty() || !matches!(self.state, State::Builds | State::Fails(_))
     }
@@ -211,7 +211,8 @@ impl Plan {
     }
 }
 
-/// A root before and after a change. The root may be absent before or after the change.
+/// A root before and after a change, as indexes in the roots of both sides. The index is `None` on a side on which the
+/// root does not exist.
 #[derive(Debug, Clone)]
 pub struct Pair {
     old: Option<usize>,
@@ -228,7 +229,8 @@ pub fn plan(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> Pla
 }
 
 /// Returns the roots to compare, sorted by folder, and the number of all other roots. A root is compared if it can read
-/// a changed file, if its build settings change, or if it exists only before or only after the change.
+/// a file in `changed`, if its build settings change, or if it exists only before or only after the change. If
+/// `changed` is `None`, all roots are compared.
 pub fn reached(old: &Side, new: &Side, changed: Option<&BTreeSet<TreePath>>) -> (Vec<Pair>, usize) {
     let mut pairs: BTreeMap<(Option<usize>, Option<usize>), Vec<Key>> = BTreeMap::new();
     let keys: BTreeSet<&Key> = old.keys.keys().chain(new.keys.keys()).collect();
@@ -322,7 +324,8 @@ pub fn root_change(pair: &Pair, old: &Side, new: &Side) -> RootChange {
 
 impl Plan {
     /// Marks an object as moved if it disappears from the output of one folder, and is new in the output of another
-    /// folder. Both folders must be applied to the same clusters.
+    /// folder. Both folders must be applied to the same clusters. Removes the object from the created objects of the
+    /// other folder.
     fn find_moves(&mut self) {
         let clusters: Vec<_> = self.roots.iter().map(RootChange::clusters).collect();
         // Several roots may create the same object, such as those of two environments.

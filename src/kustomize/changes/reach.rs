@@ -1,4 +1,5 @@
-//! Computes the files that a root can read. Only roots that can read a changed file are built.
+//! Computes the files that a root can read. A change of other files cannot affect the root, so the root need not be
+//! built and compared.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +10,7 @@ use crate::kustomize::references::Loader;
 use crate::kustomize::roots;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 
-/// The folders and files that a root can read. The root can read every file below these folders.
+/// The folders and files that the build of a root can read. The build can read every file below these folders.
 pub(super) struct Reach {
     folders: BTreeSet<TreePath>,
     files: BTreeSet<TreePath>,

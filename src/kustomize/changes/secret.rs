@@ -9,7 +9,8 @@ use ring::rand::SystemRandom;
 use super::object::Object;
 use crate::kustomize::node::{Node, text_of};
 
-/// The random key of this process. It is never stored, so that values cannot be guessed from their hashes.
+/// The random key with which this process hashes hidden values. The key is never stored, so that values cannot be
+/// guessed from their hashes. `None` if no random key could be created.
 static KEY: LazyLock<Option<hmac::Key>> =
     LazyLock::new(|| hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok());
 
@@ -18,7 +19,8 @@ pub(super) const FIELDS: [&str; 2] = ["data", "stringData"];
 /// Length, in bytes, of the keyed hash that reports show instead of a value of a Secret.
 const SHOWN: usize = 4;
 
-/// Returns the text that replaces a hidden value, such as `(hidden 1f3c09ab)`.
+/// Returns the text that replaces the hidden value `value` in reports, such as `(hidden 1f3c09ab)`. The text contains a
+/// part of the hash, or no hash if there is no key.
 pub(super) fn hidden(value: &str) -> String {
     let Some(key) = &*KEY else { return "(hidden)".to_owned() };
     let tag = hmac::sign(key, value.as_bytes());
@@ -29,8 +31,8 @@ pub(super) fn hidden(value: &str) -> String {
     text + ")"
 }
 
-/// Returns the text of an object. Hides the values of a Secret. Also hides the annotations of a Secret, because
-/// `kubectl apply` stores a copy of the whole Secret in them.
+/// Returns the YAML text of an object for reports. Hides the values of a Secret. Also hides the annotations of a
+/// Secret, because `kubectl apply` stores a copy of the whole Secret in them.
 pub(super) fn shown(object: &Object) -> String {
     if !object.is_secret() {
         return object.text.clone();

@@ -48,9 +48,8 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Returns the folder from which a cluster is set up, for example with `flux bootstrap`. The cluster is that of the
-    /// Flux Kustomization or similar object that this key identifies. `None` if the folder is unknown, or if this key
-    /// identifies a folder instead of an object.
+    /// Returns the folder that identifies the cluster of the object in this key. The cluster is set up from this
+    /// folder, for example with `flux bootstrap`. `None` if the folder is unknown, or if this key is a `Folder`.
     pub(super) fn cluster(&self) -> Option<&TreePath> {
         match self {
             Self::Folder(_) => None,
@@ -77,7 +76,8 @@ pub(super) struct Root {
     pub(super) options: Options,
     /// The variables that Flux substitutes after the build, if any.
     pub(super) post_build: Option<PostBuild>,
-    /// Whether objects are deleted from the cluster if the root does not render them any more (`spec.prune` of Flux).
+    /// Whether objects are deleted from the cluster if the root does not render them any more. For a Flux
+    /// Kustomization, this is `spec.prune`. True if no Flux Kustomization builds the folder.
     pub(super) prunes: bool,
     /// Whether the objects from this folder are deleted from the cluster together with the Flux Kustomization that
     /// builds the folder. The fields `spec.deletionPolicy` and `spec.prune` of the Kustomization decide this. True if
@@ -95,8 +95,8 @@ impl Side {
 
     /// Finds the folders to build in a git repository. These are the folders that Flux, Argo CD, Fleet and Sveltos
     /// build, according to the manifests in the repository. All other kustomizations that no kustomization includes are
-    /// built too. `tree` contains the files of the repository, beginning at its top folder. `git` contains its git
-    /// remotes.
+    /// built too. `tree` contains the files of the repository, beginning at its top folder. `git` contains the remotes
+    /// and branches of the repository.
     pub fn surveyed(tree: Tree, options: &Options, git: &Git) -> Self {
         let (found, tree) = (Found::of(&tree, options), Arc::new(tree));
         let survey = checkout::survey(&Checkout {
@@ -130,6 +130,10 @@ impl Side {
 
     /// Runs the kustomize build of `root.folder`. Does not substitute the variables that `postBuild` of a Flux
     /// Kustomization sets.
+    ///
+    /// # Errors
+    ///
+    /// If the build fails, or if its result is unknown, for example because it needs a Helm chart.
     pub(super) fn build<'s>(&'s self, root: &'s Root) -> Step<Built<'s>> {
         build_shared(&root.tree, &root.folder, &root.options, &self.settings, (&self.files, &root.shared))
     }

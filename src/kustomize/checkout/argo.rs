@@ -24,7 +24,8 @@ use crate::kustomize::roots;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 use crate::yaml::{self, Limits};
 
-/// Maximum depth of folders that a git directory generator searches.
+/// Maximum depth of folders that a git directory generator searches. The limit bounds the search in repositories with
+/// extremely deep folders.
 const MAX_DEPTH: usize = 16;
 /// Maximum number of Applications and ApplicationSets of a checkout whose folders are searched. The largest public
 /// repositories have a few hundred Applications.
@@ -77,8 +78,8 @@ struct Surveyor<'a, 's> {
 
 impl Surveyor<'_, '_> {
     /// Records the folders that Argo CD builds for the Applications and ApplicationSets of a checkout. If the output of
-    /// such a build contains Applications, also records their folders. An Application in a build output is used instead
-    /// of the one in the file, because a patch may have changed it.
+    /// such a build contains Applications, also records the folders that Argo CD builds for them. An Application in a
+    /// build output is used instead of the one in the file, because a patch may have changed the Application.
     fn follow(&mut self, tool_objects: &ToolObjects) {
         for at in 0..self.survey.builds.len() {
             let Build { tree, root, options, .. } = self.survey.builds[at].clone();
@@ -183,7 +184,8 @@ fn sources(checkout: &Checkout<'_>, application: &Object) -> Vec<Source> {
 }
 
 /// Returns the folder of the checkout that Argo CD builds with kustomize for `source`, one of the sources of an
-/// Application. `None` if there is no such folder, or if its path is unknown.
+/// Application. `spec` and `name` are the spec and the name of the Application, and `field` is the field of the source.
+/// `None` if there is no such folder, or if its path is unknown.
 fn of_source(
     checkout: &Checkout<'_>,
     spec: &Value,
@@ -240,7 +242,8 @@ fn merge_patch(target: &mut Value, patch: &Value) {
     }
 }
 
-/// Returns the variables that Argo CD sets for a build. The revision is unknown, so it is replaced by zeros.
+/// Returns the variables that Argo CD sets for a build, by name. The revision is unknown, so the variables with the
+/// revision contain only zeros.
 fn variables(spec: &Value, name: &str, source: &Value) -> BTreeMap<&'static str, String> {
     let revision = "0".repeat(40);
     let owned = |value: Option<&Value>| text(value).to_owned();
@@ -316,7 +319,7 @@ fn of_element(element: &Value) -> Parameters {
     texts.flat_map(|(key, value)| [key.clone(), format!(".{key}")].map(|key| (key, value.to_owned()))).collect()
 }
 
-/// Replaces parameters by their values in all strings of a value.
+/// Replaces the parameters of a template with their values, in all strings of a JSON value.
 fn fill(value: &mut Value, parameters: &Parameters) {
     match value {
         Value::String(text) if text.contains("{{") => *text = filled(text, parameters),
@@ -326,7 +329,8 @@ fn fill(value: &mut Value, parameters: &Parameters) {
     }
 }
 
-/// Returns a template with its parameters replaced by their values.
+/// Returns a template in which parameters such as `{{path}}` are replaced with their values. Parameters without a value
+/// stay unchanged.
 fn filled(template: &str, parameters: &Parameters) -> String {
     let mut filled = template.to_owned();
     for (parameter, value) in parameters {

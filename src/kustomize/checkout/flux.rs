@@ -25,7 +25,7 @@ const MAX_KUSTOMIZATIONS: usize = 20_000;
 /// up to five members.
 const MAX_DEPTH: usize = 32;
 /// Maximum number of passes over the Flux Kustomizations of a checkout. Each pass uses the variables that the previous
-/// pass found in the output of builds.
+/// pass found in the output of builds. The limit ends the search if the variables never stop changing.
 const MAX_PASSES: usize = 8;
 
 /// Finds the folders of a checkout that Flux builds, and the Flux Kustomizations that refer to them. `tool_objects`
@@ -88,8 +88,8 @@ type Rendered = Option<Rc<Vec<Object>>>;
 
 struct Surveyor<'a> {
     checkout: &'a Checkout<'a>,
-    /// Whether Flux replaces unset variables by the empty string. This is the case if a file of the checkout installs a
-    /// version of kustomize-controller before 1.9.
+    /// Whether Flux replaces unset variables with the empty string. This is the case if a file of the checkout installs
+    /// a version of kustomize-controller before 1.9.
     is_lenient: bool,
     /// The `.sourceignore` files, outer folders first.
     ignores: Vec<TreePath>,
@@ -152,7 +152,7 @@ impl Surveyor<'_> {
         let is_own = |at: usize| reaches[at].files.contains(&all[at].file);
         let mut seeds: Vec<(usize, bool)> = outer.into_iter().map(|at| (at, at < made || is_own(at))).collect();
         for at in inner {
-            // Adds one Kustomization of each cycle that no root outside of it contains.
+            // Adds one Kustomization of each cycle that no Kustomization outside of the cycle renders.
             if !reached.contains(&at) && !in_folder(at) {
                 follow(at, &mut reached);
                 seeds.push((at, true));
@@ -170,9 +170,12 @@ impl Surveyor<'_> {
     }
 
     /// Returns the folders with kustomization files that users probably apply by hand. Such a folder contains Flux
-    /// Kustomizations, but no Flux Kustomization builds it. `own` says for each Kustomization in `all` whether the
-    /// checkout may be its source. Kustomizations with other sources are ignored. Each folder is returned with the
-    /// files that its build reads.
+    /// Kustomizations, but no Flux Kustomization builds it. Each folder is returned with the files that its build
+    /// reads.
+    ///
+    /// `reaches` contains the files and folders that the build of each Kustomization in `all` reads. `own` says for
+    /// each Kustomization in `all` whether the checkout may be its source. Kustomizations with other sources are
+    /// ignored.
     fn folders(&mut self, all: &[Object], reaches: &[Reach], own: &[bool]) -> Vec<(TreePath, Reach)> {
         let reached: HashSet<&TreePath> = reaches.iter().flat_map(|reach| &reach.folders).collect();
         let files: HashSet<&TreePath> =
@@ -194,9 +197,9 @@ impl Surveyor<'_> {
         roots::roots(folders, |folder| roots::references(tree, folder, &options, files).folders)
     }
 
-    /// Returns the folder that a Kustomization builds, with a key for the files of its source. The key contains the top
-    /// folder of the source in the checkout, and the ignore patterns. `None` if the source of the Kustomization is not
-    /// this checkout.
+    /// Returns the folder that a Kustomization builds, with a key that identifies the files of its source. The key
+    /// contains the top folder of the source in the checkout, and the ignore patterns. `None` if the source of the
+    /// Kustomization is not this checkout, or if it is unknown.
     fn root(&mut self, object: &Object) -> Option<(TreeKey, TreePath)> {
         let read = Kustomization::of(&object.value, object.namespace())?;
         match self.sources.place(&read.source) {
@@ -272,9 +275,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Builds a folder with kustomize, and returns the Flux Kustomizations in the output. If one of them builds this
-    /// same folder, returns only this one. The later build for it finds the others. `is_used` says whether users
-    /// probably apply the folder to a cluster.
+    /// Builds a folder with kustomize, and returns the Flux Kustomizations in the output. If one of these
+    /// Kustomizations builds the same folder, returns only this one, because its own build finds the others later.
+    /// `is_used` says whether users probably apply the folder to a cluster.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -293,8 +296,8 @@ impl Surveyor<'_> {
     }
 
     /// Adds a Flux Kustomization to the results in `pass`, builds its folder, and returns the Flux Kustomizations in
-    /// the output. Returns none if it cannot build the folder, for example because the folder is not in the checkout, or
-    /// if the Kustomization was already added.
+    /// the output. Returns none if the folder cannot be built, for example because it is not in the checkout, or if the
+    /// Kustomization was already added.
     fn kustomization(&mut self, member: Member, cluster: usize, known: &Variables, pass: &mut Pass) -> Vec<Object> {
         let (object, is_used) = (&member.object.clone(), member.is_applied);
         pass.count += 1;
@@ -405,7 +408,8 @@ impl Surveyor<'_> {
         }
         let cluster = pass.add_cluster(None);
         for object in rest {
-            // Kustomizations that these render are uncertain, but they are added too.
+            // It is unknown whether Flux applies the Kustomizations that these Kustomizations render, but they are
+            // added too.
             self.chain(vec![object.clone()], true, cluster, &Variables::default(), pass);
         }
     }

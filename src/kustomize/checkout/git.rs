@@ -28,7 +28,8 @@ pub struct Git {
     pub problem: Option<String>,
 }
 
-/// Maximum number of remotes that are read.
+/// Maximum number of remotes that are read from the git configuration. Real checkouts have only a few remotes. The
+/// limit bounds the memory that an unusual configuration needs.
 const MAX_REMOTES: usize = 10_000;
 /// The key in the file `.git` of a worktree or submodule. The file contains `gitdir: PATH`.
 const GIT_DIR: &str = "gitdir:";
@@ -60,7 +61,9 @@ impl Git {
         }
     }
 
-    /// Returns the git folder of the checkout, and the git folder that it shares with other worktrees.
+    /// Returns the git folder of the checkout, and the git folder that the checkout shares with other worktrees. Both
+    /// are the same folder unless the checkout is an additional worktree. `entry` is the file or folder `.git`. Returns
+    /// an error message if the git folder cannot be found.
     fn folders(&self, tree: &Tree, entry: &Entry) -> Result<(TreePath, TreePath), String> {
         let path = self.top.join(".git");
         let own = match entry {
@@ -107,9 +110,9 @@ impl Git {
     }
 }
 
-/// Returns the branch in a symbolic reference. The branch is the text after `prefix`.
-///
-/// For example, the branch in `ref: refs/heads/main` is `main`.
+/// Returns the branch to which a symbolic reference refers. The branch is the text after `prefix`. For example, the
+/// branch in `ref: refs/heads/main` is `main` if the prefix is `refs/heads/`. `None` if the text is not a symbolic
+/// reference with this prefix, such as a detached HEAD.
 fn branch(head: &str, prefix: &str) -> Option<String> {
     head.trim().strip_prefix("ref:")?.trim().strip_prefix(prefix).map(str::to_owned)
 }

@@ -112,12 +112,12 @@ mod tests {
         let ignores = [TreePath::from("r/b/.sourceignore")];
         let artifact = super::artifact(&tree, &"r".into(), &ignores, None);
         let kept: Vec<_> = files.into_iter().filter(|file| has(&artifact, file)).collect();
-        // with patterns of its own, a source has no default ones
+        // If a source has its own patterns, Flux does not apply the default patterns.
         assert_eq!(kept, ["r/.sops.yaml", "r/a/logo.png", "r/a/k.yaml", "r/b/.sops.yaml", "r/deploy/x/k.yaml"]);
         assert!(!has(&artifact, "r/b/old/k.yaml") && !has(&artifact, "r/b/c/n.txt"));
         let artifact = super::artifact(&tree, &"r".into(), &ignores, Some("/*\n!/deploy"));
         assert!(has(&artifact, "r/deploy/x/k.yaml") && !has(&artifact, "r/a/k.yaml"));
-        // a later pattern excludes a folder with all that an earlier one includes
+        // A later pattern can exclude a folder with files that an earlier pattern includes.
         let artifact = super::artifact(&tree, &"r".into(), &[], Some("!/a/k.yaml\n/a"));
         assert!(!has(&artifact, "r/a/k.yaml"));
         let artifact = super::artifact(&tree, &"r".into(), &[], None);

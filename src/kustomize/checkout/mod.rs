@@ -219,9 +219,9 @@ fn without_templates(tree: &Tree, report: Report) -> Report {
     })
 }
 
-/// Replaces errors about missing files and folders by KZ040 findings, which report that the result of the build is
-/// unknown. `reason` receives the missing path, and returns the text that explains why. If it returns `None`, the error
-/// is not replaced.
+/// Replaces errors about missing files and folders with KZ040 findings, which report that the result of the build is
+/// unknown. `reason` receives the missing path, and returns the text that explains why the result is unknown. If it
+/// returns `None`, the error is not replaced.
 fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<String>) -> Report {
     with_unknown(report, |finding| {
         let is_missing = MISSING.contains(&finding.rule);

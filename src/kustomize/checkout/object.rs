@@ -135,14 +135,14 @@ pub(super) struct ToolObjects {
     pub(super) profiles: Vec<Object>,
     /// Names of the ConfigMaps and Secrets in `substituteFrom`. Flux reads variables from these objects.
     pub(super) variables: Vec<String>,
-    /// Whether a file installs a kustomize-controller that replaces unset variables by the empty string.
+    /// Whether a file installs a kustomize-controller that replaces unset variables with the empty string.
     pub(super) is_lenient: bool,
 }
 
 /// The image reference of kustomize-controller, up to its version.
 const CONTROLLER: &str = "fluxcd/kustomize-controller:v";
-/// The kustomize-controller version from which on a missing variable in post-build substitution is an error: 1.9. Older
-/// versions replace the variable with the empty string.
+/// The first version of kustomize-controller in which a missing variable in post-build substitution is an error: 1.9.
+/// Older versions replace the variable with the empty string.
 const FIRST_STRICT: (u32, u32) = (1, 9);
 
 /// Returns whether a text names an image of kustomize-controller that is older than version 1.9. Before this version,
@@ -209,7 +209,8 @@ impl ToolObjects {
     }
 }
 
-/// Maximum number of lines below `substituteFrom` that are searched for names. One reference has three lines.
+/// Maximum number of lines that are searched for names, beginning at a line with `substituteFrom`. One reference has
+/// three lines, so this is enough for seven references.
 const MAX_LIST_LINES: usize = 24;
 
 /// Returns the names of ConfigMaps and Secrets in all `substituteFrom` lists of a YAML text. Searches the lines of the

@@ -2,8 +2,8 @@
 //!
 //! Fleet makes a bundle of each folder with a `fleet.yaml`. It builds the folder in `kustomize.dir`, or the folder of
 //! the bundle if `kustomize.dir` is not set. If the folder has no `kustomization.yaml`, Fleet does not run kustomize.
-//! Profiles of Sveltos name a Flux source and a folder in `kustomizationRefs`. Portcullis does not reproduce the steps
-//! of both systems before and after the build.
+//! Profiles of Sveltos name a Flux source and a folder in `kustomizationRefs`. Both systems also process files before
+//! the build and objects after the build. Portcullis does not reproduce these steps.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ use crate::yaml::{self, Limits};
 /// The possible names of the file that makes a folder a Fleet bundle.
 const FLEET: [&str; 2] = ["fleet.yaml", "fleet.yml"];
 
-/// Finds the folders of `checkout` that Rancher Fleet and Project Sveltos build. Adds them to `survey`, the result of
-/// the search for built folders.
+/// Finds the folders of `checkout` that Rancher Fleet and Project Sveltos build, and adds them to `survey`.
+/// `tool_objects` contains the profiles of Sveltos, and `sources` the Flux sources to which these profiles refer.
 pub(super) fn add(checkout: &Checkout<'_>, tool_objects: &ToolObjects, sources: &Sources<'_>, survey: &mut Survey) {
     let mut reaches = Reaches::new(checkout.tree, checkout.files);
     let bundles = checkout.manifests.iter().filter(|file| FLEET.contains(&file.name()));
@@ -47,8 +47,8 @@ pub(super) fn add(checkout: &Checkout<'_>, tool_objects: &ToolObjects, sources: 
 /// A folder that Fleet or Sveltos builds: the tool, the folder, and the object that refers to the folder.
 type Found = (Profile, TreePath, Object);
 
-/// Returns the folders that Fleet builds for a `fleet.yaml`: the folder of the bundle, and the folders in
-/// `targetCustomizations`.
+/// Returns the folders that Fleet builds with kustomize for a `fleet.yaml`. These are the folder of the bundle, and the
+/// folders in `targetCustomizations`. Omits folders without a `kustomization.yaml`.
 fn bundle(checkout: &Checkout<'_>, file: &TreePath) -> Vec<Found> {
     let Some(folder) = file.parent() else { return Vec::new() };
     let bytes = checkout.tree.read(file).unwrap_or_else(|_| [].into());
@@ -76,7 +76,7 @@ fn merged(mut value: Value, members: Value) -> Value {
 }
 
 /// Returns the folders that a Sveltos profile names in `kustomizationRefs`. Ignores references to sources other than
-/// the checkout.
+/// the checkout, and paths with template parameters.
 fn references(profile: &Object, sources: &Sources<'_>) -> Vec<Found> {
     let list = profile.value.pointer("/spec/kustomizationRefs").and_then(Value::as_array).into_iter().flatten();
     let root = |reference: &Value| {

@@ -1,5 +1,5 @@
-//! The state of a pass over the Flux Kustomizations of a checkout. It contains the Kustomizations that were found, and
-//! the variables of each cluster.
+//! The results of one pass over the Flux Kustomizations of a checkout. They contain the Kustomizations that were found,
+//! the folders that they build, and the variables of each cluster.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,7 +27,8 @@ pub(super) struct Pass {
 
 impl Pass {
     /// Adds a Kubernetes cluster to the list of clusters in the result, and returns its index in this list. `folder` is
-    /// the folder from which the cluster is set up, for example by `flux bootstrap`. `None` if this folder is unknown.
+    /// the folder from which the cluster is set up, for example by `flux bootstrap`, or `None` if this folder is
+    /// unknown.
     pub(super) fn add_cluster(&mut self, folder: Option<TreePath>) -> usize {
         self.variables.push(Variables::default());
         self.survey.clusters.push(Cluster { folder, members: Vec::new() });
@@ -39,13 +40,15 @@ impl Pass {
         self.survey.reached_files.extend(reach.files);
     }
 
-    /// Adds a build, and returns its index. Kustomizations with the same root, options and tree share one build.
+    /// Adds a build to the results, and returns its index. If the same root was already added with the same options and
+    /// the same `key`, adds only the owners of the build to the existing build.
     pub(super) fn add(&mut self, build: Build, key: TreeKey) -> usize {
         let key = (build.root.clone(), build.options.clone(), key);
         let at = *self.builds.entry(key).or_insert(self.survey.builds.len());
         match self.survey.builds.get_mut(at) {
             Some(known) => {
-                // Findings are reported about the first object that names the root.
+                // The findings of a build are reported about its first owner, so owners that are applied to a cluster
+                // come first.
                 let at = if known.is_used { known.owners.len() } else { 0 };
                 known.owners.splice(at..at, build.owners);
                 known.is_used |= build.is_used;
@@ -78,9 +81,11 @@ pub(super) fn take(objects: &[Object], post_build: Option<&PostBuild>, cluster: 
     inner
 }
 
-/// Returns `post_build` with the values of the variables that are known from files. If no file defines a ConfigMap or
-/// Secret in `substituteFrom`, the variables of this object are unknown. The variables of earlier objects in the list
-/// are then also unknown, because this object may override them.
+/// Returns `post_build` with the values of the variables that are known from files. `namespace` is the namespace of the
+/// Flux Kustomization, and `known` contains the variables of its cluster.
+///
+/// If no file defines a ConfigMap or Secret in `substituteFrom`, the variables of this object are unknown. The
+/// variables of earlier objects in the list are then also unknown, because this object may override them.
 pub(super) fn resolved(post_build: PostBuild, namespace: &str, known: &Variables) -> PostBuild {
     let (mut found, mut from) = (Data::new(), Vec::new());
     for reference in &post_build.from {

@@ -1,4 +1,5 @@
-//! Finds the files and folders that kustomize reads to build a folder. Follows the references in kustomization files.
+//! Finds the files and folders that kustomize reads to build a folder, by following the references in kustomization
+//! files.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::rc::Rc;
@@ -23,7 +24,8 @@ struct Direct {
     files: BTreeSet<TreePath>,
 }
 
-/// Maximum depth of folders that are searched for files if there is no kustomization file.
+/// Maximum depth of folders that are searched for manifests if a folder has no kustomization file. Flux then generates
+/// a kustomization file that lists the manifests. The depth is limited because the search is recursive.
 const MAX_DEPTH: usize = 64;
 
 /// A search for all files and folders that kustomize reads when it builds a folder. It caches the direct references of
@@ -40,8 +42,8 @@ impl<'a> Reaches<'a> {
         Self { tree, files, options: Options::of(Profile::Flux), known: HashMap::new() }
     }
 
-    /// Returns the folders and files that Flux reads to build the folder `root`. `components` contains the entries of
-    /// `spec.components`. Flux reads them in addition to the components in the kustomization file.
+    /// Returns the folders and files that a build of the folder `root` reads. `components` contains additional
+    /// components, such as `spec.components` of a Flux Kustomization, which are not in the kustomization file.
     pub(super) fn of(&mut self, root: &TreePath, components: &[String]) -> Reach {
         let mut reach = Reach::default();
         let mut open = vec![root.clone()];

@@ -45,7 +45,9 @@ fn object(resource: &Resource, site: Site) -> Option<Object> {
     Some(Object { file: site.file, line: site.place.line, value })
 }
 
-/// Substitutes the known variables in an object. Texts with unknown variables are unchanged.
+/// Returns a copy of an object in which the known variables of `post_build` are substituted. Texts with unknown
+/// variables stay unchanged. The whole object stays unchanged if `post_build` is `None`, or if a label or annotation
+/// excludes the object from the substitution.
 pub(super) fn substituted(object: &Object, post_build: Option<&PostBuild>) -> Object {
     let mut object = object.clone();
     let metadata = Metadata::of(&object.value);

@@ -37,8 +37,8 @@ const DEFAULT_BRANCHES: [&str; 2] = ["main", "master"];
 /// The namespace in which Flux is installed, unless configured otherwise.
 const FLUX_NAMESPACE: &str = "flux-system";
 
-/// The Flux sources that files of a checkout define. Used to determine whether the files of a source are in the
-/// checkout, and in which folder.
+/// The Flux sources that files of a checkout define, and the Kustomizations that use them. Portcullis determines from
+/// this data whether the files of a source are in the checkout, and in which folder.
 pub(super) struct Sources<'a> {
     tree: &'a Tree,
     git: &'a Git,
@@ -77,7 +77,8 @@ pub(super) struct Sync<'a> {
 }
 
 impl<'a> Sync<'a> {
-    /// Returns the sync settings of a FluxInstance, or of a HelmRelease that installs a FluxInstance.
+    /// Returns the sync settings of a FluxInstance, or of a HelmRelease that installs a FluxInstance. `None` if the
+    /// object contains no such settings.
     pub(super) fn of(object: &'a Object) -> Option<Self> {
         let sync = ["/spec/sync", "/spec/values/instance/sync"];
         let sync = sync.into_iter().find_map(|pointer| object.value.pointer(pointer))?;
@@ -90,8 +91,9 @@ impl<'a> Sync<'a> {
         if own.is_empty() { FLUX_NAMESPACE.to_owned() } else { own.to_owned() }
     }
 
-    /// Returns the Kustomization that the Flux Operator creates from these settings. Without a `name`, it has the name
-    /// of its namespace. Without a `kind`, its source is a GitRepository.
+    /// Returns the Kustomization that the Flux Operator creates from these settings. If the settings contain no `name`,
+    /// the name of the Kustomization is the name of its namespace. If they contain no `kind`, its source is a
+    /// GitRepository.
     pub(super) fn kustomization(&self) -> Object {
         let given = text(self.sync.get("name"));
         let namespace = self.namespace();
@@ -136,7 +138,8 @@ impl Definition {
         }
     }
 
-    /// Returns the branch that the source follows; `None` for a tag, a version or a commit.
+    /// Returns the branch that the source follows. The string is empty if the source does not name a branch. `None` if
+    /// the source follows a tag, a version, a commit or a digest.
     fn branch(&self) -> Option<&str> {
         let of = |key: &str| text(self.reference.get(key));
         if ["tag", "semver", "commit", "digest"].into_iter().any(|key| !of(key).is_empty()) {
@@ -216,8 +219,11 @@ impl<'a> Sources<'a> {
     }
 
     /// Returns the folder of the checkout that is the root of a Flux source. The caller has checked that the URL of the
-    /// source is a git remote of the checkout. Returns `None` if the source follows a tag, a commit, or a branch other
-    /// than that of the checkout. The files of the source may then differ from the checkout.
+    /// source is a git remote of the checkout. `users` are the Kustomizations that use the source.
+    ///
+    /// Returns `None` if the source follows a tag, a commit, or a branch other than that of the checkout. The files of
+    /// the source may then differ from the checkout. If the branch of the checkout is unknown, returns `None` unless at
+    /// least half of the paths of `users` exist.
     fn remote(&self, definition: &Definition, users: &[User]) -> Option<TreePath> {
         let branch = definition.branch()?;
         let Git { branches, .. } = self.git;

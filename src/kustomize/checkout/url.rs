@@ -19,7 +19,7 @@ const SSH_HOSTS: [(&str, &str); 4] = [
 
 impl Repository {
     /// Parses a git URL: `https://host/path`, `ssh://user@host:port/path`, or `user@host:path` as for scp. Returns
-    /// `None` for a file path.
+    /// `None` for a file path, and for a URL without host or path.
     pub fn parse(url: &str) -> Option<Self> {
         let url = url.trim();
         let (authority, path) = match url.split_once("://") {

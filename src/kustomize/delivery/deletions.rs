@@ -1,8 +1,8 @@
-//! Predicts which objects in the cluster Flux deletes because of a revision, and which objects move to another
-//! Kustomization.
+//! Predicts which objects in the cluster Flux deletes because of a new revision of a source, and which objects move to
+//! another Kustomization.
 //!
 //! Compares the inventory of a Kustomization with the objects that the revision renders. Also compares the inventory
-//! with the objects of the other Kustomizations in the cluster.
+//! with the objects that the other Kustomizations in the cluster render.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -77,7 +77,10 @@ struct Move<'p> {
 }
 
 /// Returns findings about the effects of a request on objects in the cluster. For example, Flux deletes an object, or
-/// an object moves from one Kustomization to another.
+/// an object moves from one Kustomization to another. `judged` is the result of building the folder `root`, and
+/// `siblings` contains the results of the other Kustomizations.
+///
+/// Returns none if the rendered objects are unknown, or if Flux may build another artifact than `root` (`root.late`).
 fn of_request(
     request: &Request<'_>,
     view: &View<'_>,
@@ -102,14 +105,15 @@ fn of_request(
     plan.findings()
 }
 
-/// Selects the Kustomizations in `siblings` whose rendered objects are known. Returns each one with these objects.
+/// Returns the Kustomizations in `siblings` whose rendered objects are known, each with these objects.
 pub fn with_objects(siblings: &[(Sibling, Arc<Judged>)]) -> Vec<(&Sibling, &[ObjectId])> {
     siblings.iter().filter_map(|(sibling, judged)| Some((sibling, judged.rendered.as_deref()?))).collect()
 }
 
 impl Plan<'_> {
     /// Returns findings about deleted objects (KZ060 and KZ061), objects that several Kustomizations render (KZ062),
-    /// and objects that another Kustomization takes over (KZ063).
+    /// and objects that another Kustomization takes over (KZ063). Returns none if the Kustomization itself is being
+    /// deleted.
     pub fn findings(&self) -> Vec<Finding> {
         if Metadata::of(self.kustomization).is_deleting() {
             return Vec::new();
@@ -144,7 +148,7 @@ impl Plan<'_> {
 
     /// Returns the generated objects, such as ConfigMaps, whose names change only in the hash. Each pair contains the
     /// object with the old name and the object with the new name. Flux deletes the old object, unless it is excluded
-    /// from pruning. Returns none if `spec.prune` is not set.
+    /// from pruning. Returns none if `spec.prune` is not `true`.
     pub fn replaced(&self) -> Vec<(&ObjectId, &ObjectId)> {
         if self.prunes() { self.compared().replaced } else { Vec::new() }
     }
@@ -175,14 +179,14 @@ impl Plan<'_> {
         Compared::of(&self.inventory, self.rendered)
     }
 
-    /// Returns whether `spec.prune` is set. Flux then deletes objects that the revision does not render any more.
+    /// Returns whether `spec.prune` is `true`. Flux then deletes objects that the revision does not render any more.
     fn prunes(&self) -> bool {
         self.kustomization.at(&["spec", "prune"]) == Some(&Value::Bool(true))
     }
 
-    /// Returns the applied objects that another Kustomization renders instead of this one, each with the name of that
-    /// Kustomization. The third element predicts whether Flux deletes the object before the other Kustomization applies
-    /// it.
+    /// Returns the applied objects that another Kustomization renders instead of this one. Each tuple contains the
+    /// object, namespace and name of the other Kustomization, and a prediction. The prediction says whether Flux
+    /// deletes the object before the other Kustomization applies it.
     pub fn moved(&self) -> Vec<(&ObjectId, &str, Deletion)> {
         let mut moved = Vec::new();
         for one in self.moves(self.stale()) {
@@ -196,9 +200,10 @@ impl Plan<'_> {
         moved
     }
 
-    /// Groups the objects in `left`, which the Kustomization `self` no longer renders, by the other Kustomization that
-    /// now renders them. If several others render an object, prefers one that Flux always applies before `self`. Uses
-    /// one that Flux always applies after `self` only if there is no other.
+    /// Groups the objects in `left`, which this Kustomization no longer renders, by the other Kustomization that now
+    /// renders them. If several others render an object, prefers one that Flux always applies before this
+    /// Kustomization. Selects one that Flux always applies after this Kustomization only if all of them are applied
+    /// after it.
     fn moves<'p>(&'p self, mut left: Vec<&'p ObjectId>) -> Vec<Move<'p>> {
         if left.is_empty() {
             return Vec::new();
@@ -341,7 +346,8 @@ mod tests {
                 "{found}"
             );
         }
-        // `from` waits for a Kustomization of another source, which waits for the one that gets the object
+        // `from` depends on a Kustomization with another source, which depends on the Kustomization that gets the
+        // object.
         let (moved, _) =
             plan(&["between"], &[(&other("between", &["to"]), Vec::new()), (&within("to", &[]), ids(&[MOVED]))]);
         assert_eq!(moved, possible("a/to"));

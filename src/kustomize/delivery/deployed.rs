@@ -48,7 +48,8 @@ pub static APPLIED: Kind = Kind {
     ]),
 };
 
-/// Maximum number of Kustomizations of a source that are checked.
+/// Maximum number of Kustomizations of one source that a controller checks after a change of the source. This is as
+/// many as the largest cluster in the benchmarks has (`docs/performance.md`).
 const MAX_USERS: usize = 5_000;
 
 /// Returns whether a kind is a Flux source, such as GitRepository.
@@ -56,7 +57,7 @@ pub fn is_source(kind: &Kind) -> bool {
     SOURCES.into_iter().any(|source| std::ptr::eq(source, kind))
 }
 
-/// Returns references to the Kustomizations that use a source.
+/// Returns references to the Kustomizations that use a source, at most `MAX_USERS`. `kind` is the kind of the source.
 pub fn users(catalog: &Catalog, kind: &Kind, source: &Stored) -> Vec<Reference> {
     let (namespace, name) = (source.namespace().to_owned(), source.name().to_owned());
     let key = SourceRef { kind: kind.kind.to_owned(), namespace, name }.key();
@@ -64,15 +65,17 @@ pub fn users(catalog: &Catalog, kind: &Kind, source: &Stored) -> Vec<Reference> 
     stored.iter().map(|user| Reference::new(&KUSTOMIZATIONS, user.namespace(), user.name())).collect()
 }
 
-/// Returns the root that a Kustomization builds from the current artifact of its source; `None` if there is no
-/// artifact.
+/// Returns the folder that a Kustomization builds from the current artifact of its source, with the build options.
+/// `None` if the source does not exist or has no artifact. Also `None` if the Kustomization is suspended, or if its
+/// source, path or components contain unresolved variables.
 pub fn root(catalog: &Catalog, kustomization: &Stored) -> Option<Root> {
     let read = Kustomization::of(kustomization.value(), kustomization.namespace())?;
     let source = catalog.find(source::kind(&read.source.kind)?, &read.source.namespace, &read.source.name)?;
     Some(read.root(Artifact::of(source.value())?))
 }
 
-/// Returns the source of a Kustomization, with its kind.
+/// Returns the source of a Kustomization, with the kind of the source. `None` if the source does not exist. Also `None`
+/// if the Kustomization is suspended, or if its source, path or components contain unresolved variables.
 pub fn source_of(catalog: &Catalog, kustomization: &Stored) -> Option<(&'static Kind, Arc<Stored>)> {
     let source = SourceRef::of(kustomization.value(), kustomization.namespace())?;
     let kind = source::kind(&source.kind)?;

@@ -8,8 +8,8 @@ use serde_json::Value;
 use super::kustomization::GROUP;
 use crate::admission::Metadata;
 
-/// Labels and annotations that prevent Flux from deleting an object. Each entry contains the key without its prefix
-/// (such as `kustomize.toolkit.fluxcd.io/`), and the value in lower case.
+/// Labels and annotations that prevent Flux from deleting an object. Each entry contains the key without the prefix
+/// `kustomize.toolkit.fluxcd.io/`, and the value in lower case.
 pub(super) const OPT_OUTS: [(&str, &str); 3] = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "ignore")];
 
 /// A prediction of whether Flux deletes an object that a revision does not render any more.
@@ -77,7 +77,8 @@ pub fn owner(live: &Value) -> Option<(&str, &str)> {
     Some((namespace.unwrap_or_default(), name.filter(|name| !name.is_empty())?))
 }
 
-/// Returns the label or annotation that excludes an object from pruning, if any. Ignores the case of the value.
+/// Returns the first label or annotation that excludes an object from pruning, as `KEY: VALUE`. `None` if there is
+/// none. Ignores the case of the value.
 fn opt_out(live: &Value) -> Option<String> {
     let members = |place: &str| live.pointer(&format!("/metadata/{place}")).and_then(Value::as_object);
     let all = ["labels", "annotations"].into_iter().filter_map(members).flatten();

@@ -68,7 +68,7 @@ fn root(request: &Request<'_>, view: &View<'_>) -> Option<Root> {
 }
 
 /// Reports errors in `spec.components` and `spec.patches` of a Flux Kustomization. Reports only errors that can be
-/// found without the files that the Kustomization builds.
+/// found without the files that the Kustomization builds. Reports none if the Kustomization is suspended.
 fn judged(request: &Request<'_>) -> Vec<Finding> {
     let spec = request.object().get("spec");
     let field = |name: &str| spec.and_then(|spec| spec.get(name));
@@ -101,8 +101,9 @@ fn patches(spec: Option<&Value>) -> Vec<Finding> {
     refused.map(|finding| finding.with_location(None)).collect()
 }
 
-/// Reports an entry of `spec.components` that is invalid regardless of the files in the tree. `lenient` is the value of
-/// `spec.ignoreMissingComponents`.
+/// Returns a finding about an entry of `spec.components` that is invalid regardless of the files in the tree. Also
+/// returns a finding if the entry is a git repository, because it is not fetched. `folder` is the folder in
+/// `spec.path`, and `lenient` is the value of `spec.ignoreMissingComponents`.
 fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFinding> {
     let site = Site::of_file(folder.clone());
     if entry.is_empty() {

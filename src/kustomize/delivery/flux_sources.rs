@@ -44,8 +44,8 @@ pub(super) static DELIVERY: Delivery = Delivery {
     look: |request, view| Look { findings: Vec::new(), roots: roots(request, view) },
 };
 
-/// Maximum number of Kustomizations of a source that are checked together with the source. All other Kustomizations are
-/// checked when they are admitted.
+/// Maximum number of Kustomizations of a source that are checked together with the source. The request that publishes a
+/// new artifact waits for these checks. All other Kustomizations are checked when they are admitted.
 const MAX_ROOTS: usize = 5_000;
 
 fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
@@ -54,7 +54,8 @@ fn roots(request: &Request<'_>, view: &View<'_>) -> Vec<Root> {
     users.iter().filter_map(|user| root(user, &artifact)).collect()
 }
 
-/// Returns the source whose artifact a request replaces, and the new artifact. `None` if the digest is unchanged.
+/// Returns the source to which a request adds a new artifact, and this artifact. `None` if the source has no artifact
+/// after the request, or if the digest of the artifact is unchanged.
 pub(super) fn published(request: &Request<'_>) -> Option<(SourceRef, Artifact)> {
     let (new, old) = (Artifact::of(request.object()), Artifact::of(request.old_object()));
     let artifact = new.filter(|new| old.is_none_or(|old| old.digest != new.digest))?;
@@ -63,8 +64,9 @@ pub(super) fn published(request: &Request<'_>) -> Option<(SourceRef, Artifact)> 
     Some((SourceRef { kind, namespace, name }, artifact))
 }
 
-/// Returns the folder that a Flux Kustomization builds from a new artifact of its source, with the build options.
-/// `user` is the Kustomization. `None` if it is suspended, or if its source or path contains unresolved variables.
+/// Returns the folder that the Flux Kustomization `user` builds from a new artifact of its source, with the build
+/// options. `None` if the Kustomization is suspended or has no source. Also `None` if its source, path or components
+/// contain unresolved variables.
 pub(super) fn root(user: &Stored, artifact: &Artifact) -> Option<Root> {
     let kustomization = Kustomization::of(user.value(), user.namespace())?;
     let (field, of) = (FieldPath::of(["status", "artifact"]), Some(RootOwner::of(user.value())));

@@ -1,5 +1,5 @@
-//! Runs the rules on kustomize roots that objects in a cluster refer to, and collects the findings and the rendered
-//! objects.
+//! Runs the rules on kustomize folders, and collects the findings and the rendered objects. Objects in a cluster refer
+//! to these folders, or contain their files.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -18,9 +18,11 @@ use crate::kustomize::rules::kz005;
 use crate::kustomize::tree::{Entry, Tree, TreePath};
 use crate::kustomize::{Files, analyse_shared};
 
-/// Maximum number of findings per root that are kept. All other findings are only counted.
+/// Maximum number of findings that are kept for one kustomization root. All other findings are only counted. The limit
+/// bounds the size of the result, which is cached and shown to users.
 const MAX_FINDINGS: usize = 100;
-/// Maximum depth of folders that are searched for roots.
+/// Maximum depth of folders that are searched for kustomization files. The limit bounds the search in archives with
+/// extremely deep folders.
 const MAX_DEPTH: usize = 64;
 
 /// The result of building and checking kustomize folders: findings and rendered objects. These are the folders that one
@@ -29,11 +31,13 @@ const MAX_DEPTH: usize = 64;
 pub struct Judged {
     /// The findings, in the order in which kustomize would report them.
     pub findings: Vec<TreeFinding>,
-    /// Number of findings that were omitted, because a root has at most `MAX_FINDINGS`.
+    /// Number of findings that were omitted, because `findings` has at most `MAX_FINDINGS` entries.
     pub left_out: usize,
-    /// The identities of all objects that Flux renders, if they are known.
+    /// The identities of all objects that Flux renders. `None` if another tool builds the folder, if the build fails,
+    /// or if an identity is unknown.
     pub rendered: Option<Vec<ObjectId>>,
-    /// The rendered objects that Flux does not apply, because a label or annotation excludes them.
+    /// The rendered objects that Flux does not apply because of a label or annotation. Some of them are created if they
+    /// do not exist.
     pub excluded: Vec<Excluded>,
 }
 

@@ -19,7 +19,8 @@ use crate::rule::Match;
 pub(super) const GROUP: &str = "kustomize.toolkit.fluxcd.io";
 const VERSIONS: &[&str] = &["v1"];
 
-/// The kind of Flux's Kustomizations.
+/// The kind Kustomization of Flux. The cache of watched objects stores only the fields of a Kustomization that checks
+/// need, such as `spec`.
 pub(super) static KUSTOMIZATIONS: Kind = Kind {
     group: GROUP,
     version: "v1",
@@ -35,7 +36,8 @@ pub(super) static KUSTOMIZATIONS: Kind = Kind {
     ]),
 };
 
-/// Index of Kustomizations by their source, such as `GitRepository/flux-system/apps`.
+/// Index of Kustomizations by their source, such as `GitRepository/flux-system/apps`. Omits suspended Kustomizations,
+/// and those whose source, path or components contain unresolved variables.
 pub(super) static BY_SOURCE: Index = Index {
     name: "source",
     parts: &[&["spec"]],
@@ -45,7 +47,8 @@ pub(super) static BY_SOURCE: Index = Index {
     },
 };
 
-/// Index of Kustomizations by the cluster to which they apply their objects; see [`cluster`].
+/// Index of Kustomizations by the cluster to which they apply their objects. [`cluster`] computes the key. Omits
+/// suspended Kustomizations, and those whose source, path or components contain unresolved variables.
 pub(super) static BY_CLUSTER: Index = Index {
     name: "cluster",
     parts: &[&["spec"]],
@@ -55,9 +58,10 @@ pub(super) static BY_CLUSTER: Index = Index {
     },
 };
 
-/// Returns a string that identifies the cluster to which a Kustomization applies its objects. If `spec.kubeConfig` is
-/// set, the string includes the namespace of the Kustomization, because the Secret with the kubeconfig is in this
-/// namespace. A Secret of the same name in another namespace may belong to another cluster.
+/// Returns a string that identifies the cluster to which the Kustomization `object` applies its objects. Without
+/// `spec.kubeConfig`, this is `own`, the cluster in which Flux runs. Otherwise, the string includes `namespace`, the
+/// namespace of the Kustomization, because this namespace contains the Secret with the kubeconfig. A Secret of the same
+/// name in another namespace may belong to another cluster.
 pub(super) fn cluster(object: &Value, namespace: &str) -> String {
     match object.at(&["spec", "kubeConfig"]) {
         Some(config) => format!("{namespace}/{config}"),
@@ -76,15 +80,21 @@ pub(in crate::kustomize) struct SourceRef {
 }
 
 impl SourceRef {
-    /// Reads the reference to the source from a Kustomization. `None` if the Kustomization has no reference or is
-    /// suspended. Also `None` if its source, path or components contain unresolved variables (`${…}`).
+    /// Reads the reference to the source from a Kustomization. If the reference contains no namespace, the source is in
+    /// `namespace`, the namespace of the Kustomization.
+    ///
+    /// `None` if the Kustomization has no reference or is suspended. Also `None` if its source, path or components
+    /// contain unresolved variables (`${…}`).
     pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
         let [kind, namespace, name] = Self::parts(object, namespace)?.map(str::to_owned);
         Some(Self { kind, namespace, name })
     }
 
-    /// Returns kind, namespace and name of the object to which `spec.sourceRef` of a Flux Kustomization refers; see
-    /// [`SourceRef::of`]. `namespace` is the namespace of the Kustomization.
+    /// Returns kind, namespace and name of the source to which `spec.sourceRef` of a Flux Kustomization refers.
+    /// `namespace` is the namespace of the Kustomization.
+    ///
+    /// `None` if the Kustomization has no `sourceRef` or is suspended. Also `None` if its source, path or components
+    /// contain unresolved variables (`${…}`).
     pub(super) fn parts<'v>(object: &'v Value, namespace: &'v str) -> Option<[&'v str; 3]> {
         let spec = object.get("spec")?;
         if spec.get("suspend").and_then(Value::as_bool) == Some(true) {
@@ -117,8 +127,9 @@ pub(in crate::kustomize) struct Kustomization {
 }
 
 impl Kustomization {
-    /// Reads a Kustomization. `None` if the Kustomization has no `sourceRef` or is suspended. Also `None` if its
-    /// source, path or components contain unresolved variables (`${…}`).
+    /// Reads source, path and build settings of a Kustomization. `namespace` is the namespace of the Kustomization.
+    /// `None` if the Kustomization has no `sourceRef` or is suspended. Also `None` if its source, path or components
+    /// contain unresolved variables (`${…}`).
     pub(in crate::kustomize) fn of(object: &Value, namespace: &str) -> Option<Self> {
         let source = SourceRef::of(object, namespace)?;
         let spec = object.get("spec")?;
@@ -189,7 +200,7 @@ fn post_build(spec: &Value) -> PostBuild {
     }
 }
 
-/// The fields of a Kustomization that affect the build.
+/// The fields in the `spec` of a Flux Kustomization that affect its build.
 const BUILT: [&str; 14] = [
     "buildMetadata",
     "components",
@@ -214,19 +225,20 @@ pub(super) fn builds_the_same(one: &Value, other: &Value) -> bool {
     BUILT.into_iter().all(|field| built(one, field) == built(other, field))
 }
 
-/// Returns whether a text contains an unresolved variable of `postBuild` or of a template.
+/// Returns whether a text contains an unresolved variable of `postBuild` or of a template: `${`, `{{` or `<<`.
 pub(in crate::kustomize::delivery) fn is_open(text: &str) -> bool {
     let may_open = text.bytes().any(|byte| matches!(byte, b'{' | b'<'));
     may_open && ["${", "{{", "<<"].iter().any(|opening| text.contains(opening))
 }
 
-/// Returns the source of the Kustomization in a request.
+/// Returns the source of the Kustomization in a request. `None` if the Kustomization has no `sourceRef` or is
+/// suspended. Also `None` if its source, path or components contain unresolved variables.
 pub(super) fn source_of(request: &Request<'_>) -> Option<SourceRef> {
     SourceRef::of(request.object(), &request.namespace)
 }
 
-/// Returns the source of the Kustomization in a request, if it must be read from the API server because the catalog does
-/// not contain it.
+/// Returns a reference to the source of the Kustomization in a request, if the source must be read from the API server
+/// because the catalog does not contain it. Otherwise returns none.
 pub(super) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let wanted = || {
         let [kind, namespace, name] = SourceRef::parts(request.object(), &request.namespace)?;
@@ -235,8 +247,8 @@ pub(super) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Referenc
     wanted().into_iter().collect()
 }
 
-/// Reads source, path and build settings of the Kustomization in a request. `None` if it has no `sourceRef`, is
-/// suspended, or has unresolved variables in its source, path or components.
+/// Reads source, path and build settings of the Kustomization in a request. `None` if the Kustomization has no
+/// `sourceRef` or is suspended. Also `None` if its source, path or components contain unresolved variables.
 pub(super) fn subject(request: &Request<'_>) -> Option<Kustomization> {
     Kustomization::of(request.object(), &request.namespace)
 }

@@ -63,7 +63,7 @@ impl DeletionLimits {
 
     /// Returns the limits as JSON, as [`DeletionLimits::read`] expects them.
     pub fn to_value(&self) -> Value {
-        // All fields are texts or numbers, whose serialization cannot fail.
+        // The fields contain only texts and numbers, whose serialization cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
@@ -88,7 +88,8 @@ impl DeletionLimits {
         })
     }
 
-    /// Returns whether `deleted` deletions among `applied` objects exceed the limits.
+    /// Returns whether KZ061 reports a change that deletes `deleted` of the `applied` objects of a Kustomization. This
+    /// is the case if all objects are deleted, or if the change exceeds both `max_count` and `max_percent`.
     pub fn is_exceeded(&self, deleted: usize, applied: usize) -> bool {
         let is_most = deleted * 100 > applied * usize::from(self.max_percent);
         deleted > 0 && (deleted >= applied || deleted > self.max_count && is_most)

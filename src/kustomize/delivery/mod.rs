@@ -60,11 +60,14 @@ use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::annotations::PATH_ANNOTATION;
 use crate::rule::{Definition, Match, RuleInfo};
 
-/// The id prefix of the rules about kustomize, such as `KZ001`. Users enable or disable these rules together. This also
-/// enables or disables all checks under `deliveries` in the configuration file, except for `guard` and `guard-sources`.
+/// The id prefix of the rules about kustomize. For example, the id `KZ001` has the prefix `KZ`. Users enable or disable
+/// these rules together. This also enables or disables all checks under `deliveries` in the configuration file, except
+/// for `guard` and `guard-sources`.
 pub const FAMILY: &str = "KZ";
 
-/// The annotation of a Flux Kustomization or an Argo CD Application that approves deletions; see GD001.
+/// The annotation with which a user approves deletions by a Flux Kustomization or an Argo CD Application. For a
+/// Kustomization, the value is the approved revision, or the uid of the Kustomization if the Kustomization is being
+/// deleted. For an Application, the value is the time of the approval.
 pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 
 /// A check of kustomization files that runs for admission requests. The object in the request contains the files, as a
@@ -90,19 +93,23 @@ pub struct Delivery {
     pub narrowed: Option<&'static Narrowed>,
     /// The kinds of objects in the cluster that this check reads, in addition to the object in the request.
     pub looks_up: &'static [&'static Kind],
-    /// Returns the objects that this check needs from the API server instead of from the cache. They are read before
-    /// `look` is called. `None` if the check needs only the cache.
+    /// A function that returns references to the objects that this check needs from the API server instead of from the
+    /// cache. Portcullis reads these objects before it calls `look`. `None` if the check needs only the cache.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// A function that returns the artifacts to fetch in advance, such as the new artifact of a Flux source. Later
-    /// requests then find the artifact in the cache. Portcullis calls the function even if the check is disabled.
+    /// requests then find the artifact in the cache. Portcullis calls the function even if the level of the check is
+    /// `off`. `None` if the check has no such function.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
     /// A function that changes the object in the request if checks would deny the request, so that the request can be
     /// admitted. For example, it restores the previous artifact of a Flux source, and reports the error in the
-    /// condition `Ready`. The mutating webhook calls the function if the level of this check is `deny`, even without
-    /// denials, because `Ready` may need an update. `None` if the check has no such function.
+    /// condition `Ready`. `None` if the check has no such function.
+    ///
+    /// The mutating webhook calls the function if the level of this check is `deny`. It does so even without denials,
+    /// because `Ready` may need an update. The second parameter contains the denials of all checks that have this
+    /// function.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
-    /// A second check, which runs after the folder of a Kustomization is built. It reports effects on objects in the
-    /// cluster, such as deletions. `None` if there is no second check.
+    /// An additional check, which runs after a folder is built. It reports effects on objects in the cluster, such as
+    /// deletions. `None` if there is no additional check.
     pub consequences: Option<&'static Consequences>,
     /// A function that performs the first step of this check, and fetches no files. It examines the object in the
     /// request, such as a Flux Kustomization. It returns the errors in this object, and the folders with kustomization
@@ -113,13 +120,12 @@ pub struct Delivery {
 /// A check that runs after a folder with kustomization files is built. It reports what the result of the build changes
 /// in the cluster, such as the objects that Flux will delete.
 pub struct Consequences {
-    /// Returns the other Flux Kustomizations that apply objects to the same cluster as the Kustomization of the built
-    /// folder. The `Root` is the built folder. Portcullis also builds the folders of the returned Kustomizations, to
-    /// compare their objects with those of the built folder.
+    /// A function that returns the other Flux Kustomizations that apply objects to the same cluster as the
+    /// Kustomization of the built folder. The `Root` is the built folder. Portcullis also builds the folders of the
+    /// returned Kustomizations, to compare their objects with those of the built folder.
     pub siblings: fn(&Request<'_>, &View<'_>, &Root) -> Vec<Sibling>,
     /// A function that returns findings about the effects of a build on the cluster, such as deletions. It receives the
-    /// folder that was built, and the result of the build. It also receives the other Kustomizations of the same
-    /// cluster, each with its result.
+    /// built folder with its result, and the other Kustomizations of the same cluster with their results.
     pub findings: ConsequencesOf,
     /// Whether the check reports only the effects on the cluster. If so, the findings about the kustomization files are
     /// left out.
@@ -131,8 +137,9 @@ pub struct Consequences {
 /// the same cluster, each with the result of building its folder.
 pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibling, Arc<Judged>)]) -> Vec<Finding>;
 
-/// Match conditions of checks that need only some of the requests for a resource. The API server sends only requests
-/// that meet the conditions. These checks have their own webhook, because match conditions apply to a whole webhook.
+/// A webhook with match conditions, for checks that need only some of the requests for a resource. The API server sends
+/// only requests that meet the conditions. These checks have their own webhook, because match conditions apply to a
+/// whole webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Narrowed {
     /// The name of a webhook that receives only requests that meet the conditions in `when`, such as
@@ -142,7 +149,7 @@ pub struct Narrowed {
     /// only some requests, or why its failure policy is `Fail` or `Ignore`.
     pub reason: &'static str,
     /// CEL expressions that select the requests for the webhook. A request is selected if at least one of them is true.
-    /// They can use the variables `request`, `object` and `oldObject`.
+    /// The expressions can use the variables `request`, `object` and `oldObject`.
     pub when: &'static [&'static str],
 }
 
@@ -161,7 +168,7 @@ pub struct Look {
 /// the build. A Kubernetes object, such as a Flux Kustomization, refers to this folder or contains its files.
 #[derive(Debug, Clone)]
 pub struct Root {
-    /// The field of the Kubernetes object that refers to the tree or contains it, such as `spec.path`.
+    /// The field of the Kubernetes object that refers to the folder or contains its files, such as `spec.path`.
     pub field: FieldPath,
     /// The Flux Kustomization that builds the folder, if findings must name it. `None` if the checked object is this
     /// Kustomization itself, or if Flux does not build the folder.
@@ -169,7 +176,7 @@ pub struct Root {
     /// The files for the build, such as `kustomization.yaml`. They come from an archive that must be fetched, or from a
     /// Kubernetes object.
     pub content: Content,
-    /// The folders of the tree that are built.
+    /// Which folders of `content` are built: usually one folder, but possibly every root.
     pub at: At,
     /// The options of the kustomize build, such as the version of kustomize and the tool that runs it.
     pub options: Options,
@@ -206,7 +213,8 @@ impl fmt::Display for RootOwner {
 }
 
 impl Root {
-    /// Returns the artifact that contains the tree, if it must be fetched.
+    /// Returns the artifact that contains the files of this root. `None` if a Kubernetes object contains the files,
+    /// because nothing must be fetched then.
     pub fn artifact(&self) -> Option<&Artifact> {
         match &self.content {
             Content::Artifact(artifact) => Some(artifact),
@@ -215,7 +223,7 @@ impl Root {
     }
 }
 
-/// The folders of a tree that are built.
+/// A selection of the folders in a file tree that are built.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum At {
     /// One folder, given by its path in the tree.
@@ -223,7 +231,8 @@ pub enum At {
     /// The folder with this path, if it contains a `kustomization.yaml`. Otherwise no folder is built, because Fleet
     /// does not run kustomize there.
     FolderIfAny(String),
-    /// Every folder that has a kustomization file and to which no other folder refers.
+    /// Every folder that has a kustomization file and to which no other folder refers. If folders refer to each other
+    /// in a cycle, one of them.
     EveryRoot,
 }
 
@@ -231,7 +240,7 @@ pub enum At {
 /// files, such as a ConfigMap.
 #[derive(Clone)]
 pub enum Content {
-    /// An artifact, which must be fetched.
+    /// An artifact of a Flux source, which must be fetched.
     Artifact(Artifact),
     /// Files or an archive in a Kubernetes object, such as a Bundle of Fleet. The function in this variant unpacks the
     /// files, or returns an error message.

@@ -37,8 +37,9 @@ pub struct Sibling {
 }
 
 impl Sibling {
-    /// Reads a Kustomization that builds from `artifact`. Returns `None` if the Kustomization is suspended, or if its
-    /// fields contain unresolved variables.
+    /// Reads a Kustomization that builds from `artifact`, and that has the same source as the Kustomization that is
+    /// being checked. `None` if the Kustomization is suspended or has no source. Also `None` if its source, path or
+    /// components contain unresolved variables.
     pub fn of(object: &Value, artifact: &Artifact) -> Option<Self> {
         let metadata = Metadata::of(object);
         let name = format!("{}/{}", metadata.namespace(), metadata.name());
@@ -47,10 +48,11 @@ impl Sibling {
         Some(Self { name, root, depends_on: dependencies(object), elsewhere: None })
     }
 
-    /// Creates the description of the Flux Kustomization `object`. Its source is not the source of the checked
-    /// Kustomization. `artifact` is the current artifact of its source.
+    /// Reads a Kustomization whose source is not the source of the Kustomization that is being checked. `artifact` is
+    /// the current artifact of the source of `object`.
     ///
-    /// Returns `None` if `object` is suspended, has no source, or contains unresolved variables.
+    /// `None` if the Kustomization `object` is suspended or has no source. Also `None` if its source, path or
+    /// components contain unresolved variables.
     pub fn elsewhere(object: &Value, artifact: &Artifact) -> Option<Self> {
         let SourceRef { kind, namespace, name } = SourceRef::of(object, Metadata::of(object).namespace())?;
         let elsewhere = format!("revision {} of {kind} {namespace}/{name}", artifact.short_revision());
@@ -59,7 +61,8 @@ impl Sibling {
 }
 
 /// Returns the siblings of the Kustomization in the request: the other Kustomizations that apply their objects to the
-/// same cluster. `root` is the root that the Kustomization in the request builds.
+/// same cluster. `root` is the folder that the Kustomization in the request builds. Returns none if Flux may build
+/// another artifact than `root` (`root.late`).
 pub(super) fn of_request(request: &Request<'_>, view: &View<'_>, root: &Root) -> Vec<Sibling> {
     let (Some(source), Some(artifact), None) = (source_of(request), root.artifact(), root.late) else {
         return Vec::new();
@@ -89,8 +92,8 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Returns the other Kustomizations that apply their objects to the same cluster. Kustomizations with the same
-    /// source come first.
+    /// Returns the other Kustomizations that apply their objects to the same cluster, at most [`MAX_SIBLINGS`].
+    /// Kustomizations with the same source come first.
     fn siblings(&self, view: &View<'_>) -> Vec<Sibling> {
         let same = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_SIBLINGS);
         let key = cluster(self.object, self.namespace);
@@ -103,7 +106,8 @@ impl Own<'_> {
 
     /// Returns the Flux Kustomizations in `all` whose source differs from the source of the Kustomization `self`. `all`
     /// contains the Kustomizations that apply their objects to the same cluster as `self`. Each result contains the
-    /// current artifact of its own source. Omits Kustomizations whose source has no known artifact.
+    /// current artifact of its own source. Omits Kustomizations whose source has no known artifact. Also omits those
+    /// whose source is not among the first [`MAX_SOURCES`] sources.
     fn of_other_sources(&self, all: &[Arc<Stored>], view: &View<'_>) -> Vec<Sibling> {
         let mut sources: Vec<(SourceRef, Option<Artifact>)> = Vec::new();
         let sibling = |stored: &Arc<Stored>| {
@@ -125,7 +129,7 @@ impl Own<'_> {
     }
 }
 
-/// Returns the current artifact of a source, if it is known.
+/// Returns the current artifact of a source. `None` if the source does not exist, has no artifact, or is unknown.
 fn artifact(source: &SourceRef, view: &View<'_>) -> Option<Artifact> {
     match source::find(view, source::kind(&source.kind)?, &source.namespace, &source.name) {
         Known::Artifact(artifact, _) => Some(artifact),
@@ -134,7 +138,8 @@ fn artifact(source: &SourceRef, view: &View<'_>) -> Option<Artifact> {
 }
 
 /// Returns the Kustomizations in `spec.dependsOn` that must apply a revision of the source before `object` applies the
-/// same revision. Omits entries with `readyExpr`, because Flux does not compare revisions for them.
+/// same revision, each as `NAMESPACE/NAME`. Omits entries with `readyExpr`, because Flux does not compare revisions for
+/// them.
 pub(super) fn dependencies(object: &Value) -> Vec<String> {
     let own = Metadata::of(object).namespace();
     let entries = object.at(&["spec", "dependsOn"]).and_then(Value::as_array).into_iter().flatten();

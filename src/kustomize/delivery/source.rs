@@ -38,7 +38,7 @@ pub static EXTERNAL_ARTIFACTS: Kind = source("ExternalArtifact", "externalartifa
 /// The kinds of all Flux sources.
 pub static SOURCES: [&Kind; 4] = [&GIT_REPOSITORIES, &OCI_REPOSITORIES, &BUCKETS, &EXTERNAL_ARTIFACTS];
 
-/// Returns the kind of source with this name, such as `GitRepository`.
+/// Returns the kind of Flux source with this name, such as `GitRepository`. `None` if no kind has this name.
 pub fn kind(name: &str) -> Option<&'static Kind> {
     SOURCES.into_iter().find(|kind| kind.kind == name)
 }
@@ -64,7 +64,7 @@ const SHORT_DIGEST: usize = 7 + SHOWN_DIGITS;
 const MAX_REVISION_LENGTH: usize = 100;
 
 impl Artifact {
-    /// Returns the artifact in a source's status, if it has one.
+    /// Returns the artifact in the status of a source. `None` if the status contains no artifact with a URL.
     pub fn of(source: &Value) -> Option<Self> {
         let artifact = source.get("status")?.get("artifact")?;
         let text = |key: &str| artifact.get(key).and_then(Value::as_str).unwrap_or_default();
@@ -76,7 +76,8 @@ impl Artifact {
         (!artifact.url.is_empty()).then_some(artifact)
     }
 
-    /// Returns the revision with a shortened hash: `main@sha1:3f2c9a1b04de`.
+    /// Returns the revision with a shortened hash, such as `main@sha1:3f2c9a1b04de`. If the artifact has no revision,
+    /// returns its shortened digest instead.
     pub fn short_revision(&self) -> String {
         match self.revision.rsplit_once(':') {
             Some((name, hash)) => format!("{name}:{}", hash.chars().take(SHOWN_DIGITS).collect::<String>()),

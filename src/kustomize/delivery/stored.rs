@@ -104,7 +104,8 @@ pub(super) static DELIVERY: Delivery = Delivery {
 };
 
 /// Maximum number of Kustomizations or Components of kustomize that one search in the cache of cluster objects returns.
-/// Also the maximum number of these objects that Portcullis reads from the API server for one request.
+/// Also the maximum number of these objects that Portcullis reads from the API server for one request. The request
+/// waits for these searches and reads.
 const MAX_USERS: usize = 200;
 
 /// An entry of a list such as `resources`. The entry may refer to a folder.
@@ -181,8 +182,8 @@ impl<'a> Stage<'a> {
         findings
     }
 
-    /// Returns whether objects may be deleted in any order, because the namespace of the request is being deleted or
-    /// because the garbage collector sends the request.
+    /// Returns whether objects may be deleted in any order. This is the case if the namespace of the request is being
+    /// deleted, or if the request comes from a cleanup controller of Kubernetes, such as the garbage collector.
     fn is_clearing(&self) -> bool {
         let namespace = self.view.find(&NAMESPACES, "", &self.request.namespace);
         let is_deleting = |stored: Arc<Stored>| Metadata::of(stored.value()).is_deleting();
@@ -208,9 +209,8 @@ impl<'a> Stage<'a> {
         entries(self.request.object()).iter().filter_map(judge).collect()
     }
 
-    /// Reports other objects in the cluster that have the same folder in the annotation `portcullis.dev/path` as the
-    /// object in the request. `own` is this folder. Only one Kustomization or Component of kustomize may belong to a
-    /// folder.
+    /// Reports other objects in the cluster that have the folder `own` in the annotation `portcullis.dev/path`, like
+    /// the object in the request. Only one Kustomization or Component of kustomize may belong to a folder.
     fn beside(&self, own: &TreePath) -> Vec<Finding> {
         let others = self.at(own).into_iter();
         let findings = others.map(|(kind, stored)| {
@@ -272,8 +272,8 @@ impl<'a> Stage<'a> {
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()
     }
 
-    /// Returns the stored objects that `index` contains for a folder. Omits the object under admission. If an object
-    /// was read live, returns the live version instead of the cached version.
+    /// Returns the stored objects that `index` lists for a folder, at most [`MAX_USERS`] of each kind. Omits the object
+    /// in the request. If an object was read live, returns the live version instead of the cached version.
     fn others(&self, index: &'static Index, folder: &TreePath) -> Vec<Object> {
         let Request { namespace, resource, .. } = self.request;
         let name = self.request.display_name();
@@ -287,8 +287,9 @@ impl<'a> Stage<'a> {
     }
 }
 
-/// Returns a finding if a list may not refer to an object of this kind: `components` may refer only to Components, and
-/// all other lists may not refer to Components. `stored` is the object to which `entry` refers.
+/// Returns a finding if the list of `entry` may not refer to an object of the kind `kind`. The list `components` may
+/// refer only to Components, and all other lists may not refer to Components. `stored` is the object to which `entry`
+/// refers, and `field` is the field of the entry.
 fn placed(entry: &Entry<'_>, kind: &'static Kind, stored: &Stored, field: FieldPath) -> Option<Finding> {
     let Entry { list, text, .. } = entry;
     let who = named(kind, stored.name());
@@ -320,9 +321,9 @@ fn named(kind: &Kind, name: &str) -> String {
     format!("{} {name}", kind.kind)
 }
 
-/// Returns the Kustomizations and Components of kustomize that must be read from the API server before a request is
-/// checked. They refer to the object in the request, or it refers to them, or they belong to the same folder. The
-/// cached versions may be out of date.
+/// Returns references to the Kustomizations and Components of kustomize that must be read from the API server before a
+/// request is checked, because the cached versions may be out of date. These are the objects that refer to the object
+/// in the request, the objects to which it refers, and other objects with the same folder.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let stage = Stage::of(request, view);
     let own = [folder(request.object()), folder(request.old_object())];

@@ -1,7 +1,8 @@
-//! Kustomize trees for Project Sveltos: ConfigMaps and Secrets that contain an archive in the key `kustomize.tar.gz`.
+//! Checks kustomize trees for Project Sveltos: ConfigMaps and Secrets that contain an archive in the key
+//! `kustomize.tar.gz`.
 //!
 //! The ClusterProfiles that refer to the object select the folder to build. These ClusterProfiles are not read, so
-//! every root of the tree is checked.
+//! Portcullis builds every folder with a kustomization file that no other kustomization includes.
 //!
 //! Source: `handlers_kustomize.go` in addon-controller's `controllers/`.
 

@@ -9,7 +9,9 @@ use crate::kustomize::finding::{InTree, Site, TreeFinding};
 use crate::kustomize::rules::{kz004, kz040, kz064};
 use crate::kustomize::tree::TreePath;
 
-/// Converts the findings in the tree of `root` to findings about the object that refers to `root`.
+/// Converts the findings in `judged`, the result of checking the folder `root`, to findings about the object that
+/// refers to this folder or contains it. Adds a finding if `judged` omits findings. Also adds a finding for the audit
+/// log if findings only warn because of `root.late`.
 pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     let mut findings: Vec<_> = judged.findings.iter().map(|finding| one(root, finding)).collect();
     if judged.left_out > 0 {

@@ -17,14 +17,15 @@ use crate::admission::{Finding, Request};
 
 /// The reason in the condition `Ready` while a revision is pending or denied.
 pub const REASON: &str = "RevisionWithheld";
-/// The type of the condition that reports the stored artifact. The condition `Ready` repeats its message.
+/// The type of the condition that reports the stored artifact. The condition `Ready` has the same message as this
+/// condition.
 const STORED: &str = "ArtifactInStorage";
-/// Maximum length of the findings in the message of a condition. The API server accepts at most 32,768 characters for
-/// the whole message.
+/// Maximum length of the findings in the message of a condition, in characters. The API server accepts at most 32,768
+/// characters for the whole message.
 const MAX_FINDINGS_LENGTH: usize = 8_000;
 
 /// Replaces a denied artifact in the status of a source with the previous artifact, and updates the condition `Ready`.
-/// If the artifact is not denied, only updates `Ready`.
+/// If `denials` is empty, the artifact is not denied, and only `Ready` is updated. The changes are made to `draft`.
 pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut Draft<'_>) {
     let (new, old) = (request.object(), request.old_object());
     if !denials.is_empty() {
@@ -41,8 +42,8 @@ pub(super) fn withhold(request: &Request<'_>, denials: &[Finding], draft: &mut D
     }
 }
 
-/// Denies the new artifact of a source. Restores the previous artifact in the status, and writes the denials to the
-/// condition `Ready`.
+/// Denies the new artifact of a source. `new` and `old` are the source after and before the request. Restores the
+/// previous artifact in the status, and writes the denials to the condition `Ready`.
 ///
 /// Changes nothing if the source has no condition `Ready`. The validating webhook then denies the request.
 fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) {
@@ -61,7 +62,8 @@ fn refuse(new: &Value, old: &Value, denials: &[Finding], draft: &mut Draft<'_>) 
 }
 
 /// Formats the findings for the message of a condition. If not all findings fit, adds the number of omitted findings.
-/// Cuts only between findings, because the last line of a finding may be a command.
+/// Cuts only between findings, because the last line of a finding may be a command. As an exception, truncates the
+/// first finding if this finding alone does not fit.
 fn paragraphs(denials: &[Finding]) -> String {
     let (mut lines, mut length) = (Vec::new(), 0);
     for (at, denial) in denials.iter().enumerate() {

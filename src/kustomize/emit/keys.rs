@@ -10,7 +10,7 @@ use super::Value;
 
 /// Returns the entries of a mapping in the order in which kustomize prints them.
 ///
-/// Uses its own merge sort, which always terminates. The order is not transitive, so the standard library's sort may
+/// Uses a merge sort that always terminates. The order is not transitive, so the sort of the standard library may
 /// panic.
 pub(in crate::kustomize) fn sorted<'v, 'a>(
     entries: &'v [(Cow<'a, str>, Value<'a>)],
@@ -66,7 +66,7 @@ fn common_prefix(left: &str, right: &str) -> usize {
 fn numbers(left: &str, right: &str, at: usize) -> Option<Ordering> {
     let (left_tail, right_tail) = (&left[at..], &right[at..]);
     let zero = left_tail.starts_with('0') || right_tail.starts_with('0');
-    // a zero after a nonzero digit is not a leading zero: a 1 in front makes it count
+    // a zero after a nonzero digit is not a leading zero: with 1 as the start, the zero changes the number
     let start = i64::from(zero && continues_number(&left[..at]));
     let (left, left_length) = number(left_tail, start);
     let (right, right_length) = number(right_tail, start);

@@ -26,8 +26,8 @@
 //!
 //! # Cost
 //!
-//! One pass over the values, plus sorting. Strings are written to the output without an intermediate copy, except those
-//! that contain U+0085.
+//! Printing takes one pass over the values, and sorts the keys of each mapping. Strings are written to the output
+//! without an intermediate copy, except those that contain U+0085.
 //!
 //! [sigs.k8s.io/yaml]: https://github.com/kubernetes-sigs/yaml
 
@@ -56,8 +56,8 @@ pub const SEPARATOR: &str = "---\n";
 ///
 /// # Errors
 ///
-/// If kustomize cannot print the value. The cause is a character or key that its YAML library rejects, or a number that
-/// JSON cannot represent. The content of `out` is then unspecified.
+/// If kustomize cannot print the value, because its YAML library rejects a character or key, or because JSON cannot
+/// represent a number. The content of `out` is then unspecified.
 pub fn document(value: &Value<'_>, out: &mut String) -> Result<(), EmitError> {
     Writer::new(out).document(value).map(drop)
 }
@@ -67,7 +67,8 @@ pub fn document(value: &Value<'_>, out: &mut String) -> Result<(), EmitError> {
 ///
 /// # Errors
 ///
-/// See [`document`].
+/// If kustomize cannot print the value, because its YAML library rejects a character or key, or because JSON cannot
+/// represent a number.
 pub(super) fn document_with_ends(value: &Value<'_>, out: &mut String) -> Result<Vec<usize>, EmitError> {
     let mut writer = Writer::new(out);
     writer.ends = Some(Vec::new());

@@ -8,7 +8,8 @@ use crate::go::format_float;
 const JSON_EXPONENT: f64 = 1e21;
 
 /// Formats a float as kustomize prints it. kustomize converts each object to JSON and then parses the JSON as YAML. The
-/// YAML parser turns a float without a fraction into an integer if it fits into 64 bits.
+/// YAML parser turns a float without a fraction into an integer if it fits into 64 bits. Returns an error for infinity
+/// and NaN.
 ///
 /// Source: `floatEncoder` of Go's encoding/json, `resolve` and `floatv` of go-yaml v2.
 pub(super) fn float(float: f64) -> Result<String, Problem> {

@@ -13,7 +13,7 @@ const BREAK: char = '\u{85}';
 
 /// Returns the string that results when Go writes `text` as JSON, and a YAML parser reads this JSON. YAML folds the
 /// line breaks U+0085, and removes the spaces around them. A single line break becomes a space. A sequence of `n` line
-/// breaks becomes `n - 1` line feeds.
+/// breaks becomes `n - 1` line feeds. Returns an error if the text contains a character that YAML does not allow.
 pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
     if text.bytes().all(|byte| byte < 0x7f) {
         return Ok(Cow::Borrowed(text));
@@ -25,13 +25,14 @@ pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
 }
 
 /// Checks that YAML accepts a mapping key in the form that Go's JSON encoder writes. The key must not contain line
-/// breaks or control characters that this encoder leaves unescaped. It must have at most [`MAX_KEY`] characters.
+/// breaks or control characters that this encoder leaves unescaped. Its JSON text must have at most [`MAX_KEY`]
+/// characters.
 pub(super) fn key(key: &str) -> Result<(), Problem> {
     let quoted = text(key)?;
     if matches!(quoted, Cow::Owned(_)) {
         return Err(Problem::KeyWithBreak);
     }
-    // an escape has at most six characters, so most keys need no counting
+    // A JSON escape has at most six characters, so most keys need no counting.
     let is_long = key.len() * "\\u0000".len() + 2 > MAX_KEY && json_length(key) > MAX_KEY;
     if is_long { Err(Problem::LongKey) } else { Ok(()) }
 }

@@ -1,4 +1,4 @@
-//! Limits the size of a printed value, without printing it.
+//! Computes an upper limit for the size of a printed value, without printing the value.
 
 use super::Value;
 use super::error::MAX_KEY;

@@ -13,7 +13,7 @@ pub enum Value<'a> {
     Int(i64),
     /// An integer that does not fit into `Int`.
     Uint(u64),
-    /// A number with a fraction or an exponent, or one that does not fit 64 bits.
+    /// A number with a fraction or an exponent, or an integer that does not fit into 64 bits.
     Float(f64),
     /// A string.
     Text(Cow<'a, str>),

@@ -7,11 +7,12 @@ use super::style::{self, Position, Style};
 use super::{Value, keys, number, quoted, read_back};
 use crate::admission::field::FieldPath;
 
-/// The column after which a text is folded at the next single space.
+/// The column after which a text is folded at the next single space, as in go-yaml v2.
 const WIDTH: usize = 80;
-/// Indentation of each level, in spaces.
+/// The indentation of each nesting level, in spaces.
 const INDENT: usize = 2;
-/// Maximum length of a simple key, in bytes. A longer key is written on its own line.
+/// Maximum length of a simple key (`key: value`), in bytes. go-yaml writes a longer key after `?`, and its value after
+/// `:` on a separate line.
 const SIMPLE_KEY: usize = 128;
 
 /// The type of node that directly contains a value.
@@ -35,7 +36,7 @@ pub(super) struct Writer<'o> {
     /// The positions in `out` where comments can follow: one for each scalar, empty list and empty mapping. `None` if
     /// positions are not recorded.
     pub(super) ends: Option<Vec<usize>>,
-    /// The position after the header (such as `|-`) of a block scalar. `None` if no block scalar is being written.
+    /// The position after the header (such as `|-`) of the block scalar that is being written. `None` for other values.
     header: Option<usize>,
 }
 
@@ -52,8 +53,8 @@ impl<'o> Writer<'o> {
         Ok(self.ends.unwrap_or_default())
     }
 
-    /// Writes a value. `indent` is the indentation of the list or mapping that contains the value. `None` if the value
-    /// is the document itself.
+    /// Writes a value. `indent` is the indentation of the list or mapping that contains the value. It is `None` if the
+    /// value is the document itself. `parent` is the type of node that contains the value.
     fn value(&mut self, value: &Value<'_>, indent: Option<usize>, parent: Parent) -> Result<(), EmitError> {
         match value {
             Value::Null => self.word("null"),
@@ -74,7 +75,7 @@ impl<'o> Writer<'o> {
         Ok(())
     }
 
-    /// Writes a list. If the list follows a key on the same line, its items have the indentation of the key.
+    /// Writes a list. If the list is the value of a simple key (`key:`), its items have the indentation of the key.
     fn list(&mut self, items: &[Value<'_>], indent: Option<usize>, parent: Parent) -> Result<(), EmitError> {
         let level = parent == Parent::Map && !self.indention;
         let indent = indent.map_or(0, |indent| if level { indent } else { indent + INDENT });
@@ -172,8 +173,8 @@ impl<'o> Writer<'o> {
     }
 
     /// Writes one space of a single-quoted string, or begins a new line instead if the current line is too long. `at`
-    /// is the position of the space in `text`. `fold` is the indentation of the new line, or `None` if lines are not
-    /// folded.
+    /// is the byte position of the space in `text`. `fold` is the indentation of the new line, or `None` if lines are
+    /// not folded.
     fn space(&mut self, text: &str, at: usize, fold: Option<usize>) {
         let is_inside = at > 0 && at + 1 < text.len();
         match fold {
@@ -187,7 +188,7 @@ impl<'o> Writer<'o> {
     fn double_quoted(&mut self, text: &str, indent: usize, fold: bool) {
         self.quote('"');
         let escapes_all = quoted::escapes_all(text);
-        // whether the last character was a space that is not escaped
+        // whether the last character was a space without an escape
         let mut spaces = false;
         for (at, char) in text.char_indices() {
             if escapes_all || quoted::is_escaped(char) {
@@ -203,10 +204,11 @@ impl<'o> Writer<'o> {
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// Begins a new line in a double-quoted string. Writes a backslash if the new line starts with a space, because
-    /// YAML would ignore this space.
+    /// Begins a new line in a double-quoted string instead of writing the space at byte `at` of `text`. Writes a
+    /// backslash if the new line starts with a space, because YAML would ignore this space. `indent` is the indentation
+    /// of the new line.
     fn fold_in_double_quotes(&mut self, text: &str, at: usize, indent: usize) {
-        // makes `indent` end the line, even if the line contains only indentation
+        // With this value, `indent` ends the line even if the line contains only indentation.
         self.indention = false;
         self.indent(indent);
         if text.as_bytes().get(at + 1) == Some(&b' ') {
@@ -268,7 +270,7 @@ impl<'o> Writer<'o> {
         (self.whitespace, self.indention) = (false, false);
     }
 
-    /// Writes a space, unless the last character is white space.
+    /// Writes a space, unless the last character is whitespace.
     fn separate(&mut self) {
         if !self.whitespace {
             self.write_char(' ');

@@ -17,7 +17,7 @@ use crate::kustomize::identity::Id;
 use crate::kustomize::node::{Entry, Node, Tag};
 use crate::kustomize::rules::{kz013, kz030, kz031};
 
-/// The fields of a ConfigMap or Secret that a generator with behavior `merge` merges into an existing object.
+/// The fields of a ConfigMap or Secret that a generator with behavior `merge` merges into those of an existing object.
 const DATA: [&str; 2] = ["data", "binaryData"];
 /// The fields of `metadata` that a generator merges into those of an existing object.
 const METADATA: [&str; 2] = ["labels", "annotations"];
@@ -28,8 +28,12 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the object exists, but the behavior is `create`. If it does not exist, but the behavior is `merge` or
-    /// `replace`. If several objects have its identity.
+    /// - If the object exists, but the behavior is `create`. If it does not exist, but the behavior is `merge` or
+    ///   `replace`.
+    /// - If several objects have its identity, or the previous identities of an object cannot be read.
+    /// - If kustomize cannot merge the labels, annotations or data, for example because a key is empty.
+    ///
+    /// A build that continues after errors records these errors instead.
     pub(super) fn absorb(&self, map: &mut ResMap, resource: Resource, site: &Site) -> Step<()> {
         self.check_identities(map)?;
         let id = resource.id(&map.scope);
@@ -151,8 +155,9 @@ fn combined(old: Resource, mut new: Resource) -> Resource {
     Resource { uid: old.uid, lost: old.lost, ..new }
 }
 
-/// Merges the mappings at `path` of two objects. Skips entries for which `counts` returns false. Values of the new
-/// object take precedence. If an object has duplicate keys, the first entry takes precedence.
+/// Returns the merged entries of the mappings at `path` of two objects, by key. Skips entries for which `counts`
+/// returns false. Values of the new object take precedence. If an object has duplicate keys, the first entry takes
+/// precedence.
 fn overlaid(old: &Resource, new: &Resource, path: &[&str], counts: fn(&Entry) -> bool) -> BTreeMap<String, Node> {
     let mut values = BTreeMap::new();
     for resource in [old, new] {

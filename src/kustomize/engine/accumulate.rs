@@ -26,7 +26,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If kustomize rejects the kustomization and the build stops at its first error, or if a limit is exceeded.
+    /// If a limit is exceeded. In a build that stops at its first error, also if kustomize rejects the kustomization or
+    /// its result is unknown.
     pub(super) fn accumulate(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let kustomization = &target.file.kustomization;
         let has_components_first = self.options.version <= Version::NEWEST_WITH_COMPONENTS_FIRST;
@@ -48,6 +49,10 @@ impl Run<'_> {
 
     /// Reads the files and builds the folders in a list of a kustomization, and adds their objects to `acc`. `list` is
     /// the name of the list, such as `resources`, and `entries` are its items.
+    ///
+    /// # Errors
+    ///
+    /// If a limit is exceeded. In a build that stops at its first error, also if an entry cannot be read or built.
     pub(super) fn resources(
         &mut self,
         target: &Target<'_>,
@@ -62,6 +67,10 @@ impl Run<'_> {
     }
 
     /// Adds to `acc` the objects of the file or folder that an entry names.
+    ///
+    /// # Errors
+    ///
+    /// If a limit is exceeded. In a build that stops at its first error, also if the entry cannot be read or built.
     pub(super) fn resource(&mut self, target: &Target<'_>, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         self.count_entry(&entry.site)?;
         let added = match target.loader.file(self.tree, entry.text, self.options) {
@@ -123,7 +132,8 @@ impl Run<'_> {
         Err(Stop::of_content(kz013::no_object(self.site_of(resource.origin), &words(), why)))
     }
 
-    /// Adds objects to `map`. Reports each object whose identity another object already has.
+    /// Adds objects to `map`. Skips each object whose identity another object already has, and records an error for it
+    /// at `site`. A build that stops at its first error returns this error.
     pub(super) fn append_all(&self, map: &mut ResMap, resources: Vec<Resource>, site: &Site) -> Step<()> {
         for resource in resources {
             let Err(resource) = map.append(resource) else { continue };
@@ -137,7 +147,13 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the objects, field specs and vars of a base to `acc`.
+    /// Adds the objects, field specs and vars of a base to `acc`. `site` is the position of the entry that names the
+    /// base.
+    ///
+    /// # Errors
+    ///
+    /// In a build that stops at its first error: if an object or var already exists, or if two specs of the same field
+    /// have different values of `create`.
     pub(super) fn merge(&mut self, acc: &mut Accumulator, base: Accumulator, site: &Site) -> Step<()> {
         acc.map.scope = self.scope();
         let Accumulator { map, config, vars, .. } = base;

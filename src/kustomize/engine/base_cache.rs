@@ -43,7 +43,8 @@ pub(super) struct Base {
 }
 
 /// The key of a cached base. The first part is the folder of the base. The second part says whether custom or built-in
-/// schema definitions took precedence when the build of the base began.
+/// schema definitions took precedence when the build of the base began. It is `None` if the build had not used a schema
+/// before.
 pub(super) type Key = (TreePath, Option<Preferred>);
 
 /// A cache of built bases, with a limit on their total size. If a new base does not fit, the least recently used bases

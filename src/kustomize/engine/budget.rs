@@ -7,12 +7,13 @@ use std::cell::Cell;
 
 use crate::kustomize::node::{Kind, Node};
 
-/// Maximum size in bytes of all objects of a build, including everything that transformers add to them. This is enough
-/// for a million short values.
+/// Maximum memory of a build in bytes: the total size of all objects, including everything that transformers add to
+/// them. Each visit of an object by a transformer also counts as a few bytes. The limit is enough for a million short
+/// values. It protects the process against input that is small but has large results.
 const MAX_BYTES: u64 = 256 << 20;
 /// Approximate memory overhead of a value in bytes. The size of a value is this overhead plus the length of its text.
 const VALUE: u64 = 160;
-/// The running time of a transformer for one object, counted in bytes toward `MAX_BYTES`. So `MAX_BYTES` limits both
+/// Number of bytes that are counted toward `MAX_BYTES` when a transformer visits an object. So `MAX_BYTES` limits both
 /// the memory and the running time of a build.
 const STEP: u64 = 16;
 
@@ -23,7 +24,7 @@ pub(super) struct Budget {
     spent: Cell<u64>,
 }
 
-/// The error of a build whose objects become too large.
+/// The error of a build that exceeds [`MAX_BYTES`], the limit on its memory and work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the build needs more than {} MiB for its objects, which is the limit", MAX_BYTES >> 20)]
 pub(super) struct Exceeded;
@@ -77,7 +78,7 @@ impl Budget {
         self.spend(STEP.saturating_mul(objects as u64))
     }
 
-    /// Returns the number of bytes that the build has used so far.
+    /// Returns the number of bytes that the build has counted so far.
     pub(super) fn spent(&self) -> u64 {
         self.spent.get()
     }

@@ -56,7 +56,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If a patch cannot be read. Also if two field specs of the same field have different values of `create`.
+    /// If a patch, a replacement or an entry of `labels` is invalid or cannot be read. Only a build that stops at its
+    /// first error returns these errors.
     pub(super) fn built_in_transformers(&self, target: &Target<'_>, config: &Config) -> Step<Vec<Transformer>> {
         let kustomization = &target.file.kustomization;
         let mut list = List { target, transformers: Vec::new() };
@@ -93,8 +94,8 @@ impl Run<'_> {
         Ok(list.transformers)
     }
 
-    /// Handles an error in the configuration of a transformer, so that the build can continue. If `what` is an error,
-    /// records it, and returns a placeholder that changes no objects. Otherwise, returns the transformer in `what`.
+    /// Returns the transformer in `what`. If `what` is an error, records the error, and returns a placeholder that
+    /// changes no objects, so that the build can continue.
     ///
     /// # Errors
     ///
@@ -162,11 +163,12 @@ impl Run<'_> {
         })
     }
 
-    /// Reads an entry of `patches`.
+    /// Reads an entry of `patches`, and returns the transformer that applies the patch. `at` is the position of the
+    /// entry.
     ///
     /// # Errors
     ///
-    /// If the entry has no patch. If it has both an inline patch and a path. If the patch cannot be read.
+    /// If the entry has no patch. If it has both an inline patch and a path. If the patch is invalid or cannot be read.
     pub(super) fn patch(&self, target: &Target<'_>, entry: &WrittenPatch, at: &PatchSite) -> Step<What> {
         let site = || at.site.clone();
         let inline = entry.patch.trim_matches(|c: char| c.is_whitespace());
@@ -188,12 +190,13 @@ impl Run<'_> {
         Ok(What::Patch { patch, target: entry.target.clone(), options: entry.options.clone() })
     }
 
-    /// Reads an entry of `patchesJson6902`.
+    /// Reads an entry of `patchesJson6902`, and returns the transformer that applies the patch. `at` is the position of
+    /// the entry.
     ///
     /// # Errors
     ///
-    /// If the entry has no patch, or no target with a name. If it has both an inline patch and a path. If the patch
-    /// cannot be read.
+    /// If the entry has no patch, or no target with a name. If it has both an inline patch and a path. If the patch is
+    /// empty, invalid or cannot be read.
     pub(super) fn json6902(&self, target: &Target<'_>, entry: &WrittenPatch, at: &PatchSite) -> Step<What> {
         let unreadable = |why: &str| Stop::refused(kz014::unreadable(at.site.clone(), why));
         let Some(selector) = entry.target.clone().filter(|target| !target.name.is_empty()) else {
@@ -320,7 +323,8 @@ impl List<'_> {
     }
 }
 
-/// Returns the field specs of the fields in which an entry of `labels` sets its labels.
+/// Returns the field specs of the fields in which an entry of `labels` sets its labels. Returns an error message if a
+/// field spec of the entry is invalid or conflicts with another one.
 fn label_specs(label: &Label, config: &Config) -> Result<Specs, String> {
     let decode =
         |value: &Value| serde_json::from_value::<super::config::WrittenSpec>(value.clone()).map(FieldSpec::from);
@@ -341,7 +345,7 @@ fn label_specs(label: &Label, config: &Config) -> Result<Specs, String> {
 }
 
 impl What {
-    /// Returns the name of the transformer in kustomize, such as `PatchTransformer`.
+    /// Returns the name of the transformer in kustomize, such as `PatchTransformer`. It is empty for [`What::LeftOut`].
     pub(super) fn name(&self) -> &'static str {
         match self {
             Self::PatchStrategicMerge { .. } => "PatchStrategicMergeTransformer",

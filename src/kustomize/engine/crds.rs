@@ -14,14 +14,16 @@ use crate::kustomize::file;
 use crate::yaml::{self, Limits, Place};
 
 /// Maximum depth of references between type definitions in a file that the field `crds` of a kustomization file lists.
-/// If the references are deeper, the type is assumed to refer to itself.
+/// If the references are deeper, the type is assumed to refer to itself, and the file is rejected.
 const MAX_DEPTH: usize = 64;
 
 /// Derives field specs from a file that is listed in the field `crds`.
 ///
 /// # Errors
 ///
-/// If the file is empty, or is neither JSON nor YAML. Also if two specs of the same field conflict.
+/// If the file is empty, is neither JSON nor YAML, or contains an invalid type definition. Also if it is unknown how
+/// kustomize reads the file, if a type refers to itself, or two specs of the same field conflict. An error contains the
+/// position in the file, if it is known.
 pub(super) fn config(bytes: &[u8]) -> Result<Config, (Option<Place>, Failed)> {
     if bytes.is_empty() {
         // kustomize reads the first byte, and crashes if there is none

@@ -12,7 +12,8 @@ use crate::kustomize::rules::{kz003, kz004, kz009, kz010, kz023};
 use crate::kustomize::tree::{Located, Lost, TreePath};
 
 impl Run<'_> {
-    /// Returns the error for a path in a kustomization that cannot be loaded as a file. `no_file` is the reason.
+    /// Returns the error for a path in a kustomization that cannot be loaded as a file. `text` is the path, and
+    /// `no_file` is the reason.
     pub(super) fn no_file(&self, loader: &Loader<'_>, text: &str, site: &Site, no_file: NoFile) -> Stop {
         let at = site.clone();
         match no_file {
@@ -26,7 +27,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the error for an entry that is neither a file nor a folder.
+    /// Returns the error for an entry that can be loaded neither as a file nor as a folder. `no_file` and `no_folder`
+    /// are the reasons.
     pub(super) fn neither_file_nor_folder(
         &self,
         loader: &Loader<'_>,
@@ -86,7 +88,7 @@ impl Run<'_> {
         })
     }
 
-    /// Returns the error for an entry whose path cannot be resolved.
+    /// Returns the error for an entry whose path cannot be resolved. `text` is the path, and `lost` is the reason.
     fn lost(&self, loader: &Loader<'_>, text: &str, site: &Site, lost: &Lost) -> Stop {
         let at = site.clone();
         Stop::refused(match lost {

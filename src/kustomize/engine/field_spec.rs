@@ -177,7 +177,8 @@ impl FieldSpec {
     }
 
     /// Returns the value of the field `step` in `map`. `None` if the field is missing and is not created. Creates a
-    /// missing or null value if both `create` and the field spec allow it.
+    /// missing or null value if both `create` and the field spec allow it. `is_last` says whether `step` is the last
+    /// step of the path.
     ///
     /// If `step` ends with `[]`, a missing field is never created, and a null value always becomes an empty list.
     fn field<'n>(

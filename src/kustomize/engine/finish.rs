@@ -60,7 +60,8 @@ const REMOVED: [&str; 19] = [
 ///
 /// # Errors
 ///
-/// If an object has no kind or no name. Also if two of the dropped objects have the same identity.
+/// If an object has no kind or no name. Also if two of the dropped objects have the same identity. Only a build that
+/// stops at its first error returns these errors.
 pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     for resource in map.resources_mut() {
@@ -130,12 +131,15 @@ pub(super) fn managed_by(map: &mut ResMap) {
     }
 }
 
-/// Converts the annotations of all objects to strings. Removes kustomize's internal annotations, and adds the
-/// annotations that `buildMetadata` selects.
+/// Converts the annotations of all objects to strings, and removes kustomize's internal annotations. Also adds the
+/// annotations of `buildMetadata`. These are the origin of an object if `with_origins` is true, and the transformers
+/// that changed the object if `with_transformations` is true.
 ///
 /// # Errors
 ///
-/// If the key of an annotation is empty, a list or a mapping, because kustomize panics in this case.
+/// If the key of an annotation is empty, a list or a mapping, because kustomize panics in this case. Also if an object
+/// has several fields `annotations` that kustomize cannot merge. Only a build that stops at its first error returns
+/// these errors.
 pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, with_transformations: bool) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let is_written = !(with_origins && with_transformations);
@@ -295,8 +299,8 @@ pub(super) fn each(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
 ///
 /// # Errors
 ///
-/// If an object cannot be converted to YAML, or if the YAML of all objects is much larger than the files that were
-/// read.
+/// If the YAML of all objects is much larger than the files that were read. In a build that stops at its first error,
+/// also if an object cannot be converted to YAML.
 pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let most = MAX_TEXT_BYTES + MAX_GROWTH * run.read.get();
     if surely_fit(map, most) {

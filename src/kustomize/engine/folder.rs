@@ -18,7 +18,11 @@ use crate::kustomize::rules::{kz001, kz002, kz003, kz021, kz030, kz031};
 use crate::kustomize::tree::TreePath;
 
 impl Run<'_> {
-    /// Applies the components of a kustomization.
+    /// Applies the components of a kustomization to the objects in `acc`.
+    ///
+    /// # Errors
+    ///
+    /// If a limit is exceeded. In a build that stops at its first error, also if a component cannot be applied.
     pub(super) fn components(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         for (index, text) in target.file.kustomization.components.iter().enumerate() {
             let entry = target.list_entry("components", index, text);
@@ -56,6 +60,10 @@ impl Run<'_> {
 
     /// Builds a folder that a kustomization file lists, for example in `resources` or `components`. Adds the objects of
     /// a base to `acc`. If the folder is a component, applies it to the objects in `acc` instead.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be built, for example because it has no kustomization file. Also if a limit is exceeded.
     pub(super) fn folder(
         &mut self,
         target: &Target<'_>,
@@ -93,7 +101,8 @@ impl Run<'_> {
 
     /// Builds the folder that an entry of a list such as `resources` or `components` names. If the list is
     /// `components`, applies the folder to `acc`, which contains the objects built so far, and returns `None`. For any
-    /// other list, returns the objects of the folder. Also returns `None` if the folder has errors.
+    /// other list, returns the objects of the folder. Also returns `None` if the kustomization file of the folder is
+    /// invalid, or if the folder is a Component in another list.
     fn visited(
         &mut self,
         target: &Target<'_>,
@@ -163,6 +172,7 @@ impl Run<'_> {
 
     /// Reports objects that have the same identity as another object after a component or a patch has changed
     /// identities. kustomize fails in this case, because it then adds all objects to a new list and rejects duplicates.
+    /// A build that stops at its first error returns this error.
     pub(super) fn unique(&self, map: &mut ResMap, site: &Site) -> Step<()> {
         if !map.may_have_duplicates() {
             return Ok(());

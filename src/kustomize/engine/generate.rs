@@ -12,10 +12,10 @@ use super::setters::with_style;
 use crate::kustomize::file::{Generator, GeneratorOptions};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Style, Tag};
 
-/// The length in bytes from which a line of an environment file is too long. Go's line scanner stops at such a line
-/// without an error, so kustomize ignores this line and the rest of the file.
+/// Length in bytes at which a line of an environment file is too long. Go's line scanner stops at a line that is too
+/// long, without an error. So kustomize ignores this line and the rest of the file.
 const MAX_LINE_BYTES: usize = 64 << 10;
-/// Length of a line of base64.
+/// Number of characters in a line of base64 text. kustomize splits longer texts into several lines.
 const BASE64_LINE: usize = 70;
 
 /// The kind of object that a generator creates.
@@ -77,7 +77,7 @@ impl Pairs {
     }
 
     /// Adds the variables of an environment file. Each line has the form `key=value`. Empty lines and comments are
-    /// skipped.
+    /// skipped. Like kustomize, stops without an error at a line of [`MAX_LINE_BYTES`] or more.
     ///
     /// # Errors
     ///

@@ -48,6 +48,11 @@ impl<'t> Spot<'t> {
 
 impl Run<'_> {
     /// Runs all generators of a kustomization, and adds the generated objects to `acc`.
+    ///
+    /// # Errors
+    ///
+    /// If a limit is exceeded. In a build that stops at its first error, also if a generator is invalid or cannot run,
+    /// or if its object cannot be added.
     pub(super) fn generators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let kustomization = &target.file.kustomization;
         self.charts(target, acc)?;
@@ -115,7 +120,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the generator has no name, or one of its literals, files and environment files is invalid or cannot be read.
+    /// If the generator has no name, a duplicate key, or a label or annotation with an empty key. Also if one of its
+    /// literals, files and environment files is invalid or cannot be read.
     pub(super) fn generated(
         &self,
         spot: &Spot<'_>,

@@ -51,7 +51,7 @@ fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
     }
 }
 
-/// Returns the first hexadecimal digits of the SHA-256 hash of a text. Replaces `0`, `1`, `3`, `a` and `e` by other
+/// Returns the first hexadecimal digits of the SHA-256 hash of a text. Replaces `0`, `1`, `3`, `a` and `e` with other
 /// letters, as Kubernetes does.
 fn encoded(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());

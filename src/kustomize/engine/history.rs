@@ -34,8 +34,8 @@ impl History {
         Self { kind: kind.to_owned(), steps: path::split(field, '.'), ..Self::default() }
     }
 
-    /// Records the new value of the observed field in each object in which the field has changed since the last step.
-    /// `step` is the name of the current step, and `site` is the position of the entry or object that configures it.
+    /// Records a change for each object in which the field has another value than at the last call. `step` is the name
+    /// of the step that has just run, and `site` is the position of the entry or object that configures the step.
     /// `site_of` returns the position of an origin.
     pub(super) fn record(&mut self, map: &ResMap, step: &str, site: &Site, site_of: impl Fn(Origin) -> Site) {
         for resource in map.resources().iter().filter(|resource| resource.kind() == self.kind) {

@@ -38,7 +38,8 @@ impl Identities {
         Self { names: list("previousNames"), namespaces: list("previousNamespaces"), kinds: list("previousKinds") }
     }
 
-    /// Appends a name, a namespace and a kind to the lists. Like kustomize, omits empty ones.
+    /// Appends a name, a namespace and a kind to the lists. Like kustomize, omits empty values, and splits values at
+    /// commas.
     pub(super) fn push(&mut self, name: &Arc<str>, namespace: &Arc<str>, kind: &Arc<str>) {
         push(&mut self.names, name);
         push(&mut self.namespaces, namespace);

@@ -32,7 +32,7 @@ impl<'s> Images<'s> {
     ///
     /// # Errors
     ///
-    /// If the name is not a regular expression.
+    /// If the name of the image is not a valid regular expression.
     pub(super) fn new(
         image: &'s Image,
         specs: &'s [FieldSpec],
@@ -46,7 +46,8 @@ impl<'s> Images<'s> {
     ///
     /// # Errors
     ///
-    /// If an image is not a scalar.
+    /// If an image is not a scalar, a container is not a mapping, or the path of a field spec leads through a scalar.
+    /// Also if the memory limit of the build is exceeded.
     pub(super) fn apply(&self, resource: &mut Resource) -> Result<(), FieldError> {
         if resource.kind() == CRD {
             return Ok(());

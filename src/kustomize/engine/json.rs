@@ -75,7 +75,7 @@ pub(super) fn to_node(value: &Json, origin: Origin, before: &Node) -> Node {
 }
 
 /// Converts JSON to a node in which all strings are in double quotes. kustomize gets such a node when it parses a JSON
-/// text as YAML.
+/// text as YAML. `before` is the node that was converted to the JSON.
 ///
 /// Each node gets the origin (file and line) of the node at the same path in `before`. If there is no such node, or a
 /// scalar differs from it, the node gets the origin of `before` itself.

@@ -43,7 +43,7 @@ impl Patch {
     ///
     /// # Errors
     ///
-    /// If the text is not a list of operations.
+    /// If the text is not a list of operations, or is nested too deeply.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         if text.starts_with('[') {
             // this parser limits the depth
@@ -75,8 +75,8 @@ impl Patch {
         self.operations.iter().any(|operation| operation.value.has_key("<<"))
     }
 
-    /// Returns whether an operation copies, moves or tests all annotations of an object. kustomize stores state in
-    /// these annotations.
+    /// Returns whether an operation copies, moves or tests all annotations of an object, or a value that contains them.
+    /// kustomize stores state in these annotations.
     pub(super) fn reads_annotations(&self) -> bool {
         self.operations.iter().any(|operation| {
             let read = match operation.op.as_deref() {
@@ -93,11 +93,12 @@ impl Patch {
         })
     }
 
-    /// Applies the operations to an object.
+    /// Applies the operations to an object. Values that the operations change get the origin `origin`.
     ///
     /// # Errors
     ///
-    /// If an operation fails, or the object cannot be converted to JSON.
+    /// If an operation fails, or the result is not an object. If the object cannot be converted to JSON, or the result
+    /// cannot be converted back. If the memory limit of the build is exceeded.
     pub(super) fn apply(&self, node: &mut Node, origin: Origin, budget: &Budget) -> Result<(), Failed> {
         let value = json::of_node(node).map_err(|error| error.to_string())?;
         let mut document = Tree::Unread(value);
@@ -179,7 +180,8 @@ fn steps(path: &str) -> Vec<String> {
     path.split('/').skip(1).map(|step| step.replace("~1", "/").replace("~0", "~")).collect()
 }
 
-/// Returns the object or array that directly contains the value at a path, and the last step of the path.
+/// Returns the object or array that directly contains the value at a path, and the last step of the path. Returns an
+/// error if the object or array does not exist, or if the path does not contain `/`.
 fn container<'v>(document: &'v mut Tree, path: &str) -> Applied<(&'v mut Tree, String)> {
     let mut steps = steps(path);
     let last = steps.pop().ok_or_else(|| format!("`{path}` does not begin with a slash"))?;
@@ -208,8 +210,8 @@ fn child_mut<'v>(value: &'v mut Tree, step: &str) -> Option<&'v mut Tree> {
 }
 
 /// Returns the value to which a path step leads. In an object, this is the member `step`, or `None` if it is missing.
-/// In an array, this is the element with the index `step`. Replaces all parts of the value that are still
-/// [`Tree::Unread`].
+/// In an array, this is the element with the index `step`, and an invalid index is an error. Reads all parts of the
+/// value that are still [`Tree::Unread`].
 fn member<'v>(container: &'v mut Tree, step: &str) -> Applied<Option<&'v mut Tree>> {
     let mut found = match container {
         Tree::Object(members) => members.get_mut(step),

@@ -120,7 +120,8 @@ fn test<'r, 't>(operator: &str, rest: &'r [&'t str]) -> Option<(Test, &'r [&'t s
     Some((test, rest))
 }
 
-/// Parses a list of values in parentheses. Returns the values and the remaining tokens. A value may be empty.
+/// Parses a list of values in parentheses. Returns the values and the remaining tokens. A value may be empty. `None` if
+/// the syntax is invalid.
 ///
 /// Source: `parseIdentifiersList`.
 fn list<'r, 't>(tokens: &'r [&'t str]) -> Option<(Vec<String>, &'r [&'t str])> {

@@ -20,11 +20,13 @@ use crate::yaml::Place;
 
 impl Run<'_> {
     /// Finds and parses the kustomization file of a folder. `from` is the entry that refers to the folder. It is `None`
-    /// for the folder that the user builds. If the build reports all errors, also returns files with errors.
+    /// for the folder that the user builds. If the build continues after errors, also returns files with invalid
+    /// fields.
     ///
     /// # Errors
     ///
-    /// If the folder has no kustomization file or more than one. Also if the file is not YAML.
+    /// If the folder has no kustomization file or more than one, or if the file cannot be read or is not YAML. In a
+    /// build that stops at its first error, also if a field is invalid.
     pub(super) fn kustomization(&mut self, loader: &Loader<'_>, from: Option<&Entry<'_>>) -> Step<SharedFile> {
         let path = self.find(loader, from)?;
         let is_lax = from.is_none() && self.options.profile == Profile::Flux;
@@ -101,7 +103,9 @@ fn key(file: &KustomizationFile, field: &FieldPath) -> Site {
     Site::new(file.path.clone(), file.key_place(field), field.clone())
 }
 
-/// Returns the errors in a kustomization file, in the order in which kustomize finds them.
+/// Returns the errors in a kustomization file, in the order in which kustomize finds them. `is_lax` is true for the
+/// file that Flux builds, which may be empty. `version` is the version of kustomize, which determines whether other
+/// files may be empty.
 fn errors(file: &KustomizationFile, is_lax: bool, version: Version) -> Vec<TreeFinding> {
     let mut errors: Vec<_> =
         file.faults.iter().map(|fault| kz008::decoding_error(key(file, &fault.path), fault).0).collect();

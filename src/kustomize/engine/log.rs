@@ -66,7 +66,7 @@ impl Log {
     /// `end` is called. `step` describes the folder in the list of build steps. It is `None` if the build does not
     /// record its steps.
     pub(super) fn begin(&mut self, step: Option<explain::Step>) {
-        // create the reports of the root, if there are none yet
+        // create the log of the root folder, if there is none yet
         self.own();
         self.folders.push(Folder { step, ..Folder::default() });
     }

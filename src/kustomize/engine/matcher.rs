@@ -207,7 +207,7 @@ fn element(
 
 /// Selects list elements with a step such as `[name=web]`, and matches the remaining path steps in these elements.
 /// `web` is a regular expression. With an empty key, as in `[=web]`, the elements themselves are compared with the
-/// expression.
+/// expression. If nothing matches and `create` is set, adds an element to the list.
 fn selected(
     node: &mut Node,
     step: &str,

@@ -1,9 +1,9 @@
 //! The kustomize engine: builds a kustomization, with the same output as `kustomize build`, byte for byte.
 //!
-//! It follows kustomize 5.8.1 step by step. It collects the objects of a kustomization and its bases, and runs
+//! The engine follows kustomize 5.8.1 step by step. It collects the objects of a kustomization and its bases, and runs
 //! generators and transformers. At the end of the build, it updates references between objects. Each step returns a
-//! value, an error of kustomize, or the reason why the result is unknown. A result is unknown if it needs a network or
-//! an external program.
+//! value, an error of kustomize, or the reason why the result is unknown. For example, a result is unknown if it
+//! depends on a remote file or an external program.
 //!
 //! ```
 //! use portcullis::kustomize::Files;
@@ -119,7 +119,8 @@ impl Built<'_> {
         self.map.resources()
     }
 
-    /// Returns the position of an object in its file.
+    /// Returns the position of an object in its file. For a generated object, returns the position of the entry that
+    /// generates it.
     pub(super) fn site(&self, resource: &Resource) -> Site {
         self.run.site_of(resource.origin)
     }
@@ -148,15 +149,16 @@ impl Built<'_> {
         finish::each(&self.map, &self.run)
     }
 
-    /// Returns the file and line of a node; `None` if it does not come from a file.
+    /// Returns the file and line of a node. For a mapping or sequence, returns the position of its first scalar. `None`
+    /// if the node does not come from a file.
     pub fn place(&self, node: &Node) -> Option<(TreePath, usize)> {
         let origin = history::first_origin(node);
         let file = self.run.sources.path(origin.source)?;
         Some((file, usize::try_from(origin.line).ok()?))
     }
 
-    /// Returns the YAML that kustomize prints. A comment after each value contains its file and line. `shown` formats
-    /// the path of a file.
+    /// Returns the YAML that kustomize prints, with the file and line of each value in a comment after the value.
+    /// `shown` formats the paths of these files.
     ///
     /// # Errors
     ///
@@ -175,12 +177,13 @@ impl Built<'_> {
     }
 }
 
-/// Builds the kustomization in the folder `root` of a tree, and stops at the first error.
+/// Builds the kustomization in the folder `root` of a tree, and stops at the first error. `settings` affect only the
+/// output. `files` caches parsed kustomization files.
 ///
 /// # Errors
 ///
-/// If kustomize cannot build the folder, or the result depends on something that is not executed here, such as a Helm
-/// chart.
+/// If kustomize cannot build the folder. Also if the result of kustomize cannot be determined, for example because a
+/// Helm chart is needed or a limit is exceeded.
 pub fn build<'a>(
     tree: &'a Tree,
     root: &TreePath,
@@ -191,12 +194,12 @@ pub fn build<'a>(
     build_by(Run::new(tree, options, files, Arc::new(Sources::default())), root, settings)
 }
 
-/// Builds the folder `root` of a tree like [`build`]. Builds with the same `files` and `shared` reuse parsed files and
-/// built bases.
+/// Builds the folder `root` of a tree in the same way as [`build`]. Builds with the same `files` and `shared` reuse
+/// parsed files and built bases.
 ///
 /// # Errors
 ///
-/// See [`build`].
+/// If kustomize cannot build the folder, or its result cannot be determined, as for [`build`].
 pub fn build_shared<'a>(
     tree: &'a Tree,
     root: &TreePath,
@@ -209,12 +212,13 @@ pub fn build_shared<'a>(
     build_by(run, root, settings)
 }
 
-/// Returns the history of one field of an object. The history contains each build step that changed the field, with the
-/// new value. The object is selected by its final kind and name. `None` if the object does not exist.
+/// Returns the history of one field of an object: each build step that changed the field, with the new value. `kind`
+/// and `name` are those that the object has after the build. `field` is a path such as `spec.replicas`. Returns `None`
+/// if the object does not exist.
 ///
 /// # Errors
 ///
-/// See [`build`].
+/// If kustomize cannot build the folder `root`, or its result cannot be determined, as for [`build`].
 pub fn history(
     tree: &Tree,
     root: &TreePath,
@@ -246,7 +250,7 @@ pub(super) struct Reported {
     /// cannot be read, or if the build shares caches with other builds.
     pub(super) evaluation: Option<explain::Step>,
     /// The identities of all objects that Flux renders. `None` if the folder is not built for Flux, or if an identity
-    /// is unknown.
+    /// is unknown, for example because of an error.
     pub(super) rendered: Option<Vec<ObjectId>>,
     /// The rendered objects that Flux does not apply, for example because they are annotated
     /// `kustomize.toolkit.fluxcd.io/reconcile: disabled`.

@@ -22,7 +22,9 @@ const ROLE: &str = "roleRef/name";
 ///
 /// # Errors
 ///
-/// If a reference is ambiguous, or a value on the path of a reference has the wrong type.
+/// If a reference is ambiguous, or a value on the path of a reference has the wrong type. Also if the `apiVersion` of
+/// an object is invalid, or if a RoleBinding names a service account whose namespace is not a string. Only a build that
+/// stops at its first error returns these errors.
 pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference]) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let targets: Vec<Target> = map.resources().iter().map(|resource| Target::new(resource, &scope)).collect();
@@ -33,7 +35,7 @@ pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference])
         };
         run.recover_object(resource, &mut lost, checked.map_err(|failed| failed.at(run.site_of(resource.origin))))?;
     }
-    // Fields are also followed if nothing was renamed: kustomize fails where a path leads through a text.
+    // references are checked even if nothing was renamed, because kustomize fails if a path leads through a scalar
     let names = Names::new(&targets);
     let mut rules: HashMap<(String, String, String), Arc<[Rule<'_>]>> = HashMap::new();
     for (at, resource) in map.resources_mut().iter_mut().enumerate() {
@@ -84,7 +86,7 @@ struct Rule<'r> {
 fn rules_of<'r>(gvk: &Gvk<'_>, references: &'r [NameReference]) -> Arc<[Rule<'r>]> {
     let rules = references.iter().flat_map(|reference| {
         let selected = reference.referrers.iter().filter(|spec| gvk.is_selected(&spec.gvk()));
-        // Whether the object is a referrer depends on its original identity.
+        // the original kind of the object decides, so the new field spec applies to all kinds
         selected.map(|spec| Rule { target: reference.gvk(), spec: FieldSpec::of_all(spec.path.clone(), spec.create) })
     });
     rules.collect()
@@ -154,7 +156,7 @@ fn bound_namespaces(resource: &Resource) -> HashSet<String> {
     accounts.filter_map(|subject| subject.get("namespace")?.text()).map(str::to_owned).collect()
 }
 
-/// Returns whether an object is a role binding with a service account whose namespace is not a string.
+/// Returns whether an object is a RoleBinding with a service account as subject whose namespace is not a string.
 fn has_blank_namespace(resource: &Resource) -> bool {
     let is_blank = |subject: &Node| {
         let is_account = subject.get("kind").and_then(Node::text) == Some("ServiceAccount");
@@ -165,7 +167,7 @@ fn has_blank_namespace(resource: &Resource) -> bool {
     resource.kind() == "RoleBinding" && subjects.iter().any(is_blank)
 }
 
-/// Returns the group and kind that the `roleRef` of an object names.
+/// Returns the group and kind that the `roleRef` of an object names; `None` if one of them is missing.
 fn role_ref(resource: &Resource) -> Option<(String, String)> {
     let text = |key: &str| resource.node.at_path(&["roleRef", key]).and_then(Node::text).map(str::to_owned);
     Some((text("apiGroup")?, text("kind")?))
@@ -319,7 +321,7 @@ impl Referrer<'_> {
 
     /// Returns the object to which the name in a reference refers; `None` if there is none. `is_in` returns whether an
     /// object can be in the namespace of the reference. `same` returns whether references to two objects look the same
-    /// after the update.
+    /// after the update. It is an error if the name is ambiguous.
     fn meant(
         &self,
         name: &str,

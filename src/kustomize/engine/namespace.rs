@@ -8,19 +8,20 @@ use super::setters::{map_at, overwrite, set_scalar};
 use crate::kustomize::identity::Scope;
 use crate::kustomize::node::{Node, Origin, Tag};
 
-/// The annotation of objects that Helm rendered. Helm sets their namespaces itself.
+/// The annotation of objects that Helm rendered. Helm has already set the namespaces of these objects, so the namespace
+/// transformer skips them.
 pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 
 /// The subjects of RoleBindings and ClusterRoleBindings whose namespace kustomize's namespace transformer sets.
 /// Corresponds to the transformer's field `setRoleBindingSubjects`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Subjects {
-    /// Sets the namespace of each RoleBinding or ClusterRoleBinding subject that has the name `default`.
+    /// The subjects with the name `default`.
     #[default]
     Default,
-    /// Sets the namespace of each RoleBinding or ClusterRoleBinding subject that has the kind `ServiceAccount`.
+    /// The subjects with the kind `ServiceAccount`.
     ServiceAccounts,
-    /// Leaves the namespaces of all RoleBinding and ClusterRoleBinding subjects unchanged.
+    /// No subjects.
     None,
 }
 
@@ -43,7 +44,8 @@ impl Namespace<'_> {
     ///
     /// # Errors
     ///
-    /// If a field that contains the namespace is not a scalar.
+    /// If a field that contains the namespace is not a scalar, or its path leads through a scalar. Also if the subjects
+    /// of a role binding are not a list of mappings.
     pub(super) fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
         let gvk = resource.gvk();
         let is_role_binding = matches!(gvk.kind, "RoleBinding" | "ClusterRoleBinding");

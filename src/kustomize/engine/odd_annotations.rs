@@ -80,8 +80,8 @@ fn is_empty(annotations: &Node) -> bool {
 /// If the first `annotations` field is neither a mapping nor null, because kustomize then panics.
 pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), &'static str> {
     for at in 0..IDENTITY_WRITES {
-        // the first field is not empty if it has an origin or transformers, or a part of the identity after the first
-        // write
+        // the first field is not empty if it contains an origin, transformers or other state, or a part of the identity
+        // from an earlier write
         let mut others = fields(metadata).skip(usize::from(stored.notes || stored.state || at > 0));
         let empty = others.find(|(_, value)| is_empty(value)).map(|(index, _)| index);
         drop(others);
@@ -122,7 +122,7 @@ fn refuse_notes(metadata: &Node) -> bool {
 pub(super) fn finish(metadata: &mut Node, stored: Stored, kept: impl Fn(&str) -> bool) -> Result<(), &'static str> {
     let is_filled = |first: &Node| !first.entries().is_empty() || !first.items().is_empty();
     let has_any = stored.notes || stored.state || metadata.get(FIELD).is_some_and(is_filled);
-    // the origin and the transformers are in the first field, so that its values are set in the second one
+    // the first field contains the origin and the transformers, so kustomize copies values into the second field
     if stored.notes && refuse_notes(metadata) {
         return Err(NO_MAPPING);
     }

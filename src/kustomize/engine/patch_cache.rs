@@ -27,7 +27,8 @@ impl PatchCache {
     ///
     /// # Errors
     ///
-    /// See [`Patch::read`]. Errors are not cached.
+    /// If the text is not a patch, or is valid both as a strategic merge patch and as a JSON patch. Errors are not
+    /// cached.
     pub(super) fn read(&self, path: &TreePath, text: &str, source: u32) -> Result<Patch, BadPatch> {
         if let Some(patch) = self.0.get(path) {
             return Ok(Patch::clone(&patch));

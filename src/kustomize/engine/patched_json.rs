@@ -34,7 +34,7 @@ pub(super) enum Tree {
     Scalar(Box<str>),
     Object(BTreeMap<String, Tree>),
     Array(Vec<Tree>),
-    /// A part of the document that no operation has read so far. [`Tree::read`] replaces it by another variant.
+    /// A part of the document that no operation has read so far. [`Tree::read`] replaces it with another variant.
     Unread(Value),
 }
 
@@ -53,7 +53,7 @@ impl Tree {
         };
     }
 
-    /// Replaces every part of this value that is still `Unread`, at any depth. Parts that have been read stay
+    /// Reads every part of this value that is still [`Tree::Unread`], at any depth. Parts that have been read stay
     /// unchanged.
     pub(super) fn read_all(&mut self) {
         self.read();

@@ -46,7 +46,8 @@ impl<'s, 'r> Merging<'s, 'r> {
         }
     }
 
-    /// Merges a patch into an object. If the patch deletes the object, the object becomes empty.
+    /// Merges a patch into an object. The object keeps its namespace, and also its name and kind unless the options of
+    /// the patch allow a change. If the patch deletes the object, the object becomes empty.
     fn apply(&self, resource: &mut Resource, patch: &Node, schema: &Schema, scope: &Scope) -> Result<(), Failed> {
         self.run.budget.node(patch)?;
         let [name, namespace, kind] = [resource.name(), resource.namespace(), resource.kind()].map(str::to_owned);
@@ -86,13 +87,15 @@ impl<'s, 'r> Merging<'s, 'r> {
     ///
     /// # Errors
     ///
-    /// If no object or more than one object has this identity.
+    /// If no object or more than one object has this identity, or if the patch cannot be merged. Also if a limit is
+    /// exceeded. A build that continues after errors records errors about the object instead.
     pub(super) fn merge_by_id(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
         let Some(at) = self.target(map, patch)? else { return Ok(()) };
         if !self.changes_identity() {
             return self.change(map, at, &patch.node);
         }
-        // kustomize stores the options in annotations of the patch, which makes them a mapping of strings.
+        // kustomize stores the options in annotations of the patch, which converts the values of all annotations to
+        // strings
         let patch = self.rewritten(map, patch, &["annotations"])?;
         self.change(map, at, &patch.node)
     }
@@ -120,7 +123,8 @@ impl<'s, 'r> Merging<'s, 'r> {
     ///
     /// # Errors
     ///
-    /// If no object or more than one object has this identity.
+    /// If no object or more than one object has this identity, or if the patch cannot be merged. Also if a limit is
+    /// exceeded. A build that continues after errors records errors about the object instead.
     pub(super) fn merge_listed(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
         match self.target(map, patch)? {
             Some(at) => self.merge_into(map, &[at], patch),
@@ -147,7 +151,8 @@ impl<'s, 'r> Merging<'s, 'r> {
     ///
     /// # Errors
     ///
-    /// If the patch cannot be merged into an object. Also if two objects have the same identity after the merge.
+    /// If the patch cannot be merged into an object. Also if two objects have the same identity after the merge, or if
+    /// a limit is exceeded. A build that continues after errors records errors about single objects instead.
     pub(super) fn merge_into(&self, map: &mut ResMap, places: &[usize], patch: &Resource) -> Step<()> {
         let fields: &[&str] = match (places, self.changes_identity()) {
             ([], false) => &[],
@@ -203,7 +208,8 @@ fn inapplicable(failed: Failed, site: &Site, id: &Id<'_>) -> Stop {
 /// removes all annotations also removes this data. Portcullis keeps the data in other fields of `resource`, so this
 /// function then clears those fields.
 fn merge_with_state(resource: &mut Resource, patch: &Node, schema: &Schema) -> Result<bool, MergeError> {
-    // Of two annotations a null can remain, in which kustomize stores identities; a merge drops it.
+    // If the user wrote `annotations` twice, a null field can be left in which kustomize stores identities. A merge
+    // drops this field.
     if resource.is_stored_in_null() {
         resource.forget();
     }
@@ -285,7 +291,8 @@ impl Operations<'_, '_> {
     ///
     /// # Errors
     ///
-    /// If an operation fails.
+    /// If the patch cannot be applied to an object, and the build stops at its first error. Also if a limit is
+    /// exceeded.
     pub(super) fn apply(&self, map: &mut ResMap, places: &[usize]) -> Step<()> {
         let (scope, mut lost) = (map.scope.clone(), map.lost);
         for at in places {
@@ -304,7 +311,8 @@ impl Operations<'_, '_> {
             resource.store_previous_id(scope);
         }
         self.check_is_known(resource, was_stored_in_null)?;
-        // kustomize stores its annotations in a missing `annotations`, which creates the field, but a null remains null
+        // kustomize creates a missing field `annotations` to store its internal annotations, but a null field remains
+        // null
         if resource.has_internal_annotations() && resource.node.at_path(&["metadata", "annotations"]).is_none() {
             let _ = resource.metadata_map("annotations");
         }

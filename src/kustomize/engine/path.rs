@@ -5,7 +5,8 @@
 use crate::kustomize::node::Node;
 
 /// Splits the path of a field into steps. Delimiters in brackets or after a backslash do not split. Brackets that
-/// select an element of a sequence, such as `[name=web]`, are kept.
+/// select an element of a sequence, such as `[name=web]`, are kept. Other brackets around a delimiter are removed, as
+/// in `[a.b/c]`.
 pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
     let parts = escaped(path, delimiter);
     let mut steps = Vec::new();

@@ -72,11 +72,13 @@ impl Plugin {
 }
 
 impl Run<'_> {
-    /// Returns the objects in the list `generators` of a kustomization. Each object configures a generator.
+    /// Returns the objects in the list `generators` of a kustomization. Each object configures a generator. If some
+    /// objects are missing because of errors, raises `lost` to at least [`Lost::Objects`].
     ///
     /// # Errors
     ///
-    /// If an entry does not configure a built-in generator.
+    /// If a limit is exceeded. In a build that stops at its first error, also if an entry does not configure a built-in
+    /// generator.
     pub(super) fn plugin_generators(&mut self, target: &Target<'_>, lost: &mut Lost) -> Step<Vec<Plugin>> {
         let (plugins, is_whole) = self.plugins(target, "generators", &target.file.kustomization.generators)?;
         if !is_whole {
@@ -89,7 +91,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the configuration is invalid, or the generator is not supported.
+    /// If the configuration or one of its files is invalid, or if the generator needs a Helm chart.
     pub(super) fn generated_by(&self, target: &Target<'_>, plugin: &Plugin) -> Step<Resource> {
         let note = target.note.as_ref().and_then(|_| plugin.resource.plugin_note());
         let resource = match plugin.resource.kind() {
@@ -114,11 +116,13 @@ impl Run<'_> {
         self.generated(&Spot::of_object(target, plugin.site.clone()), made, &generator, &options)
     }
 
-    /// Returns the transformers that the entries of `transformers` or `validators` configure.
+    /// Returns the transformers that the entries of `transformers` or `validators` configure. `list` is the name of the
+    /// list.
     ///
     /// # Errors
     ///
-    /// If an entry does not configure a transformer, or its configuration is invalid.
+    /// If a limit is exceeded. In a build that stops at its first error, also if an entry does not configure a built-in
+    /// transformer, or its configuration is invalid.
     pub(super) fn plugin_transformers(
         &mut self,
         target: &Target<'_>,
@@ -302,7 +306,7 @@ impl Run<'_> {
     }
 }
 
-/// Sets the origin of a plugin configuration that is inline in a kustomization file.
+/// Sets the origin of a plugin configuration that is inline in a kustomization file, and returns the configuration.
 fn inline(mut resource: Resource, target: &Target<'_>, entry: &Entry<'_>) -> Resource {
     resource.source = target.note.as_ref().map(|note| note.append(target.file.path.name()));
     resource.node.origin = target.origin(&entry.site);

@@ -29,7 +29,8 @@ pub(super) fn print(map: &ResMap, run: &Run<'_>, shown: &dyn Fn(&TreePath) -> St
     Ok(out)
 }
 
-/// Appends a text to `out`, with comments inserted at positions in the text.
+/// Appends `text` to `out`, with comments inserted. Each item of `comments` is the position in `text` after a value,
+/// and the comment for this value, if any.
 fn append(text: &str, comments: impl Iterator<Item = (usize, Option<String>)>, out: &mut String) {
     let mut copied = 0;
     for (end, comment) in comments {

@@ -17,7 +17,7 @@ const RESOURCE_LIST: &str = "ResourceList";
 ///
 /// # Errors
 ///
-/// If kustomize rejects the text.
+/// If kustomize rejects the text. Also if it is unknown how kustomize reads the text, for example because it is UTF-16.
 pub(super) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObjects> {
     let text = crate::kustomize::file::text(bytes).map_err(|bad| match bad {
         crate::kustomize::file::BadFile::Encoding(at) => BadObjects::Encoding(at),
@@ -30,7 +30,8 @@ pub(super) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObj
 ///
 /// # Errors
 ///
-/// If kustomize rejects the text.
+/// If kustomize rejects the text. Also if it is unknown how kustomize reads the text, for example because an object has
+/// two different values of `kind`.
 pub(super) fn objects_of_text(text: &str, source: u32) -> Result<Vec<Resource>, BadObjects> {
     let limits = Limits::default();
     let is_one = yaml::is_one_manifest(text);
@@ -68,7 +69,7 @@ fn checked(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     Ok(nodes)
 }
 
-/// Checks that a node is an object with a kind and a name.
+/// Checks that a node is an object with a kind and a name. An object whose kind ends with `List` needs no name.
 ///
 /// # Errors
 ///
@@ -118,7 +119,8 @@ fn has_duplicates<'n>(mut entries: impl Iterator<Item = &'n Entry>) -> bool {
         .any(|entry| values.insert(&*entry.key, &entry.value).is_some_and(|other| other.text() != entry.value.text()))
 }
 
-/// Replaces objects whose kind ends with `List` by their items. Moves these items behind all other objects.
+/// Replaces objects whose kind ends with `List` with their items. Moves these items behind all other objects. A list
+/// without the field `items` stays unchanged.
 fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     let is_list = |node: &Node| node.get("kind").and_then(Node::text).is_some_and(|kind| kind.ends_with(LIST));
     if !nodes.iter().any(is_list) {
@@ -141,7 +143,8 @@ fn opened(nodes: Vec<Node>) -> Result<Vec<Node>, BadObjects> {
     Ok(objects)
 }
 
-/// Returns an error for the first duplicate key in a node. `pointer` is the JSON pointer of the node.
+/// Returns an error for the first duplicate key in a node or in the values nested in it; `None` if there is none.
+/// `pointer` is the JSON pointer of the node.
 fn duplicate(node: &Node, pointer: &str) -> Option<Unprintable> {
     let mut seen = HashSet::new();
     let twice = node.entries().iter().find(|entry| !seen.insert(&*entry.key));

@@ -22,7 +22,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the build stops at its first error, or a limit is exceeded.
+    /// Returns the error in `result` if the build stops at its first error, or if the error is an exceeded limit.
     pub(super) fn recover<T>(&self, lost: &mut Lost, more: Lost, result: Step<T>) -> Step<Option<T>> {
         match result {
             Ok(value) => Ok(Some(value)),
@@ -36,11 +36,12 @@ impl Run<'_> {
     }
 
     /// Continues the build after a step that may have failed on one object. If `result` is an error, records the error,
-    /// and records in the object that some of its changes are missing.
+    /// and records in the object that some of its changes are missing. Also raises `lost` to at least
+    /// [`Lost::Objects`].
     ///
     /// # Errors
     ///
-    /// See [`Run::recover`].
+    /// Returns the error in `result` if the build stops at its first error, or if the error is an exceeded limit.
     pub(super) fn recover_object(&self, resource: &mut Resource, lost: &mut Lost, result: Step<()>) -> Step<()> {
         let mut own = resource.lost.max(*lost);
         if self.recover(&mut own, Lost::Changes, result)?.is_none() {
@@ -71,7 +72,7 @@ impl Run<'_> {
         self.log.borrow_mut().report(finding);
     }
 
-    /// Returns the log of the build, and replaces it by an empty log.
+    /// Returns the log of the build, and replaces it with an empty log.
     pub(super) fn take_log(&self) -> Log {
         self.log.take()
     }

@@ -78,11 +78,16 @@ pub(super) struct Sited {
 }
 
 impl Sited {
-    /// Copies the value of the source to all targets.
+    /// Copies a value to the fields of all targets. The value is a field of the source object, or the text
+    /// `sourceValue`.
     ///
     /// # Errors
     ///
-    /// If the source object or a field does not exist.
+    /// - If the replacement has no targets, or has not exactly one of `source` and `sourceValue`.
+    /// - If no object or more than one object matches the source, or the field of the source cannot be read.
+    /// - If a limit is exceeded.
+    /// - In a build that stops at its first error: if a target is invalid, or a target field does not exist or cannot
+    ///   be set. Other builds record these errors and continue.
     pub(super) fn apply(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
         let Replacement { source, source_value, targets, .. } = &self.replacement;
         let Some(targets) = targets else { return Err(self.refused("needs a source and at least one target")) };
@@ -128,7 +133,8 @@ impl Sited {
         })
     }
 
-    /// Returns the only object that the source of a replacement selects, with its index.
+    /// Returns the only object that the source of a replacement selects, with its index. It is an error if the source
+    /// selects no object or several objects.
     fn source<'m>(&self, map: &'m ResMap, source: &Source) -> Step<(usize, &'m Resource)> {
         let wanted = Id {
             gvk: Gvk { group: &source.group, version: &source.version, kind: &source.kind },
@@ -211,7 +217,8 @@ fn ids(resource: &Resource) -> impl Iterator<Item = Id<'_>> {
     std::iter::once(now).chain(resource.previous_ids())
 }
 
-/// Returns one part of a scalar's text. The fields `delimiter` and `index` of `options` select the part.
+/// Returns one part of a scalar's text. The fields `delimiter` and `index` of `options` select the part. It is an error
+/// if the node is not a scalar, or if there is no part with this index.
 fn part_of(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
     let mut value = node.clone();
     let text = node.text().ok_or_else(|| "delimiter option can only be used with scalar nodes".to_owned())?;
@@ -248,8 +255,8 @@ fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Comp
 ///
 /// # Errors
 ///
-/// If the field does not exist, or cannot be set. For a field that does not exist, the error message is empty, and the
-/// caller writes the message.
+/// If the field does not exist or cannot be set, or if the memory limit of the build is exceeded. For a field that does
+/// not exist, the error message is empty, and the caller writes the message.
 fn field(
     (at, resource): (usize, &mut Resource),
     value: &mut Copied,

@@ -8,11 +8,12 @@ use super::setters::overwrite;
 use crate::kustomize::file::Replica;
 use crate::kustomize::node::{Kind, Node, Origin, Tag};
 
-/// Sets the replica count of all objects that an entry of `replicas` names. Returns `false` if no object has this name.
+/// Sets the replica count of all objects that the entry `replica` of the field `replicas` names. `specs` select the
+/// field with the count. Returns `false` if no object has this name.
 ///
 /// # Errors
 ///
-/// If the field for the replica count is not a scalar.
+/// If the field for the replica count is not a scalar, or its path leads through a scalar.
 pub(super) fn set(
     map: &mut ResMap,
     replica: &Replica,

@@ -1,4 +1,4 @@
-//! The objects of a build, in the order in which they were loaded.
+//! The objects of a build, in the order in which they were loaded or sorted.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -8,7 +8,7 @@ use super::lost::Lost;
 use super::resource::Resource;
 use crate::kustomize::identity::{Id, Scope};
 
-/// The objects of a build, in the order in which they were loaded.
+/// The objects of a build, in the order in which they were loaded or sorted.
 #[derive(Debug, Clone, Default)]
 pub(super) struct ResMap {
     resources: Vec<Resource>,
@@ -71,7 +71,7 @@ impl ResMap {
     ///
     /// # Errors
     ///
-    /// Returns `resource` if another object has its identity.
+    /// Returns `resource` if another object has the same identity.
     pub(super) fn append(&mut self, resource: Resource) -> Result<(), Box<Resource>> {
         let hash = hash(&resource.id(&self.scope));
         if self.indexed().contains_key(&hash) {
@@ -90,8 +90,8 @@ impl ResMap {
         self.resources.iter().find(|resource| resource.id(&self.scope) == *id)
     }
 
-    /// Removes all empty objects after a patch was merged into the objects with the indexes `places`. A patch that
-    /// deletes an object makes it empty. Does nothing if none of these objects is empty.
+    /// Removes all empty objects, if one of the objects with the indexes `places` is empty. The caller has merged a
+    /// patch into these objects, and a patch that deletes an object makes it empty.
     pub(super) fn drop_empty_at(&mut self, places: &[usize]) {
         let mut changed = places.iter().filter_map(|at| self.resources.get(*at));
         if changed.any(|resource| resource.node.is_null_or_empty()) {

@@ -22,6 +22,10 @@ use crate::kustomize::rules::kz017;
 impl Run<'_> {
     /// Adds the vars of a kustomization to `acc`. Each var refers to an object in `acc`. The name of the var is also
     /// stored in this object.
+    ///
+    /// # Errors
+    ///
+    /// In a build that stops at its first error: if a var may refer to several objects, or its name is already in use.
     pub(super) fn vars(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let vars = &target.file.kustomization.vars;
         for (index, var) in vars.iter().enumerate() {
@@ -36,7 +40,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the vars of a base to `acc`. Reports each var whose name is already in use.
+    /// Adds the vars of a base to `acc`. Reports each var whose name is already in use. A build that stops at its first
+    /// error returns this error.
     pub(super) fn merge_vars(&self, acc: &mut Accumulator, vars: Vars) -> Step<()> {
         vars.by_name.into_values().try_for_each(|(var, site)| self.add_var(acc, var, site))
     }
@@ -50,13 +55,14 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Replaces references to vars, such as `$(NAME)`, by the values of the vars. Only the fields that `specs` select
+    /// Replaces references to vars, such as `$(NAME)`, with the values of the vars. Only the fields that `specs` select
     /// are changed.
     ///
     /// # Errors
     ///
-    /// If a limit is exceeded. A build that stops at its first error also returns other errors, such as a var whose
-    /// object does not exist. A build that reports all errors records them, and continues.
+    /// - If a limit is exceeded.
+    /// - In a build that stops at its first error: if a var has no value, for example because its object does not
+    ///   exist, or if its references cannot be replaced. Other builds record these errors and continue.
     pub(super) fn resolve_vars(&self, vars: &Vars, map: &mut ResMap, specs: &[FieldSpec]) -> Step<()> {
         let mut values = BTreeMap::new();
         for (var, site) in vars.by_name.values() {

@@ -120,7 +120,7 @@ impl Resource {
         value.filter(|value| !value.is_null()).and_then(Node::shared_text).unwrap_or_default()
     }
 
-    /// Returns `metadata.name`; empty if it is not a scalar.
+    /// Returns `metadata.name`; empty if it is missing or not a scalar.
     pub fn name(&self) -> &str {
         self.meta("name")
     }
@@ -130,12 +130,12 @@ impl Resource {
         self.identities.iter().next().map_or_else(|| self.name(), |id| id.name)
     }
 
-    /// Returns `metadata.namespace`; empty if it is not a scalar.
+    /// Returns `metadata.namespace`; empty if it is missing or not a scalar.
     pub fn namespace(&self) -> &str {
         self.meta("namespace")
     }
 
-    /// Returns the kind; empty if it is not a scalar.
+    /// Returns the kind; empty if it is missing or not a scalar.
     pub fn kind(&self) -> &str {
         self.node.get("kind").and_then(Node::text).unwrap_or_default()
     }
@@ -174,7 +174,8 @@ impl Resource {
         self.previous_ids().any(|id| condition(&id)) || condition(&self.id(scope))
     }
 
-    /// Adds the current identity of the object to its previous identities.
+    /// Adds the current identity of the object to its previous identities. kustomize stores them in annotations. If the
+    /// object has duplicate fields `metadata` or `annotations`, changes these fields in the same way as kustomize does.
     pub(super) fn store_previous_id(&mut self, scope: &Scope) {
         let name = self.shared_meta("name");
         let namespace = match self.id(scope).effective_namespace() {
@@ -194,7 +195,7 @@ impl Resource {
     }
 
     /// Returns the error with which kustomize fails when it reads the previous names, namespaces and kinds of the
-    /// object. kustomize stores them in annotations of the object. `None` if it can read them.
+    /// object. kustomize stores them in annotations of the object. `None` if kustomize can read them.
     pub(super) fn unreadable_identities(&self) -> Option<&'static str> {
         let metadata = self.node.get("metadata");
         let is_odd = metadata.is_some_and(odd_annotations::have_odd_list).then_some(odd_annotations::ODD_LIST);

@@ -69,8 +69,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If kustomize cannot build the folder, or the result depends on something that is not executed here, such as a
-    /// Helm chart.
+    /// If kustomize cannot build the folder. Also if the result of kustomize cannot be determined, for example because
+    /// a Helm chart is needed or a limit is exceeded. A build that continues after errors records most errors instead.
     pub(super) fn root(&mut self, root: &TreePath, settings: &Settings) -> Step<ResMap> {
         let folder = self.root_folder(root)?;
         let loader = Loader { root: &folder, referrer: None };
@@ -118,8 +118,9 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the kustomization file of the built folder with the changes that Flux makes. Also returns a record of
-    /// the fields that come from the Flux Kustomization.
+    /// Returns the kustomization file of the built folder with the changes that Flux makes. If the folder has no
+    /// kustomization file, Flux generates one. Also returns a record of the fields that come from the Flux
+    /// Kustomization. If the file is incomplete because of errors, raises `lost`.
     fn flux_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let names = self.tree.names(loader.root);
         let has_file = NAMES.iter().any(|name| names.iter().any(|own| own == name));
@@ -145,7 +146,7 @@ impl Run<'_> {
     }
 
     /// Returns the kustomization file of the built folder with the changes that Argo CD makes. Also returns a record of
-    /// the fields that come from the Argo CD Application.
+    /// the fields that come from the Argo CD Application. If the file is incomplete because of errors, raises `lost`.
     fn argo_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let mut file = Arc::unwrap_or_clone(self.kustomization(loader, None)?);
         let (own, findings) = argo::merge(&mut file, &self.options.argo, self.tree, loader.root);
@@ -154,7 +155,8 @@ impl Run<'_> {
     }
 
     /// Records each finding as an error of the build. If there are findings, also raises `lost`, the kind of data that
-    /// is missing from the build, to at least `more`.
+    /// is missing from the build, to at least `more`. A build that stops at its first error returns the first finding
+    /// as an error.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;
@@ -164,7 +166,7 @@ impl Run<'_> {
     }
 
     /// Runs the steps at the end of the whole build: appends hashes, updates name references, resolves vars, drops
-    /// local objects, sorts, and sets annotations.
+    /// local objects (`config.kubernetes.io/local-config`), sorts, and sets annotations.
     fn finish(&mut self, target: &Target<'_>, acc: Accumulator, settings: &Settings) -> Step<ResMap> {
         let Accumulator { mut map, config, vars, .. } = acc;
         let site = Site::of_file(target.file.path.clone());

@@ -23,11 +23,12 @@ use crate::kustomize::schema::{Preferred, Schema};
 use crate::kustomize::tree::{Tree, TreePath};
 use crate::yaml::Place;
 
-/// Maximum number of visits of folders. A base is evaluated on every visit. For example, ten folders cause a thousand
-/// visits if each folder names the next folder twice.
+/// Maximum number of times that a build visits folders. A build visits a folder once for each entry that refers to it,
+/// so the number can grow exponentially. For example, ten folders cause a thousand visits if each folder names the next
+/// folder twice.
 const MAX_VISITS: usize = 20_000;
-/// Maximum number of entries that name files or folders, in all kustomization files of a build. Only a malicious
-/// kustomization has more entries.
+/// Maximum number of list entries that add files or folders to a build, such as the entries of `resources`. The entries
+/// of a base count each time that the base is built. Only a malicious kustomization has more entries.
 const MAX_ENTRIES: usize = 100_000;
 /// Maximum nesting depth of kustomizations in a build: an overlay, its base, the base of this base, and so on. The
 /// limit prevents a stack overflow, because each level takes several stack frames.
@@ -66,7 +67,7 @@ impl Sources {
     }
 }
 
-/// The caches that several builds share. All these builds use the same options.
+/// The caches that several builds share. All these builds must use the same tree and the same options.
 #[derive(Debug, Default)]
 pub struct Shared {
     pub(super) sources: Arc<Sources>,
@@ -82,7 +83,8 @@ impl Shared {
         Self { bases: Bases::within(max_bytes), ..Self::default() }
     }
 
-    /// Removes the base in `folder`, and the patches in these files. Call it after the last build that uses the folder.
+    /// Removes the base in `folder` and the patch files `patches` from the caches, to free memory. Call this function
+    /// after the last build that uses the folder.
     pub fn forget<'p>(&self, folder: &TreePath, patches: impl Iterator<Item = &'p TreePath>) {
         self.bases.forget(folder);
         patches.for_each(|path| self.patches.forget(path));
@@ -99,11 +101,13 @@ pub(super) struct Run<'a> {
     pub(super) files: &'a Files,
     /// The files of the build, each with a number. Nodes refer to their files by these numbers.
     pub(super) sources: Arc<Sources>,
-    /// The schema for merging objects.
+    /// The schema in use: the built-in schema, or the one that `openapi` names. It determines how objects are merged
+    /// and which kinds are cluster-scoped.
     pub(super) schema: Arc<Schema>,
     /// Whether an `openapi` field set the schema.
     pub(super) has_schema: bool,
-    /// The error of the custom schema, if it is invalid.
+    /// The error of the custom schema (`openapi.path`). Steps that need the schema return this error. `None` if the
+    /// schema is valid, or if there is none.
     pub(super) invalid_schema: Option<Stop>,
     /// The schema that takes precedence if a later kustomization of this build sets a custom schema (`openapi.path`).
     /// kustomize then uses both its built-in schema and the custom one. `None` if this build has not used any schema
@@ -113,7 +117,7 @@ pub(super) struct Run<'a> {
     pub(super) read: Cell<usize>,
     /// The limit on the memory and work of the build.
     pub(super) budget: Budget,
-    /// The field whose history is recorded; `None` if no history is recorded.
+    /// The recorder of the changes of one field; `None` if the build does not record them.
     pub(super) history: Option<History>,
     /// The cache of bases that several builds share; `None` if this build shares none.
     pub(super) bases: Option<&'a Bases>,
@@ -125,7 +129,7 @@ pub(super) struct Run<'a> {
     pub(super) warnings: Vec<String>,
     /// The findings, the reasons why the result is unknown, and the recorded steps of the build.
     pub(super) log: RefCell<Log>,
-    /// Whether the build stops at its first error.
+    /// Whether the build stops at its first error. Otherwise, it records its errors and continues.
     pub(super) is_strict: bool,
     visits: usize,
     entries: usize,
@@ -203,7 +207,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Counts a visit to a folder against the limit of the build.
+    /// Counts a visit to a folder against the limits of the build. `site` is the position of the entry that refers to
+    /// the folder. `depth` is the nesting depth of the kustomization with this entry.
     ///
     /// # Errors
     ///
@@ -242,11 +247,13 @@ impl<'a> Run<'a> {
         Ok(bytes)
     }
 
-    /// Reads the file that an entry of a kustomization names, and returns its path and content.
+    /// Reads the file that an entry of a kustomization names, and returns its path and content. `site` is the position
+    /// of the entry.
     ///
     /// # Errors
     ///
-    /// If the file does not exist, cannot be read, or is remote.
+    /// If the entry does not name a file that the kustomization may read. For example, the file is missing, outside of
+    /// the folder, or remote and not fetched. Also if the file cannot be read.
     pub(super) fn load(&self, loader: &Loader<'_>, entry: &str, site: &Site) -> Step<(TreePath, Arc<[u8]>)> {
         let path = loader.file(self.tree, entry, self.options).map_err(|no| self.no_file(loader, entry, site, no))?;
         let bytes = self.read(&path, site)?;
@@ -273,7 +280,9 @@ impl<'a> Run<'a> {
         Site::new(path.clone(), Place { line, column: indent as u32 + 1, start, end }, FieldPath::root())
     }
 
-    /// Records the new value of the observed field in each object in which the field has changed since the last step.
+    /// Records the changes of the field whose history the build records. `step` is the name of the step that has just
+    /// run, and `site` is the position of the entry or object that configures the step. Does nothing if no history is
+    /// recorded.
     pub(super) fn observe(&mut self, map: &ResMap, step: &str, site: &Site) {
         let Some(mut history) = self.history.take() else { return };
         history.record(map, step, site, |origin| self.site_of(origin));

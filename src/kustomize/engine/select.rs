@@ -59,7 +59,8 @@ impl Compiled {
     ///
     /// # Errors
     ///
-    /// Returns the first invalid regular expression.
+    /// If a regular expression is invalid or not supported. An invalid label or annotation selector is an error only
+    /// when it is applied to an object.
     pub(super) fn new(selector: &Selector) -> Result<Self, BadSelector> {
         Ok(Self {
             group: pattern(&selector.group)?,
@@ -136,7 +137,7 @@ impl MetadataSelector {
         let labels = self.parsed.as_ref().ok_or_else(|| BadSelector::Labels(self.text.clone()))?;
         let values = resource.node.at_path(&["metadata", self.field]);
         let listed = values.map_or(Some(Vec::new()), odd_annotations::listed);
-        // an object with an error was reported before
+        // if an earlier step failed on the object, its error was already reported
         let listed = listed.or_else(|| (resource.lost != Lost::Nothing).then(Vec::new));
         let listed = listed.ok_or(BadSelector::OddList(self.field))?;
         let value = |key: &str| {
@@ -160,7 +161,7 @@ fn pattern(text: &str) -> Result<Pattern, BadSelector> {
 ///
 /// # Errors
 ///
-/// Returns the first error of [`Compiled::selects`].
+/// If the label selector or the annotation selector is invalid, or cannot be applied to an object.
 pub(super) fn select(resources: &[Resource], selector: &Compiled, scope: &Scope) -> Result<Vec<usize>, BadSelector> {
     let mut places = Vec::new();
     for (at, resource) in resources.iter().enumerate() {

@@ -27,14 +27,16 @@ pub(super) fn set_scalar(map: &mut Node, key: &str, value: Node) {
     }
 }
 
-/// Replaces the value of a scalar, but keeps its YAML style, such as double quotes.
+/// Replaces the value of a scalar, but keeps its YAML style, such as double quotes. Also keeps its origin if `value`
+/// has none.
 pub(super) fn overwrite(old: &mut Node, value: Node) {
     let (style, tagged) = (old.style, old.tagged);
     let origin = if value.origin == Origin::default() { old.origin } else { value.origin };
     old.assign(Node { style, tagged, origin, ..value });
 }
 
-/// Quotes a string that YAML 1.1 would parse as another type.
+/// Returns `value` in double quotes if it is an unquoted string that YAML 1.1 would parse as another type. Otherwise,
+/// returns `value` unchanged.
 pub(super) fn with_style(mut value: Node) -> Node {
     if let Kind::Scalar(text) = &value.kind
         && value.is_string()
@@ -46,7 +48,7 @@ pub(super) fn with_style(mut value: Node) -> Node {
     value
 }
 
-/// Replaces `node` by `value`. If `node` is a scalar, replaces only its text and its origin, and keeps its type and
+/// Replaces `node` with `value`. If `node` is a scalar, replaces only its text and its origin, and keeps its type and
 /// style.
 pub(super) fn overwrite_keeping_type(node: &mut Node, value: Node) {
     match node.kind {

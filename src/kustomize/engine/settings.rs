@@ -22,8 +22,9 @@ use crate::kustomize::schema::{BadSchema, Schema};
 const SCHEMA_VERSION: &str = "v1.21.2";
 
 impl Run<'_> {
-    /// Sets the schema that the field `openapi` of a kustomization names. If the kustomization is a base or component,
-    /// an earlier schema takes precedence. An invalid schema is an error only when it is used.
+    /// Sets the schema that the field `openapi` of a kustomization names. `is_root` is true for the kustomization that
+    /// the user builds. In a base or component, the field has no effect if another kustomization has already set a
+    /// schema. An invalid schema is an error only when it is used.
     ///
     /// # Errors
     ///
@@ -63,7 +64,9 @@ impl Run<'_> {
         }
     }
 
-    /// Parses the file that `openapi.path` names.
+    /// Parses `bytes`, the content of the file that `openapi.path` names. `is_root` is true for the kustomization that
+    /// the user builds. In a base or component, the result also uses the built-in schema if the build has used a schema
+    /// before.
     fn custom_schema(&self, bytes: &[u8], is_root: bool, site: &Site) -> Step<Arc<Schema>> {
         let wrong = |why: &str| Stop::refused(kz017::invalid_schema(site.clone(), why));
         let text = file::text(bytes).map_err(|_| wrong("contains bytes that YAML does not allow"))?;
@@ -77,7 +80,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or two specs of the same field have different values of `create`.
+    /// If a file cannot be read or decoded, or two specs of the same field have different values of `create`. Only a
+    /// build that stops at its first error returns these errors.
     pub(super) fn configurations(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let mut own = Config::built_in();
         let files = &target.file.kustomization.configurations;
@@ -132,7 +136,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If a file cannot be read, or two specs of the same field have different values of `create`.
+    /// If a file cannot be read or decoded, or two specs of the same field have different values of `create`. Only a
+    /// build that stops at its first error returns these errors.
     pub(super) fn crds(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         for (index, entry) in target.file.kustomization.crds.iter().enumerate() {
             let site = target.entry("crds", index);

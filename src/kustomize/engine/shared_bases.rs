@@ -11,8 +11,8 @@ use super::run::Run;
 use crate::kustomize::references::Loader;
 use crate::kustomize::tree::TreePath;
 
-/// The state of a build before it builds a base. After the base, [`Run::end_base`] uses this state to determine what
-/// the base added.
+/// The state of a build before it builds a base. When the base is built, [`Run::end_base`] uses this state to determine
+/// what the base added.
 #[derive(Debug)]
 pub(super) struct Pending {
     key: Key,
@@ -29,8 +29,9 @@ impl Run<'_> {
         (folder.clone(), self.beside.get())
     }
 
-    /// Returns the cached result of a base. `None` if it is not cached, or if a custom schema is set. Also `None` if
-    /// the base contains a folder that is being built, because the build must then report the cycle.
+    /// Returns the cached result of a base, and adds its warnings and its folders to this build. `None` if the base is
+    /// not cached, or if a custom schema is set. Also `None` if the base contains a folder that is being built, because
+    /// the build must then report the cycle.
     pub(super) fn shared_base(&mut self, loader: &Loader<'_>) -> Option<Arc<Base>> {
         let base = self.bases.filter(|_| !self.has_schema)?.get(&self.key(loader.root))?;
         let is_being_built =
@@ -45,7 +46,8 @@ impl Run<'_> {
         Some(base)
     }
 
-    /// Records the state of a build before it builds a base. [`Run::end_base`] needs this state.
+    /// Returns the state of the build before it builds the base in `folder`, and records that the build visits this
+    /// folder. [`Run::end_base`] needs the state.
     pub(super) fn begin_base(&mut self, folder: &TreePath) -> Pending {
         let key = self.key(folder);
         let (folders, warnings) = (self.folders.len(), self.warnings.len());

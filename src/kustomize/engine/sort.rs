@@ -60,7 +60,7 @@ impl Ranks {
     }
 }
 
-/// Sorts objects by kind, namespace and name. This is kustomize's order `legacy`.
+/// Sorts objects by kind, namespace and name. This is kustomize's order `legacy`. `ranks` is the order of kinds.
 pub(super) fn legacy(map: &mut ResMap, ranks: &Ranks) {
     let scope = map.scope.clone();
     let resources = map.resources_mut();

@@ -15,7 +15,8 @@ pub type Step<T> = Result<T, Stop>;
 pub enum Stop {
     /// kustomize fails with an error.
     Refused(Box<Refusal>),
-    /// The result depends on something that is not executed here, such as a network request or another program.
+    /// The result of kustomize cannot be determined. For example, it depends on a network request or on another
+    /// program, or the build exceeds a limit.
     Unknown(Box<Reason>),
 }
 
@@ -120,7 +121,7 @@ pub(super) enum Failed {
     /// kustomize fails with this message.
     Refused(String),
     /// It is unknown what kustomize does in this build step, because Portcullis does not reproduce this case exactly.
-    /// Contains this reason.
+    /// Contains a message that describes the case.
     Unknown(String),
     /// The build exceeds its memory limit.
     Exceeded(Exceeded),
@@ -144,7 +145,7 @@ impl Failed {
         }
     }
 
-    /// Prepends `text` and a colon to the message of the failure.
+    /// Prepends `text` and a colon to the message of the failure. [`Failed::Exceeded`] stays unchanged.
     pub(super) fn within(self, text: &str) -> Self {
         match self {
             Self::Refused(message) => Self::Refused(format!("{text}: {message}")),

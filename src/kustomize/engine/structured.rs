@@ -10,7 +10,7 @@ use crate::go::json::{marshal, marshal_indent};
 use crate::kustomize::node::{Node, commented_text};
 
 /// Writes a value inside a string that contains JSON or YAML. Returns `false` if the path `steps` does not lead to a
-/// node inside such a string.
+/// node inside such a string. If `create` is set, creates missing nodes inside the string.
 ///
 /// # Errors
 ///

@@ -26,14 +26,15 @@ use crate::kustomize::finding::Site;
 use crate::kustomize::node::Origin;
 use crate::kustomize::rules::{kz013, kz014, kz025, kz030};
 
-/// A transformer that an entry of a kustomization configures, with the position of that entry.
+/// A transformer with the position of the entry or object that configures it.
 #[derive(Debug, Clone)]
 pub(super) struct Transformer {
     /// The transformer of kustomize, with its settings.
     pub what: What,
-    /// The position of the entry that configures the transformer.
+    /// The position of the entry or object that configures the transformer.
     pub site: Site,
-    /// File and line of the entry that configures the transformer. Nodes that the transformer changes get this origin.
+    /// File and line of the entry or object that configures the transformer. Nodes that the transformer changes get
+    /// this origin.
     pub origin: Origin,
     /// The transformer, as the annotation `alpha.config.kubernetes.io/transformations` lists it. `None` if the build
     /// does not record the transformers that ran.
@@ -93,7 +94,8 @@ pub(super) enum What {
     ValueAdd {
         value: ValueAdd,
     },
-    /// A placeholder for a transformer whose configuration contains an error. It changes no objects.
+    /// A placeholder for a transformer whose configuration contains an error. It changes no objects, and records that
+    /// changes are missing.
     LeftOut,
 }
 
@@ -102,7 +104,8 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// If kustomize's transformer fails.
+    /// If kustomize's transformer fails, its result is unknown, or a limit is exceeded. A build that continues after
+    /// errors records the errors of single objects instead.
     pub(super) fn run(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
         let steps = run.budget.steps(map.resources().len());
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
@@ -309,7 +312,8 @@ impl Transformer {
 /// # Errors
 ///
 /// If the data of an object cannot be converted to JSON. Also if the object is not a ConfigMap or Secret, because the
-/// hash that kustomize computes for other kinds cannot be reproduced here.
+/// hash that kustomize computes for other kinds cannot be reproduced here. Only a build that stops at its first error
+/// returns these errors.
 pub(super) fn append_hashes(run: &Run<'_>, map: &mut ResMap) -> Step<()> {
     if !map.resources().iter().any(|resource| resource.needs_hash) {
         return Ok(());

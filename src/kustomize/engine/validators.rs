@@ -16,8 +16,13 @@ use crate::kustomize::node::Node;
 use crate::kustomize::rules::kz031;
 
 impl Run<'_> {
-    /// Runs validators. A validator may fail or add the label `validated-by`. A validator must not set another field,
-    /// even to its current value.
+    /// Runs the validators of a kustomization on the objects in `acc`. A validator may fail or add the label
+    /// `validated-by`. A validator must not set another field, even to its current value.
+    ///
+    /// # Errors
+    ///
+    /// If a limit is exceeded. In a build that stops at its first error, also if a validator is invalid, fails or
+    /// changes an object.
     pub(super) fn validators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let validators = &target.file.kustomization.validators;
         for validator in self.plugin_transformers(target, "validators", validators)? {
@@ -48,7 +53,7 @@ impl Run<'_> {
 }
 
 /// The result of checking whether a validator has changed an object. A validator is a kustomize plugin that must not
-/// change objects. It must not even replace a value by an equal one, because kustomize also compares line numbers.
+/// change objects. It must not even replace a value with an equal one, because kustomize also compares line numbers.
 #[derive(PartialEq, Eq, PartialOrd, Ord)]
 enum Compared {
     Equal,
@@ -75,7 +80,7 @@ impl Compared {
 
 /// Returns whether the values of an object come from the same files and lines in `old` as in `new`. `old` is the object
 /// before a validator ran, and `new` is the object afterwards. kustomize compares the lines of values too. So it
-/// detects a validator that replaces a value by an equal one.
+/// detects a validator that replaces a value with an equal one.
 fn have_same_origins(old: &Node, new: &Node) -> bool {
     let (values, items) = (old.entries().iter().zip(new.entries()), old.items().iter().zip(new.items()));
     let is_same = if new.made { old.made && old.tag == new.tag } else { old.origin == new.origin };

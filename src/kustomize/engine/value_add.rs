@@ -44,7 +44,8 @@ impl ValueAdd {
     ///
     /// # Errors
     ///
-    /// If a selector is invalid, or a field is not a scalar.
+    /// If a selector is invalid, or a limit is exceeded. In a build that stops at its first error, also if a field is
+    /// not a scalar, or its path leads through a value that is not a mapping.
     pub(super) fn apply(&self, run: &Run<'_>, map: &mut ResMap, site: &Site) -> Step<()> {
         run.check_identities(map)?;
         let (scope, mut lost) = (map.scope.clone(), map.lost);

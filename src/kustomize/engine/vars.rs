@@ -1,5 +1,5 @@
-//! Vars: finds their values, and replaces the references to them. A var inserts a value of one object into strings of
-//! other objects.
+//! Finds the values of vars, and replaces the references to vars with these values. A var inserts a value of one object
+//! into strings of other objects.
 //!
 //! Source: kustomize's `api/types/var.go`, `api/internal/accumulator/resaccumulator.go` and `api/filters/refvar`.
 
@@ -99,6 +99,11 @@ fn typed(node: &Node) -> Option<Value> {
 
 /// Replaces the references to vars, such as `$(NAME)`, in a string. In a mapping or sequence, replaces the references
 /// in its string values.
+///
+/// # Errors
+///
+/// If a mapping has a key that is not a string, or a sequence has an item that is not a string. Also if the memory
+/// limit of the build is exceeded.
 pub(super) fn replace(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> Result<(), FieldError> {
     if node.is_null() {
         return Ok(());
@@ -142,8 +147,8 @@ fn expand(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> R
     Ok(())
 }
 
-/// Replaces all references to vars in a text by their values. If the text consists of a single reference, returns the
-/// value with its type.
+/// Returns a text in which all references to vars are replaced with the values of the vars. If the text consists of a
+/// single reference, returns the value with its type.
 fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -35,8 +35,9 @@ impl StepKind {
     }
 }
 
-/// A step of a kustomize build, such as an entry of `resources`. It contains the file or folder to which the entry
-/// refers, and the steps for building this folder.
+/// A step of a kustomize build: an entry of a list such as `resources`, or the folder where the build starts. The step
+/// contains the file or folder to which the entry refers. For a folder, it also contains the steps of building this
+/// folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// The list in the kustomization file that contains the entry, such as `resources`; empty for the root.
@@ -44,7 +45,7 @@ pub struct Step {
     /// The text of the entry that refers to the file or folder of this step, such as `../base`. Empty for the folder
     /// where the build starts, because no entry refers to it.
     pub entry: String,
-    /// The file or folder to which the list entry refers, if it exists.
+    /// The file or folder to which the list entry refers; `None` if it does not exist.
     pub path: Option<TreePath>,
     /// The kind of the file or folder to which the list entry refers, such as a Component or a file with objects.
     pub kind: StepKind,

@@ -6,7 +6,7 @@ use super::schema::{Fields, Type};
 use crate::admission::FieldPath;
 use crate::suggestion;
 
-/// An error that kustomize's decoder would report.
+/// An error that kustomize would report when it decodes a file, with the path of the field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fault {
     /// The path of the field with the error, spelled as in the file.
@@ -38,11 +38,12 @@ pub enum FaultKind {
     },
 }
 
-/// Maximum length of a value in a message.
+/// Maximum length of a value in a message, in characters. Longer values are shortened, so that messages stay readable.
 const MAX_FOUND_LENGTH: usize = 60;
 
-/// Decodes a value as kustomize does. Returns the decoded value and the errors. The decoded value has the field names
-/// of the Go struct, and has no null fields.
+/// Decodes a value as kustomize does. `fields` are the fields of the Go struct into which kustomize decodes the value.
+/// Returns the decoded value and the errors. The decoded value has the field names of the Go struct, and has no null
+/// fields.
 pub(super) fn decode(value: &Value, fields: &'static Fields) -> (Value, Vec<Fault>) {
     let mut decoder = Decoder { faults: Vec::new() };
     let decoded = decoder.fields(value, fields, &Path::Root);

@@ -1,5 +1,5 @@
-//! Decodes and checks the files that a kustomization lists in its field `crds`. Each of these files contains OpenAPI
-//! definitions by name.
+//! Checks the files that a kustomization lists in its field `crds`. Each of these files contains OpenAPI definitions by
+//! name.
 //!
 //! Source: `LoadConfigFromCRDs` in kustomize's `api/internal/accumulator/loadconfigfromcrds.go`, and `spec.Schema` of
 //! kube-openapi. kube-openapi decodes a schema with go-json-experiment. So the field names of a schema are
@@ -92,7 +92,7 @@ const SCHEMA: [(&str, Shape); 37] = [
 /// The properties by which kustomize recognizes a Kubernetes type.
 const TYPE: [&str; 3] = ["kind", "apiVersion", "metadata"];
 
-/// Decodes the text of a file that is listed in the field `crds` of a kustomization file. The text must not be empty.
+/// Checks the text of a file that is listed in the field `crds` of a kustomization file. The text must not be empty.
 pub fn definitions(text: &str) -> Definitions {
     let mut read = Reader::new(text.starts_with('{'), "is not a mapping of names to schemas: ");
     let value = match read.value(text) {
@@ -105,8 +105,8 @@ pub fn definitions(text: &str) -> Definitions {
     read.found
 }
 
-/// Decodes the schemas in `definitions` of an OpenAPI document. `is_json` states whether the document was parsed from
-/// JSON.
+/// Checks the schemas in `definitions`, the field of an OpenAPI document. `is_json` states whether the document was
+/// parsed from JSON.
 pub(in crate::kustomize) fn schemas(definitions: &Map<String, Value>, is_json: bool) -> Definitions {
     let mut read = Reader::new(is_json, "");
     read.members(definitions, Shape::Schema, &FieldPath::of(["definitions"]));
@@ -126,7 +126,8 @@ impl Reader {
         Self { subject, found: Definitions::default(), document: None, is_json }
     }
 
-    /// Parses the text: as JSON if it begins with a brace, otherwise as YAML.
+    /// Parses the text: as JSON if it begins with a brace, otherwise as YAML. Returns `None` if the YAML is empty or
+    /// null. If the text cannot be parsed, returns the result of the check as the error.
     fn value(&mut self, text: &str) -> Result<Option<Value>, Definitions> {
         let limits = Limits::default();
         let document = yaml::first(text, &limits);
@@ -250,8 +251,8 @@ impl Reader {
         }
     }
 
-    /// Follows references from the type `name`, and reports a cycle. `way` contains the types that lead to this type.
-    /// `seen` contains all visited types.
+    /// Follows references from the type `name`, and reports a cycle. `way` contains the types whose references lead to
+    /// this type. `seen` contains all visited types.
     fn follow<'m>(
         &mut self,
         members: &'m Map<String, Value>,
@@ -338,7 +339,7 @@ fn not_json(error: &serde_json::Error) -> Definitions {
     Definitions { fault, unknown }
 }
 
-/// Returns the field `properties` of the schema in a definition.
+/// Returns the field `properties` of the schema in a definition; `None` if it is missing or not a mapping.
 fn properties(definition: &Value) -> Option<&Map<String, Value>> {
     let members = definition.as_object()?.iter();
     let mut schemas = members.filter(|(key, _)| key.eq_ignore_ascii_case("schema"));

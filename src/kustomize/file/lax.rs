@@ -11,8 +11,8 @@ use serde_json::{Map, Number, Value};
 
 use super::schema::{Fields, Type};
 
-/// The fields that Go promotes from embedded structs. Each tuple contains the name of the embedding struct and the
-/// names of the fields.
+/// The fields that Go promotes from embedded structs. Flux does not convert the values of these fields. Each tuple
+/// contains the name of the embedding struct and the names of the fields.
 const PROMOTED: [(&str, &[&str]); 7] = [
     ("Kustomization", &["kind", "apiVersion"]),
     ("FieldSpec", &["group", "version", "kind"]),
@@ -23,7 +23,8 @@ const PROMOTED: [(&str, &[&str]); 7] = [
     ("SecretArgs", &["namespace", "name", "behavior", "literals", "files", "envs", "env", "options"]),
 ];
 
-/// Converts numbers and booleans to strings in the fields where Flux's decoder does the same.
+/// Converts numbers and booleans in `value` to strings, in the fields where Flux's decoder does the same. `fields` are
+/// the fields of the Go struct into which Flux decodes the value.
 pub(super) fn relaxed<'v>(value: &'v Value, fields: &'static Fields) -> Cow<'v, Value> {
     let member = |key: &str, value: &'v Value| match fields.find(key) {
         Some((name, ty)) if !is_promoted(fields, name) => converted(value, ty),

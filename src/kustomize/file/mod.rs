@@ -61,9 +61,10 @@ pub struct KustomizationFile {
     /// The start of the second YAML document in the file. Only the first document is decoded. `None` if there is no
     /// second document.
     pub second_document: Option<Place>,
-    /// Keys that differ from a field name only in case. Each entry contains the path of the key and the correct name.
+    /// Top-level keys that differ from a field name only in case. Each tuple contains the path of the key and the
+    /// correct name.
     pub misspelled: Vec<(FieldPath, &'static str)>,
-    /// The deprecated fields in the file, and their replacements.
+    /// The deprecated fields in the file. Each tuple contains a deprecated field and the field that replaces it.
     pub deprecated: Vec<(&'static str, &'static str)>,
     document: Option<Document>,
 }
@@ -73,11 +74,12 @@ pub struct KustomizationFile {
 pub enum BadFile {
     /// The text is not YAML.
     Yaml(YamlError),
-    /// The text exceeds a limit of this parser. kustomize may accept the text.
+    /// The text exceeds a limit of Portcullis, or go-yaml may parse it differently than Portcullis. kustomize may
+    /// accept the text.
     Limit(YamlError),
     /// The file is not UTF-8, or has a character that YAML does not allow, at this byte offset.
     Encoding(usize),
-    /// The file is UTF-16, which go-yaml supports and this parser does not.
+    /// The file is UTF-16, which go-yaml supports and Portcullis does not.
     Utf16,
 }
 
@@ -85,7 +87,7 @@ pub enum BadFile {
 ///
 /// # Errors
 ///
-/// If the file is not UTF-8, or contains control characters.
+/// If the file is not UTF-8, or contains a control character that YAML does not allow.
 pub fn text(bytes: &[u8]) -> Result<&str, BadFile> {
     if bytes.starts_with(&[0xff, 0xfe]) || bytes.starts_with(&[0xfe, 0xff]) {
         return Err(BadFile::Utf16);
@@ -118,11 +120,12 @@ impl KustomizationFile {
         self.document.as_ref().map_or(0, |document| document.aliased)
     }
 
-    /// Parses a kustomization file.
+    /// Parses a kustomization file as kustomize does. Invalid fields are not errors of this function: they are in
+    /// `faults`.
     ///
     /// # Errors
     ///
-    /// If the file is not YAML.
+    /// If the file is not UTF-8 or not YAML, or if Portcullis cannot parse it, for example because it exceeds a limit.
     pub fn read(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
         Self::decoded(path, bytes, |value| decode::decode(value, &schema::KUSTOMIZATION))
     }
@@ -133,7 +136,7 @@ impl KustomizationFile {
     ///
     /// # Errors
     ///
-    /// If the file is not YAML.
+    /// If the file is not UTF-8 or not YAML, or if Portcullis cannot parse it, for example because it exceeds a limit.
     pub fn read_lax(path: TreePath, bytes: &[u8]) -> Result<Self, BadFile> {
         let mut file = Self::decoded(path, bytes, |value| {
             let (mut decoded, faults) =
@@ -193,7 +196,8 @@ impl KustomizationFile {
     }
 
     /// Returns the position of a field in the file. The keys in `path` are the field names in kustomize's schema. If
-    /// the field is not in the file, returns the position of its closest parent.
+    /// the field is not in the file, returns the position of its closest parent. If Flux generates the file, returns
+    /// the position of the first line.
     pub fn place(&self, path: &FieldPath) -> Place {
         match &self.document {
             Some(document) => document.place(path).unwrap_or_else(|| document.nearest(&written(&document.value, path))),
@@ -209,12 +213,12 @@ impl KustomizationFile {
     }
 }
 
-/// Decodes a file of `configurations` strictly. Returns the decoded value, the errors in it, and the parsed document.
-/// The document is `None` if the file is empty.
+/// Decodes a file that is listed in the field `configurations` of a kustomization file. Returns the decoded value, the
+/// errors in it, and the parsed document. The document is `None` if the file is empty. An unknown field is an error.
 ///
 /// # Errors
 ///
-/// If the file is not YAML.
+/// If the file is not UTF-8 or not YAML, or if Portcullis cannot parse it, for example because it exceeds a limit.
 pub fn configuration(bytes: &[u8]) -> Result<(Value, Vec<Fault>, Option<Document>), BadFile> {
     let limits = Limits::default();
     let document = yaml::first(text(bytes)?, &limits).map_err(BadFile::of)?;
@@ -223,8 +227,8 @@ pub fn configuration(bytes: &[u8]) -> Result<(Value, Vec<Fault>, Option<Document
     Ok((decoded, faults, document))
 }
 
-/// Decodes a replacement from its own file. Numbers and booleans become strings if their field is a string. Unknown
-/// fields are dropped.
+/// Decodes a replacement that is in a separate file. Numbers and booleans become strings if their field is a string.
+/// Unknown fields are dropped.
 ///
 /// # Errors
 ///
@@ -240,8 +244,8 @@ pub fn replacement(value: &Value) -> Result<Replacement, (FieldPath, String)> {
     wrong.map_or_else(|| Ok(serde_json::from_value(decoded).unwrap_or_default()), Err)
 }
 
-/// Returns a field path with its keys spelled as in the file. In the file, a key can differ in case from the name in
-/// the path.
+/// Returns a field path with its keys spelled as in `value`, the content of a file. In the file, a key can differ in
+/// case from the name in the path.
 fn written(value: &Value, path: &FieldPath) -> FieldPath {
     let (mut at, mut spelled) = (Some(value), FieldPath::root());
     for segment in path.segments() {
@@ -270,7 +274,7 @@ fn spelling<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     members.keys().find(|own| own.eq_ignore_ascii_case(key)).map(String::as_str)
 }
 
-/// Returns the deprecated fields in a kustomization file, and their replacements.
+/// Returns the deprecated fields in a kustomization file, each with the field that replaces it.
 fn deprecated(value: &Value) -> Vec<(&'static str, &'static str)> {
     DEPRECATED.into_iter().filter(|(field, _)| has_field(value, field)).collect()
 }
@@ -287,7 +291,8 @@ fn is_empty(decoded: &Value) -> bool {
     })
 }
 
-/// Returns the position of the second YAML document of a file, if the file has one that is not empty.
+/// Returns the position of the second YAML document of a file; `None` if there is none, or if it is empty. `first` is
+/// the parsed first document.
 fn second_document(text: &str, first: &Document) -> Option<Place> {
     let from = first.start().end;
     let at = from + text.get(from..)?.find("\n---")? + 1;
@@ -306,7 +311,7 @@ fn misspelled(value: &Value) -> Vec<(FieldPath, &'static str)> {
     .collect()
 }
 
-/// A parsed kustomization file that several roots can share.
+/// A parsed kustomization file that several builds can share.
 pub type SharedFile = Arc<KustomizationFile>;
 
 #[cfg(test)]

@@ -157,7 +157,7 @@ structs! {
         "helmBin": Text, "helmHome": Text, "values": Text, "valuesLocal": Anything, "valuesMerge": Text,
         "releaseName": Text, "releaseNamespace": Text, "extraArgs": texts(),
     }
-    // the file of `configurations`
+    // a file that is listed in `configurations`
     CONFIGURATION = "TransformerConfig" {
         "namePrefix": List(&Type::Fields(&FIELD_SPEC)), "nameSuffix": List(&Type::Fields(&FIELD_SPEC)),
         "namespace": List(&Type::Fields(&FIELD_SPEC)), "commonLabels": List(&Type::Fields(&FIELD_SPEC)),
@@ -187,8 +187,8 @@ impl Type {
 }
 
 impl Fields {
-    /// Returns the field into which Go decodes a key. Prefers a field with exactly this name to a field whose name
-    /// differs only in case.
+    /// Returns the name and type of the field into which Go decodes a key. Prefers a field with exactly this name to a
+    /// field whose name differs only in case. `None` if there is no such field.
     pub(super) fn find(&self, key: &str) -> Option<&'static (&'static str, Type)> {
         let exact = self.fields.iter().find(|(name, _)| *name == key);
         exact.or_else(|| self.fields.iter().find(|(name, _)| folded(name) == folded(key)))

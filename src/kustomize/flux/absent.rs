@@ -1,7 +1,7 @@
 //! Generates the kustomization file of the folder `spec.path` if there is none, as Flux does.
 //!
-//! Each subfolder with a kustomization file becomes a resource, even if it contains a Component. Each other YAML file
-//! becomes a resource too.
+//! Each subfolder with a kustomization file becomes a resource, even if it contains a Component, which kustomize then
+//! rejects. Each other YAML file becomes a resource too.
 //!
 //! Source: `Generator.generateKustomization` in fluxcd/pkg's `kustomize/kustomize_generator.go`.
 
@@ -27,22 +27,24 @@ pub(in crate::kustomize) struct Generated {
 /// The value of the field `namespace` in a generated kustomization file without resources. Flux sets this field,
 /// because kustomize rejects a kustomization file without any fields.
 const PLACEHOLDER: &str = "_placeholder";
-/// Maximum depth of folders that are searched for manifests.
+/// Maximum depth of folders that are searched for manifests in a folder without a kustomization file. The search is
+/// recursive, so the limit prevents a stack overflow.
 const MAX_DEPTH: usize = 64;
 /// Maximum number of files and folders that are searched for manifests in a folder without a kustomization file. This
 /// is far more than usual: a repository with 1 000 kustomizations has about 20 000 files.
 const MAX_FILES: usize = 100_000;
 
-/// A function that returns an error if the content of a file does not consist of valid Kubernetes objects.
+/// A function that returns an error if the content of a file does not consist of valid Kubernetes objects. It parses
+/// the content as kustomize does.
 type Check<'a> = &'a dyn Fn(&[u8]) -> Result<(), BadObjects>;
 
 /// Returns the kustomization file that Flux generates for the folder `root`, which has no kustomization file. `check`
-/// parses the other files as kustomize does.
+/// checks each file that would become a resource.
 pub(in crate::kustomize) fn generate(tree: &Tree, root: &TreePath, files: &Files, check: Check<'_>) -> Generated {
     let (resources, findings, uncertainties) = (Vec::new(), Vec::new(), Vec::new());
     let mut walk = Walk { tree, root, files, check, resources, findings, uncertainties, seen: 0 };
     walk.folder(root, 0);
-    // without any resource Flux writes a namespace, so that the file is not empty
+    // without resources, Flux sets a namespace, so that the file is not empty
     let namespace = if walk.resources.is_empty() { PLACEHOLDER.to_owned() } else { String::new() };
     let kustomization = Kustomization { resources: walk.resources, namespace, ..Kustomization::default() };
     let path = root.join(NAMES[0]);

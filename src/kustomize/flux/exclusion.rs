@@ -12,7 +12,7 @@ use crate::kustomize::options::CommonMetadata;
 /// The API group in the keys of Flux's labels and annotations.
 const GROUP: &str = "kustomize.toolkit.fluxcd.io";
 /// Labels and annotations that exclude an object. Each tuple contains the key without its prefix, the value in lower
-/// case, and whether Flux still creates the object if it is absent.
+/// case, and whether Flux still creates the object if it does not exist in the cluster.
 const EXCLUSIONS: [(&str, &str, bool); 3] =
     [("reconcile", "disabled", false), ("ssa", "ignore", false), ("ssa", "ifnotpresent", true)];
 
@@ -23,12 +23,14 @@ pub struct Excluded {
     pub id: ObjectId,
     /// The label or annotation that excludes the object, such as `kustomize.toolkit.fluxcd.io/reconcile: disabled`.
     pub by: String,
-    /// Whether Flux creates the object if it does not exist.
+    /// Whether Flux creates the object if it does not exist in the cluster.
     pub is_created: bool,
 }
 
 impl Excluded {
-    /// Returns why Flux does not apply a rendered object; `None` if Flux applies it.
+    /// Returns an [`Excluded`] for the rendered object `node` if one of its labels or annotations prevents Flux from
+    /// applying it. `None` if Flux applies the object. `id` is the identity of the object. `common` contains the labels
+    /// and annotations that Flux sets on all objects. They take precedence over those of the object.
     pub(in crate::kustomize) fn of(id: &ObjectId, node: &Node, common: &CommonMetadata) -> Option<Self> {
         let value = |place: &str, common: &BTreeMap<String, String>, key: &str| {
             let own = || node.at_path(&["metadata", place, key]).and_then(Node::text).map(str::to_owned);

@@ -10,8 +10,8 @@ use crate::kustomize::finding::{Site, TreeFinding};
 use crate::kustomize::options::FluxSpec;
 use crate::kustomize::rules::kz011;
 
-/// A record of the parts of a kustomization file that do not come from the spec of a Flux Kustomization. After the spec
-/// is merged into the file, the record shows which parts come from the spec.
+/// A record of which parts of a kustomization file come from the spec of a Flux Kustomization. For lists, it stores how
+/// many entries the file had before Flux added entries.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::kustomize) struct Own {
     components: usize,
@@ -27,8 +27,7 @@ pub(in crate::kustomize) struct Own {
 const ORIGINS: &str = "originAnnotations";
 
 impl Own {
-    /// Creates the record for a kustomization file. Must be called before the spec of the Flux Kustomization is merged
-    /// into this file.
+    /// Creates the record for a kustomization file before the spec of the Flux Kustomization is merged into this file.
     pub(in crate::kustomize) fn of(kustomization: &Kustomization) -> Self {
         let (components, patches) = (kustomization.components.len(), kustomization.patches.len());
         let images = kustomization.images.len();
@@ -71,10 +70,10 @@ pub(in crate::kustomize) fn complete(kustomization: &mut Kustomization) {
     }
 }
 
-/// Merges the spec of a Flux Kustomization into the root's kustomization file. `is_there` returns whether a component
-/// exists.
+/// Merges the spec of a Flux Kustomization into `file`, the kustomization file of the folder `spec.path`. `is_there`
+/// returns whether a component exists.
 ///
-/// Returns a record of the file before the merge, and the errors that Flux reports.
+/// Returns a record of the parts that come from the spec, and the errors that Flux reports.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &FluxSpec,

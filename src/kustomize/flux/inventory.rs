@@ -13,8 +13,8 @@ use crate::kustomize::identity::ObjectId;
 /// Length of the hash that kustomize appends to the names of generated objects.
 const HASH: usize = 10;
 /// The 16 characters of the hashes that kustomize appends to the names of generated objects. They are the hexadecimal
-/// digits, but kustomize replaces the digits 0, 1, 3, a and e by g, h, k, m and t. This prevents hashes that look like
-/// offensive words.
+/// digits, but kustomize replaces the digits 0, 1, 3, a and e with g, h, k, m and t. This prevents hashes that look
+/// like offensive words.
 const HASH_LETTERS: &str = "2456789bcdfghkmt";
 
 impl ObjectId {
@@ -39,20 +39,21 @@ impl ObjectId {
         format!("{}_{}_{}_{}", self.namespace, self.name.replace(':', "__"), self.group, self.kind)
     }
 
-    /// Returns the identities in `status.inventory` of a Kustomization. Skips unreadable entries, because Flux cannot
-    /// delete their objects either.
+    /// Returns the identities in `status.inventory` of a Flux Kustomization. Skips unreadable entries, because Flux
+    /// cannot delete their objects either.
     pub fn of_inventory(kustomization: &Value) -> Vec<Self> {
         let entries = kustomization.at(&["status", "inventory", "entries"]).and_then(Value::as_array);
         entries.into_iter().flatten().filter_map(|entry| Self::parse(entry.get("id")?.as_str()?)).collect()
     }
 
-    /// Returns the name, group and kind, without the namespace. They are used to compare cluster-scoped objects.
-    /// kustomize sets a namespace in such an object if it does not know the kind.
+    /// Returns the name, group and kind, without the namespace. They are used to compare cluster-scoped objects,
+    /// because kustomize sets a namespace in a cluster-scoped object whose kind it does not know.
     fn without_namespace(&self) -> (&str, &str, &str) {
         (&self.name, &self.group, &self.kind)
     }
 
-    /// Returns the identity of a generated object without the hash in its name; `None` for other objects.
+    /// Returns the identity of a generated ConfigMap or Secret without the hash in its name: namespace, name, group and
+    /// kind. `None` for other objects.
     fn stem(&self) -> Option<(&str, &str, &str, &str)> {
         let (stem, hash) = self.name.rsplit_once('-')?;
         let is_hash = hash.len() == HASH && hash.chars().all(|letter| HASH_LETTERS.contains(letter));
@@ -76,7 +77,7 @@ pub(in crate::kustomize) struct Compared<'p> {
 }
 
 impl<'p> Compared<'p> {
-    /// Compares an inventory with the objects that a revision renders.
+    /// Compares the objects in an inventory with the objects that a revision renders.
     pub(in crate::kustomize) fn of(inventory: &'p [ObjectId], rendered: &'p [ObjectId]) -> Self {
         if inventory.is_empty() {
             return Self { created: rendered.iter().collect(), ..Self::default() };
@@ -97,7 +98,7 @@ impl<'p> Compared<'p> {
 
 /// Returns the objects of an inventory that are no longer rendered.
 fn dropped<'p>(inventory: &'p [ObjectId], rendered: &[ObjectId]) -> Vec<&'p ObjectId> {
-    // Flux writes the new objects into an inventory too, before it compares.
+    // Flux converts the new objects to inventory entries before it compares, so `__` in a name becomes a colon.
     let rendered: Vec<_> = rendered.iter().map(ObjectId::as_parsed).collect();
     let ids: HashSet<&ObjectId> = rendered.iter().collect();
     let global: HashSet<_> = rendered.iter().map(ObjectId::without_namespace).collect();

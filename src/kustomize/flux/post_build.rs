@@ -1,4 +1,4 @@
-//! The steps of kustomize-controller after a build: it checks that each document is an object, and substitutes
+//! Performs the steps of kustomize-controller after a build: checks that each document is an object, and substitutes
 //! variables.
 
 use std::collections::HashMap;
@@ -34,8 +34,8 @@ pub(in crate::kustomize) struct Object<'b> {
 /// line. The position contains the path of the file instead of its number.
 type Place<'b> = &'b dyn Fn(Origin) -> Site;
 
-/// The result of the steps that kustomize-controller performs after a build, such as the substitution of variables. It
-/// contains the errors, and the positions where the result is unknown.
+/// The errors and uncertainties that result from the steps of kustomize-controller after a build, such as the
+/// substitution of variables.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct PostBuilt {
     /// The errors that kustomize-controller reports.
@@ -44,7 +44,9 @@ pub(in crate::kustomize) struct PostBuilt {
     pub(in crate::kustomize) uncertainties: Vec<(Site, String)>,
 }
 
-/// Checks that each object of a build has an API version, and that Flux can substitute the variables in it.
+/// Checks that each object of a build has an API version, and that Flux can substitute the variables in it. `place`
+/// converts origins to positions. `post_build` contains the variables. If it is `None`, Flux does not substitute
+/// variables.
 pub(in crate::kustomize) fn post_build(
     objects: &[Object<'_>],
     place: Place<'_>,
@@ -76,7 +78,8 @@ pub(in crate::kustomize) fn post_build(
 struct Substitution<'a> {
     post_build: &'a PostBuild,
     place: Place<'a>,
-    /// Whether it is certain that Flux substitutes variables; see [`PostBuild::is_certain`].
+    /// Whether it is certain that Flux substitutes variables. If not, a failed substitution is recorded as an
+    /// uncertainty instead of an error.
     certain: bool,
 }
 
@@ -250,8 +253,8 @@ fn has_braces(node: &Node) -> bool {
     }
 }
 
-/// Returns whether `after` is still one YAML scalar with the same kind of quotes as `before`. `before` is a text with
-/// variables, and `after` is the same text with their values. Returns `false` if this is uncertain.
+/// Returns whether a printed scalar is certainly still one YAML scalar after Flux substitutes the variables in it.
+/// `before` is the text of the scalar with variables, and `after` is the text with their values.
 fn stays_yaml(before: &str, after: &str) -> bool {
     let count = |text: &str, letter: char| text.matches(letter).count();
     let adds_quotes = ['\'', '"', '\\'].into_iter().any(|letter| count(after, letter) > count(before, letter));
@@ -262,7 +265,8 @@ fn stays_yaml(before: &str, after: &str) -> bool {
 /// Characters that must not begin a plain scalar.
 const INDICATORS: [char; 13] = ['{', '[', '&', '*', '!', '|', '>', '%', '@', '`', '#', '"', '\''];
 
-/// Returns whether a text needs no quotes in YAML. The empty text needs quotes, because YAML would parse it as null.
+/// Returns whether YAML parses a text without quotes as one plain scalar. This includes the empty text, which is null
+/// in YAML.
 fn is_plain(text: &str) -> bool {
     let ends_oddly = text.ends_with([' ', ':']) || text.starts_with([' ', '-', '?', ':', ',', ']', '}']);
     let is_split = text.contains(": ") || text.contains(" #") || text.contains(char::is_control);

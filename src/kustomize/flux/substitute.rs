@@ -13,7 +13,8 @@ mod functions;
 
 use std::fmt;
 
-/// Maximum depth of nested braces; Flux is limited only by its stack.
+/// Maximum depth of nested braces. The parser is recursive, so the limit prevents a stack overflow. Flux has no such
+/// limit.
 const MAX_DEPTH: usize = 64;
 
 /// The state of a variable.
@@ -81,7 +82,7 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If Flux cannot parse the text.
+    /// If Flux cannot parse the text, or if its braces are nested more than `MAX_DEPTH` levels deep.
     pub(in crate::kustomize) fn read(text: &str) -> Result<Self, Failure> {
         let mut reader = Reader { rest: text, depth: 0 };
         let mut nodes = Vec::new();
@@ -91,11 +92,13 @@ impl Template {
         Ok(Self { nodes })
     }
 
-    /// Substitutes the variables. Returns `None` if the result depends on a variable with an unknown value.
+    /// Substitutes the variables. `variables` returns the state of a variable by its name. Returns `None` if the result
+    /// depends on a variable with an unknown value.
     ///
     /// # Errors
     ///
-    /// If Flux cannot evaluate the text.
+    /// If a variable without a default is not set, or if an operation on a variable fails in Flux. Also if the text
+    /// uses an operation that Portcullis does not implement.
     pub(in crate::kustomize) fn evaluate<'v>(
         &self,
         variables: &dyn Fn(&str) -> Variable<'v>,
@@ -213,7 +216,7 @@ impl Reader<'_> {
         match self.peek() {
             Some(':') => match self.rest.chars().nth(1) {
                 Some('=' | '-' | '?' | '+') => self.default(call, 2),
-                // Flux steps back by the width of the wrong character here, and fails
+                // Flux moves back by the width of the wrong character, and fails.
                 Some(letter) if !letter.is_ascii() => {
                     Err(Failure::Syntax("no character outside ASCII may follow the colon"))
                 }
@@ -315,8 +318,8 @@ impl Reader<'_> {
         Err(self.wrong("the name of a variable must be followed by an operator or a closing brace"))
     }
 
-    /// Returns a syntax error with the description `why`. Returns [`Failure::Unclosed`] instead if the parser is at the
-    /// end of the text.
+    /// Returns a syntax error with the message `why`. Returns [`Failure::Unclosed`] instead if the parser is at the end
+    /// of the text.
     fn wrong(&self, why: &'static str) -> Failure {
         if self.rest.is_empty() { Failure::Unclosed } else { Failure::Syntax(why) }
     }

@@ -31,7 +31,8 @@ impl<'r> Gvk<'r> {
     }
 }
 
-/// Splits a text at its first slash. For short texts, this is faster than `str::split_once`.
+/// Splits a text at its first slash; `None` if there is no slash. For short texts, this is faster than
+/// `str::split_once`.
 pub(in crate::kustomize) fn split_at_slash(text: &str) -> Option<(&str, &str)> {
     let at = text.bytes().position(|byte| byte == b'/')?;
     Some((&text[..at], &text[at + 1..]))

@@ -10,10 +10,11 @@ use super::gvk::Gvk;
 
 /// The placeholder that kustomize uses as the namespace when it compares cluster-scoped objects.
 const NO_NAMESPACE: &str = "_non_namespaceable_";
-/// The default namespace of objects that name no namespace.
+/// The namespace that kustomize assumes for namespaced objects without a namespace when it compares objects.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// The scope of kinds, namespaced or cluster-scoped. The built-in schema and a custom schema determine the scope.
+/// The data that determines whether a kind is namespaced or cluster-scoped: the built-in schema and, if there is one, a
+/// custom schema.
 #[derive(Debug, Clone, Default)]
 pub(in crate::kustomize) struct Scope {
     /// apiVersion and kind of the cluster-scoped kinds in a custom schema; `None` without a custom schema.
@@ -21,7 +22,7 @@ pub(in crate::kustomize) struct Scope {
 }
 
 impl Scope {
-    /// Returns whether a kind is known to be cluster-scoped.
+    /// Returns whether a kind is cluster-scoped according to the built-in schema or the custom schema.
     pub(in crate::kustomize) fn is_cluster(&self, gvk: &Gvk<'_>) -> bool {
         let mut known = cluster_scope::cluster_scoped(gvk.kind);
         known.any(|api_version| Gvk::new(api_version, gvk.kind) == *gvk)
@@ -58,7 +59,8 @@ impl<'r> Id<'r> {
         format!("{} {}{namespace}", self.gvk.kind, self.name)
     }
 
-    /// Returns the parts that are compared to find equal identities. The effective namespace is one of these parts.
+    /// Returns the parts that are compared to find equal identities: group, version and kind, the name, and the
+    /// effective namespace.
     pub(in crate::kustomize) fn key(&self) -> (Gvk<'r>, &'r str, &'r str) {
         (self.gvk, self.name, self.effective_namespace())
     }

@@ -18,20 +18,20 @@ pub struct ObjectId {
 }
 
 impl ObjectId {
-    /// Returns `namespace/name`, or only the name if there is no namespace.
+    /// Returns the location of the object as `namespace/name`, or only the name if there is no namespace.
     pub fn place(&self) -> String {
         if self.namespace.is_empty() { self.name.clone() } else { format!("{}/{}", self.namespace, self.name) }
     }
 
     /// Returns whether the object has a built-in kind that requires a namespace, but has no namespace. Flux fails to
-    /// apply such an object.
+    /// apply an object without its namespace. Only groups without a dot, such as `apps`, count as built-in.
     pub(in crate::kustomize) fn lacks_namespace(&self) -> bool {
         let is_built_in = !self.group.contains('.');
         is_built_in && self.namespace.is_empty() && cluster_scoped(&self.kind).next().is_none()
     }
 }
 
-/// Maximum number of objects that a message names.
+/// Maximum number of objects that a message names, so that the message stays short. All other objects are only counted.
 const MAX_NAMED: usize = 3;
 
 /// Formats a list of objects for a message. The first objects are listed by name. The number of other objects follows,

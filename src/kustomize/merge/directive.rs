@@ -17,7 +17,8 @@ pub(super) enum Directive {
     Delete,
 }
 
-/// Removes the directive `$patch` from a mapping or list of a patch, and returns it; `Merge` if there is none.
+/// Removes the directive `$patch` from a mapping or list of a patch, and returns the directive. Returns `Merge` if
+/// there is none, and an error if the directive is unknown.
 pub(super) fn take(patch: &mut Node) -> Result<Directive, Problem> {
     match &patch.kind {
         Kind::Map(_) => of_map(patch),
@@ -34,8 +35,8 @@ fn of_map(patch: &mut Node) -> Result<Directive, Problem> {
     Ok(directive)
 }
 
-/// Removes the directive of a list, and returns it. The directive is an element that contains only `$patch`. Returns
-/// `Merge` if there is no such element.
+/// Removes the directive of a list, and returns the directive. It is an element of the list that contains only
+/// `$patch`. Returns `Merge` if there is no such element.
 fn of_list(patch: &mut Node) -> Result<Directive, Problem> {
     let mut elements = patch.items().iter();
     let Some(element) = elements.find(|element| element.get(KEY).is_some()) else { return Ok(Directive::Merge) };

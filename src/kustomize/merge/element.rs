@@ -1,4 +1,4 @@
-//! Finds, replaces and removes elements of a list by their keys.
+//! Finds, replaces and removes the elements of a list whose keys have given values.
 //!
 //! Source: `ElementSetter`, `ElementMatcher` and `FieldMatcher` in `kyaml/yaml/fns.go`.
 
@@ -10,7 +10,8 @@ use crate::kustomize::node::Node;
 /// matches, appends `element`. Also removes null elements and empty mappings.
 ///
 /// An element matches if it has the fields `keys`, each with the value at the same index in `values`. An empty string
-/// in `values` stands for any value. If `values` is empty, all existing elements are removed.
+/// in `values` stands for any value. If `values` is empty, all existing elements are removed. Returns an error if an
+/// element has the wrong type, such as a scalar instead of a mapping.
 pub(super) fn set(
     items: &mut Vec<Node>,
     element: Option<&Node>,
@@ -48,8 +49,8 @@ pub(super) fn is_empty(node: &Node) -> bool {
     node.is_null() || (node.is_map() && node.entries().is_empty())
 }
 
-/// Returns whether an element has `values` at `keys`. Ignores keys beyond the end of `values`. Returns `false` if
-/// `values` is empty.
+/// Returns whether an element has the fields `keys`, each with the value at the same index in `values`. Ignores keys
+/// beyond the end of `values`. Returns `false` if `values` is empty.
 fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem> {
     let mut is_match = false;
     for (at, key) in keys.iter().enumerate() {
@@ -63,8 +64,8 @@ fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem>
     Ok(true)
 }
 
-/// Returns whether a mapping has `value` at a key. An empty `value` matches any value. If `key` is empty, returns
-/// whether a scalar equals `value`.
+/// Returns whether the mapping `item` has `value` at a key. An empty `value` matches any value. If `key` is empty,
+/// `item` must be a scalar, and the function returns whether it equals `value`.
 fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     if key.is_empty() {
         return if item.is_scalar() { Ok(item.text() == Some(value)) } else { Err(wrong_kind("a scalar", item)) };

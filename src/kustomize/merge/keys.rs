@@ -1,4 +1,4 @@
-//! The values of merge keys. Elements of lists are compared by these values.
+//! The values of merge keys. Elements of two lists are merged if they have the same values.
 //!
 //! Source: `mergeValues`, `match` and `validateKeys` in `kyaml/yaml/walk/associative_sequence.go`.
 
@@ -33,7 +33,7 @@ fn united(left: &Values, right: &Values) -> Option<Values> {
 }
 
 /// Returns the merge keys that have a value in at least one element of `all`, and the items of `values` for these keys.
-/// If no element has a value, returns all keys and values.
+/// `values` contains one value for each key in `keys`. If no element has a value, returns all keys and values.
 pub(super) fn valid<'k, 'v>(all: &[Values], values: &'v Values, keys: &[&'k str]) -> (Vec<&'k str>, Vec<&'v str>) {
     let is_valid = |at: usize| all.iter().any(|values| values.get(at).is_some_and(|value| !value.is_empty()));
     let none = !(0..keys.len()).any(is_valid);

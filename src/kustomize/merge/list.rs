@@ -23,14 +23,15 @@ struct Lists {
     dest: Vec<Node>,
     patch: Vec<Node>,
     /// Whether kustomize uses the patch's list as the object's list, without a copy. For example, it does this if the
-    /// object has no such list. `dest` and `patch` are then equal, and a change of one also changes the other.
+    /// object has no such list. `dest` and `patch` are then equal, and a change of one list also changes the other
+    /// list.
     same: bool,
     /// The resulting list. It gets the merged elements first, and then the elements of `dest` that were not merged.
     first: Vec<Node>,
 }
 
 impl Walker<'_> {
-    /// Merges two lists by the merge keys that their schema defines.
+    /// Merges the object's list and the patch's list by the merge keys in `schema`, the schema of the lists.
     pub(super) fn list(self, sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
         let (sources, side) = match visit_list(sources)? {
             Ok(visited) => visited,
@@ -63,6 +64,7 @@ impl Walker<'_> {
 
     /// Merges the list of the object with the list of the patch. Elements with the same values of the merge keys `keys`
     /// are merged into one element. `all` contains these values for the elements of both lists, without duplicates.
+    /// `schema` is the schema of an element.
     ///
     /// Returns `false` and merges nothing if `all` is empty, because both lists are then empty.
     fn elements(
@@ -121,8 +123,8 @@ impl Walker<'_> {
     }
 }
 
-/// Applies the directive `$patch` of a list in a patch, such as `$patch: delete`. If this completes the merge, returns
-/// `Ok(Err(…))` with the final result.
+/// Applies the directive `$patch` of a list in a patch, such as `$patch: delete`. If no elements must be merged after
+/// this, returns `Ok(Err(…))` with the final result.
 ///
 /// Otherwise, returns `Ok(Ok(…))` with the two lists whose elements must still be merged. The `Side` says which list
 /// kustomize uses as the target of the merge: that of the object or that of the patch.
@@ -198,8 +200,9 @@ impl Lists {
         }
     }
 
-    /// Replaces a list element with the element `merged`. `side` determines whether the element is replaced in the
-    /// object's list or in the patch's list.
+    /// Replaces a list element with the element `merged`. `side` selects the element: index `dest` of the object's
+    /// list, or index `patch` of the patch's list. If `self.same` is set, replaces the element at index `dest` in both
+    /// lists.
     fn put(&mut self, side: Side, dest: Option<usize>, patch: Option<usize>, merged: &Node) {
         let place = match side {
             Side::Dest => dest.and_then(|at| self.dest.get_mut(at)),

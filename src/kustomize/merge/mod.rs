@@ -19,7 +19,7 @@
 //! # Ok::<(), portcullis::kustomize::merge::MergeError>(())
 //! ```
 //!
-//! # Behaviour of kustomize
+//! # Behavior of kustomize
 //!
 //! * kustomize processes the whole object, not only the fields of the patch. It removes empty fields (`a:`), and
 //!   duplicate elements of merged lists.
@@ -36,7 +36,7 @@
 //!
 //! # Cost
 //!
-//! One walk over the object. Unchanged parts are not copied.
+//! A merge walks over the object once. Unchanged parts are not copied.
 //!
 //! Source: `kyaml/yaml/merge2` and `kyaml/yaml/walk` of kustomize.
 
@@ -60,7 +60,8 @@ use walk::{Side, Sources, Walker};
 ///
 /// # Errors
 ///
-/// If the patch does not fit the object.
+/// If the same field has different types in the object and the patch, such as a list and a mapping. Also if a `$patch`
+/// directive is unknown.
 pub fn merge(object: &Node, patch: &Node, schema: &Schema) -> Result<Option<Node>, MergeError> {
     let sources = Sources::new(Some(object.clone()), Some(patch.clone()));
     let merged = Walker { schema }.walk(sources, None)?;

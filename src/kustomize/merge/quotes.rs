@@ -5,7 +5,7 @@
 use crate::kustomize::node::{Node, Style};
 use crate::yaml;
 
-/// Quotes a string that YAML 1.1 would parse as another type.
+/// Returns `value`, with quotes if it is a string that YAML 1.1 would parse as another type.
 pub(super) fn with_quotes(mut value: Node) -> Node {
     quote(&mut value);
     value

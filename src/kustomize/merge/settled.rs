@@ -1,5 +1,5 @@
-//! Detects parts of an object that a patch of kustomize leaves unchanged. Portcullis skips these parts when it merges
-//! the patch.
+//! Detects parts of an object that a patch leaves unchanged when kustomize applies it. Portcullis skips these parts
+//! when it merges the patch.
 //!
 //! This must be checked even for parts that the patch does not mention, because kustomize can change these parts too.
 //! For example, it removes empty fields.
@@ -23,7 +23,8 @@ pub(super) enum Mode {
     Moved,
 }
 
-/// Returns whether a merge with an empty patch leaves a node unchanged and cannot fail. `false` if this is not certain.
+/// Returns whether a merge without new values from the patch leaves `node` unchanged and cannot fail. `mode` is the
+/// reason why the patch has no new values. Returns `false` if this is not certain.
 pub(super) fn is_settled(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
     if node.comment.is_some() {
         return false;
@@ -49,8 +50,9 @@ fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>
     node.entries().iter().all(|entry| !entry.key.is_empty() && is_settled_field(&entry.key, &entry.value))
 }
 
-/// Returns whether a merge with an empty patch certainly leaves a list unchanged. The list must have exactly one merge
-/// key, and each element must have a different value of this key. The merge must also leave each element unchanged.
+/// Returns whether a merge without new values from the patch certainly leaves a list unchanged. The list must have
+/// exactly one merge key, and each element must have a different value of this key. The merge must also leave each
+/// element unchanged.
 fn is_settled_list(schemas: &Schema, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();
     let (Some(key), None) = (keys.next(), keys.next()) else { return false };

@@ -75,7 +75,7 @@ impl Sources {
         }
     }
 
-    /// Returns the nodes of the object and the patch. Skips a node that is missing or null.
+    /// Returns those nodes of the object and the patch that are neither missing nor null.
     fn present(&self) -> impl Iterator<Item = &Node> {
         [&self.dest, &self.patch].into_iter().flatten().filter(|node| !node.is_null())
     }
@@ -88,8 +88,9 @@ pub(super) struct Walker<'s> {
 }
 
 impl Walker<'_> {
-    /// Merges two nodes. A schema in a comment takes precedence over the schema of the field. If there is neither, uses
-    /// the schema of the object's kind.
+    /// Merges a node of the object with a node of the patch. `schema` is the schema of the field that contains the
+    /// nodes. A schema in a YAML comment of a node takes precedence over `schema`. If there is neither, uses the schema
+    /// of the object's kind.
     pub(super) fn walk(self, sources: Sources, schema: Option<FieldSchema<'_>>) -> Result<Walked, MergeError> {
         let comment = sources.present().find_map(|node| Schema::fragment(node.comment.as_ref()?));
         if let Some(fragment) = comment {
@@ -133,7 +134,9 @@ impl Walker<'_> {
         Ok(Walked::from(side, Some(merged)))
     }
 
-    /// Merges the field `name` of a mapping.
+    /// Merges the field `name` of two mappings. `merged` is the mapping of the object, to which the result is written,
+    /// and `patch` is the mapping of the patch. `schema` is the schema of the mappings. `same` states whether both
+    /// mappings are the same node in kustomize's memory.
     fn field(
         self,
         merged: &mut Node,

@@ -84,17 +84,19 @@ pub enum UnprintableKind {
 ///
 /// # Errors
 ///
-/// If kustomize fails to print the node.
+/// If kustomize cannot serialize the node, for example because of a duplicate key, a nested key that is not a string,
+/// or a number that is not finite.
 pub fn printed(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: true })
 }
 
-/// Converts a nested YAML node, such as the value of a field, to the value that kustomize prints for it. The result has
-/// no tags, styles or comments.
+/// Converts a nested YAML node, such as the value of a field, to the value that kustomize prints for it. Unlike
+/// [`printed`], requires that the keys of the node itself are strings.
 ///
 /// # Errors
 ///
-/// If kustomize fails to print the node, for example because a mapping key is not a string.
+/// If kustomize cannot serialize the node, for example because of a duplicate key, a key that is not a string, or a
+/// number that is not finite.
 pub fn printed_inner(node: &Node) -> Result<Value<'_>, Unprintable> {
     printed_within(node, Within { flow: false, top: false })
 }
@@ -130,7 +132,7 @@ fn printed_within<'n>(node: &'n Node, within: Within) -> Result<Value<'n>, Unpri
     }
 }
 
-/// Returns whether go-yaml prints the tag of an empty scalar.
+/// Returns whether go-yaml writes the tag `tag` of an empty scalar.
 fn has_printed_tag(tag: Tag) -> bool {
     matches!(tag, Tag::Bool | Tag::Int | Tag::Float | Tag::Timestamp | Tag::Binary)
 }
@@ -236,7 +238,9 @@ fn typed(resolved: Resolved, text: &str) -> Option<Value<'_>> {
     })
 }
 
-/// Returns the value of a scalar with an explicit tag. Returns `None` if the text is not of the type of the tag.
+/// Returns the value of a scalar whose text does not resolve to the type of `tag`, or whose tag is an explicit `!!str`.
+/// `resolved` is the type and value of the text without the tag. For example, `!!float 1` is a float, although its text
+/// is an integer. Returns `None` if kustomize cannot convert the text to the type of the tag, as in `!!int abc`.
 fn of_tag<'n>(tag: Tag, resolved: Resolved, text: &'n str) -> Option<Value<'n>> {
     match (tag, resolved) {
         (Tag::Float, Resolved::Int(int)) => Some(Value::Float(int as f64)),

@@ -15,8 +15,8 @@ pub fn text_of(node: &Node) -> String {
     writer.out
 }
 
-/// Returns a node as YAML text, with the comments of its source `text`. Returns `None` if the positions of the comments
-/// are uncertain, or if a key is a mapping or sequence.
+/// Returns a node as YAML text, with the comments of `text`, the YAML text from which the node was parsed. Returns
+/// `None` if the positions of the comments are uncertain, or if a key is a mapping or sequence.
 pub fn commented_text(node: &Node, text: &str) -> Option<String> {
     if has_collection_key(node) {
         return None;
@@ -39,8 +39,8 @@ struct Comment {
     is_tail: bool,
 }
 
-/// Returns the comments in a YAML text. Returns `None` if a comment may be part of a value, if an empty line follows a
-/// comment, or if a comment is at the end of the text.
+/// Returns the comments in a YAML text. Returns `None` if their positions are uncertain: if a comment may be part of a
+/// value, if an empty line follows a comment, or if a comment on its own line is the last line of the text.
 fn comments(text: &str) -> Option<Vec<Comment>> {
     let mut found = Vec::new();
     let mut after_head = false;
@@ -154,7 +154,8 @@ impl Writer {
         let _ = write!(self.out, "{:indent$}", "");
     }
 
-    /// Writes the comments that the source has above the line `line`, each on its own line.
+    /// Writes the comments that the source has above the line `line`, each on its own line. If `at_start` is false, the
+    /// current line of the output already has its indentation.
     fn heads(&mut self, line: u32, indent: usize, at_start: bool) {
         while let Some(comment) = self.comments.get(self.next).filter(|comment| !comment.is_tail && comment.line < line)
         {

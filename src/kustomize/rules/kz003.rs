@@ -1,5 +1,5 @@
 //! KZ003: reports entries of `components` in a kustomization file that refer to a file. kustomize rejects such entries,
-//! because a component must be a folder with its own kustomization file.
+//! because a component must be a folder with its own kustomization file. Also reports a path to build that is a file.
 
 use crate::admission::Level;
 use crate::kustomize::file::NAMES;
@@ -16,7 +16,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ003.md"),
 };
 
-/// Returns a finding about `entry`, an entry of `components` that leads to the file `path` instead of a folder.
+/// Returns a finding about `entry`, which leads to the file `path`, although only a folder is allowed. `entry` is an
+/// entry of `components`, or the path of the folder to build.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, path: &TreePath) -> TreeFinding {
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);
     let is_kustomization = NAMES.contains(&path.name());

@@ -15,6 +15,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
 };
 
 /// Returns a finding about a kustomization file, or a file in its list `configurations`, that cannot be decoded.
+/// `problem` is the reason.
 pub(in crate::kustomize) fn malformed(site: Site, problem: &str) -> TreeFinding {
     RULE.at(site, format!("this file cannot be read: {problem}"))
         .help("correct the YAML; indent with spaces, not with tabs")
@@ -27,7 +28,8 @@ pub(in crate::kustomize) fn duplicate_key(site: Site) -> TreeFinding {
     RULE.at(site, message).help("keep one of them")
 }
 
-/// Returns a finding about a kustomization file in which no field has an effect.
+/// Returns a finding about a kustomization file in which no field has an effect. `component` is `true` if the file
+/// defines a Component.
 pub(in crate::kustomize) fn empty(site: Site, component: bool) -> TreeFinding {
     let help = if component {
         "add a field such as \"patches:\", or remove the component"

@@ -1,4 +1,4 @@
-//! KZ009: an entry of a kustomization file that leads to a parent of the folder that is being built.
+//! KZ009: an entry of a kustomization file that leads to a folder that is being built, or to a parent of such a folder.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -44,6 +44,7 @@ pub(in crate::kustomize) fn found(
 }
 
 /// Returns a finding about an entry of a kustomization file that leads to a folder above the root folder of the tree.
+/// `chain` contains all folders that are being built. The last one is the folder with the entry.
 pub(in crate::kustomize) fn above_tree(site: Site, entry: &str, chain: &[TreePath]) -> TreeFinding {
     let here = chain.last().map(ToString::to_string).unwrap_or_default();
     RULE.at(site, format!("\"{entry}\" is an ancestor of {here}, above the whole tree"))

@@ -13,7 +13,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ011.md"),
 };
 
-/// The prefixes that show Flux that a path is a remote address.
+/// The prefixes by which Flux recognizes that a path is a remote address.
 const ADDRESSES: [&str; 8] = ["git::", "gh:", "ssh://", "https://", "http://", "git@", "github.com:", "github.com/"];
 
 /// Returns whether Flux treats a path as local and relative (`IsLocalRelativePath`).

@@ -37,12 +37,14 @@ pub(in crate::kustomize) fn no_api_version(site: Site, object: &str) -> TreeFind
     RULE.at(site, format!("{object} has no apiVersion, and Flux rejects it")).help("give it an apiVersion")
 }
 
-/// Returns a finding about an object that became invalid because transformers removed its kind, name or metadata.
+/// Returns a finding about an object that kustomize cannot write. For example, transformers removed its kind or name,
+/// or one of its annotations has an empty key. `object` names the object, and `why` is the reason.
 pub(in crate::kustomize) fn no_object(site: Site, object: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("{object} cannot be written: {why}")).help("check the patches of the object")
 }
 
-/// Returns a finding about an object whose `field` has an empty key, which kustomize cannot merge.
+/// Returns a finding about an object that a generator with the behavior `merge` cannot change, because `field` of the
+/// object has an empty key. `field` is `data` or `binaryData`.
 pub(in crate::kustomize) fn empty_key(site: Site, id: &Id<'_>, field: &str) -> TreeFinding {
     RULE.at(site, format!("{} cannot be merged: a key of its {field} is empty or null", id.words()))
         .help("use a key that is not empty")

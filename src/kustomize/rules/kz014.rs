@@ -13,7 +13,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ014.md"),
 };
 
-/// Returns a finding about a patch that is neither a strategic merge patch nor a JSON patch.
+/// Returns a finding about a patch that kustomize cannot read as a strategic merge patch or as a JSON patch. `why`
+/// completes a sentence whose subject is the patch, such as `is both an object and a list of operations`.
 pub(in crate::kustomize) fn unreadable(site: Site, why: &str) -> TreeFinding {
     RULE.at(site, format!("not a valid patch: it {why}"))
         .allowed("an object with kind and metadata.name, or a list of JSON patch operations")

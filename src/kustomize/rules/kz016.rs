@@ -13,12 +13,13 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ016.md"),
 };
 
-/// Returns a finding about a generator without a name.
+/// Returns a finding about a generator without a name. `kind` is the kind of the generated object, such as `ConfigMap`.
 pub(in crate::kustomize) fn missing_name(site: Site, kind: &str) -> TreeFinding {
     RULE.at(site, format!("the {kind} has no name")).help("give it a name")
 }
 
-/// Returns a finding about a generator that sets a label or annotation with an empty key.
+/// Returns a finding about a generator that sets a label or annotation with an empty key. `kind` is the kind of the
+/// generated object. `field` is `labels` or `annotations`.
 pub(in crate::kustomize) fn empty_key(site: Site, kind: &str, field: &str) -> TreeFinding {
     RULE.at(site, format!("the {kind} has an empty key in {field}")).help("remove it")
 }

@@ -13,29 +13,32 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ017.md"),
 };
 
-/// Returns a finding about an unknown `openapi.version`.
+/// Returns a finding about an unknown `openapi.version`. `built_in` is the only known version.
 pub(in crate::kustomize) fn unknown_schema_version(site: Site, version: &str, built_in: &str) -> TreeFinding {
     RULE.at(site, format!("the schema {version} is not built in")).found(version).allowed(built_in).help("remove it")
 }
 
-/// Returns a finding about an invalid entry of `crds`.
+/// Returns a finding about an invalid entry of `crds`. `why` completes a sentence whose subject is the entry.
 pub(in crate::kustomize) fn invalid_crds(site: Site, entry: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" {why}"))
         .allowed("a mapping of names to schemas")
         .help("correct the file, or remove the entry")
 }
 
-/// Returns a finding about a var with a duplicate name.
+/// Returns a finding about an entry of `vars` whose name another entry already has. `before` is the position of the
+/// other entry.
 pub(in crate::kustomize) fn duplicate_var(site: Site, name: &str, before: &Site) -> TreeFinding {
     RULE.at(site, format!("the variable {name} already exists ({before})")).found(name).help("give it another name")
 }
 
-/// Returns a finding about a var without a value.
+/// Returns a finding about an entry of `vars` whose value cannot be determined. `why` completes a sentence whose
+/// subject is the variable.
 pub(in crate::kustomize) fn unresolved_var(site: Site, name: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("the variable {name} {why}")).found(name).help("correct its objref and fieldref")
 }
 
-/// Returns a finding about an invalid file in `openapi.path`.
+/// Returns a finding about an invalid schema in `openapi`. `why` completes a sentence whose subject is the schema, such
+/// as `has both a version and a path`.
 pub(in crate::kustomize) fn invalid_schema(site: Site, why: &str) -> TreeFinding {
     RULE.at(site, format!("the schema {why}")).help("correct the file, or remove the entry")
 }
@@ -53,7 +56,8 @@ pub(in crate::kustomize) fn invalid_legacy_sort(site: Site) -> TreeFinding {
     RULE.at(site, "the order fifo has no options").help("remove the options, or write order: legacy")
 }
 
-/// Returns a finding about an invalid entry of `replacements`.
+/// Returns a finding about an invalid entry of `replacements`. `why` completes a sentence whose subject is the
+/// replacement, such as `has both a source and a sourceValue`.
 pub(in crate::kustomize) fn invalid_replacement(site: Site, why: &str) -> TreeFinding {
     RULE.at(site, format!("the replacement {why}")).help("correct it")
 }

@@ -13,7 +13,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ018.md"),
 };
 
-/// Returns a finding about an object in which variables cannot be substituted.
+/// Returns a finding about an object in which Flux cannot substitute variables. `object` names the object, and `why` is
+/// the reason.
 pub(in crate::kustomize) fn found(site: Site, object: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("variables cannot be substituted in {object}: {why}")).help(
         "write $${ for a literal ${, or annotate the object with kustomize.toolkit.fluxcd.io/substitute: disabled",

@@ -19,7 +19,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
 };
 
 /// Returns a finding about an entry of a kustomization file that adds an object whose identity already exists. `own` is
-/// the position of the added object. `other` is the position of the existing object.
+/// the position of the added object. `other` is the position of the existing object, if it is known.
 pub(in crate::kustomize) fn conflict(site: Site, id: &Id<'_>, own: &Site, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
     let is_same = own.file == site.file && own.place.line == site.place.line;
@@ -29,7 +29,8 @@ pub(in crate::kustomize) fn conflict(site: Site, id: &Id<'_>, own: &Site, other:
         .help("rename one of them, or use one shared base, with the differences in Components")
 }
 
-/// Returns a finding about a generator that creates an object that already exists.
+/// Returns a finding about a generator that creates an object that already exists. `other` is the position of the
+/// existing object, if it is known.
 pub(in crate::kustomize) fn exists(site: Site, id: &Id<'_>, other: Option<&Site>) -> TreeFinding {
     let from = other.map(|other| format!(", from {other}")).unwrap_or_default();
     RULE.at(site, format!("{} already exists{from}", id.words()))
@@ -53,7 +54,8 @@ pub(in crate::kustomize) fn several_objects(site: Site, id: &Id<'_>) -> TreeFind
         .help("select one of them by name and namespace")
 }
 
-/// Returns a finding about a patch for an object that does not exist.
+/// Returns a finding about a patch for an object that does not exist. `id` is the identity in the patch. `there`
+/// contains the identities of the existing objects, from which the finding suggests a similar one.
 pub(in crate::kustomize) fn no_object_to_patch<'a>(
     site: Site,
     id: &Id<'_>,
@@ -89,7 +91,8 @@ pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id<'_>, before: &
         .help("use each name once per namespace; kustomize also renames Namespace objects")
 }
 
-/// Returns a finding about an entry of `replicas` without a matching object.
+/// Returns a finding about an entry of `replicas` without a matching object. `name` is the name in the entry. `there`
+/// contains the names of the existing objects, from which the finding suggests a similar one.
 pub(in crate::kustomize) fn no_object_to_scale(site: Site, name: &str, there: &[&str]) -> TreeFinding {
     let finding = RULE.at(site, format!("there is no {name} to scale")).found(name);
     match most_similar(name, there.iter().copied()) {

@@ -13,8 +13,9 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ063.md"),
 };
 
-/// The order in which two Kustomizations apply a revision. The revision moves an object from one Kustomization to the
-/// other.
+/// The order in which Flux applies two Kustomizations, if a revision moves an object from one of them to the other.
+/// Callers use `None` instead if Flux always applies the new Kustomization of the object first, because the object is
+/// then safe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kustomize) enum Order<'a> {
     /// The object's new Kustomization depends on its old Kustomization. So Flux applies the old Kustomization first,
@@ -28,7 +29,8 @@ pub(in crate::kustomize) enum Order<'a> {
     Elsewhere(&'a str),
 }
 
-/// Returns a finding about objects that move from the Kustomization `from` to the Kustomization `to`.
+/// Returns a finding about objects that move from the Kustomization `from` to the Kustomization `to` in the revision
+/// `revision`. `order` is the order in which Flux applies both Kustomizations.
 pub(in crate::kustomize) fn found(
     moved: &[&ObjectId],
     (from, to): (&str, &str),

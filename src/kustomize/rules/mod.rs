@@ -1,4 +1,4 @@
-//! The rules that check kustomize trees, one file each.
+//! The rules that check kustomize trees. Each rule has its own module.
 
 pub(super) mod kz001;
 pub(super) mod kz002;

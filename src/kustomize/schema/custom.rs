@@ -23,21 +23,23 @@ pub enum BadSchema {
     /// The file has no content. kustomize does not accept an empty file as an empty document.
     #[error("the schema is empty")]
     Empty,
-    /// The text is neither valid JSON nor valid YAML, or has duplicate keys.
+    /// The text is neither valid JSON nor valid YAML, or is JSON with duplicate keys. Contains the error message.
     #[error("the schema is not valid JSON or YAML: {0}")]
     Syntax(String),
-    /// A field of a schema has the wrong type.
+    /// A field of a schema has the wrong type. Contains the error message.
     #[error("{0}")]
     Field(String),
-    /// The text is YAML that kustomize may parse differently than Portcullis.
+    /// It is unknown whether kustomize accepts the text. Contains the reason. For example, kustomize may parse the YAML
+    /// differently than Portcullis.
     #[error("{0}")]
     Unknown(String),
-    /// A part of the document has the wrong type.
+    /// A part of the document has the wrong type. Contains the part and the expected type.
     #[error("{0} of the schema is not {1}")]
     Type(String, &'static str),
 }
 
-/// Parses the text of a schema file.
+/// Parses the text of an OpenAPI document: as JSON if it begins with a brace, otherwise as YAML. Returns an error if
+/// the text is empty or invalid, or if kustomize cannot decode the schemas in it.
 pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
     let syntax = |error: &dyn std::fmt::Display| BadSchema::Syntax(error.to_string());
     if text.is_empty() {
@@ -60,7 +62,8 @@ pub(super) fn document(text: &str) -> Result<Value, BadSchema> {
     Ok(document)
 }
 
-/// Checks that kustomize can decode the schemas in an OpenAPI document.
+/// Checks that kustomize can decode the schemas in an OpenAPI document. `is_json` states whether the document was
+/// parsed from JSON.
 fn decoded(document: &Map<String, Value>, is_json: bool) -> Result<(), BadSchema> {
     let Some(Value::Object(schemas)) = document.get("definitions") else { return Ok(()) };
     let found = file::schemas(schemas, is_json);
@@ -71,7 +74,8 @@ fn decoded(document: &Map<String, Value>, is_json: bool) -> Result<(), BadSchema
     }
 }
 
-/// Decodes the definitions of an OpenAPI document.
+/// Decodes the definitions of an OpenAPI document, with the kinds that they describe. Returns an error if a part of the
+/// document has the wrong type.
 pub(super) fn definitions(document: &Value) -> Result<Definitions, BadSchema> {
     let mut definitions = Definitions::default();
     for (name, schema) in object(document, "definitions")? {
@@ -87,7 +91,8 @@ pub(super) fn definitions(document: &Value) -> Result<Definitions, BadSchema> {
     Ok(definitions)
 }
 
-/// Decodes the JSON schema in a YAML comment; `None` if the schema is invalid or empty.
+/// Decodes the JSON schema in a YAML comment. The first definition of the result is this schema. `None` if the schema
+/// is invalid or empty.
 pub(super) fn fragment(text: &str) -> Option<Definitions> {
     let schema: Map<String, Value> = serde_json::from_str(text).ok()?;
     if schema.is_empty() {
@@ -102,7 +107,7 @@ pub(super) fn fragment(text: &str) -> Option<Definitions> {
 }
 
 /// Returns the apiVersion and kind of each cluster-scoped kind. A kind is cluster-scoped if the document has API paths
-/// for it, and none of these paths contains a namespace.
+/// for it, and none of these paths contains a namespace. Returns an error if a part of the document has the wrong type.
 pub(super) fn cluster_scoped(document: &Value) -> Result<BTreeSet<(String, String)>, BadSchema> {
     let mut scoped = HashMap::new();
     for (path, operations) in object(document, "paths")? {
@@ -123,7 +128,8 @@ fn object<'d>(document: &'d Value, field: &str) -> Result<impl Iterator<Item = (
 }
 
 /// Returns the apiVersion and kind in an extension `x-kubernetes-group-version-kind`. `None` if the extension is not an
-/// object. Returns an error if the version or the kind is missing, because kustomize then panics.
+/// object. Returns an error if the version or the kind is missing, because kustomize then panics. `owner` is the
+/// definition or path with the extension, for the error message.
 fn kind_of(extension: &Value, owner: &str) -> Result<Option<(String, String)>, BadSchema> {
     let Value::Object(parts) = extension else { return Ok(None) };
     let part = |name: &str| parts.get(name).and_then(Value::as_str);

@@ -25,7 +25,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the id of the schema of the field `name`.
+    /// Returns the id of the schema of the field `name`. If the schema does not list the field, returns the schema in
+    /// `values`, which may be `None`.
     pub(super) fn field(&self, name: &str) -> Option<ShapeId> {
         self.fields.iter().find(|(own, _)| own == name).map(|(_, id)| *id).or(self.values)
     }
@@ -66,8 +67,7 @@ impl Definitions {
         self.kinds.to_mut().push((kind, api_version, id));
     }
 
-    /// Sorts the names and kinds, so that look-ups can use binary search. Must be called after names or kinds are
-    /// added.
+    /// Sorts the names and kinds, so that lookups can use binary search. Must be called after names or kinds are added.
     pub(super) fn sort(&mut self) {
         self.names.to_mut().sort_by(|(a, _), (b, _)| a.cmp(b));
         self.kinds.to_mut().sort_by(|a, b| (&a.0, &a.1).cmp(&(&b.0, &b.1)));

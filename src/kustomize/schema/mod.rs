@@ -62,8 +62,8 @@ pub enum Preferred {
     /// The built-in definition takes precedence, because kustomize loads the built-in schema after the file of
     /// `openapi.path`.
     BuiltIn,
-    /// The definition in the file of `openapi.path` is used instead of the built-in definition with the same name. The
-    /// reason is the order in which kustomize loads them: first its built-in schema, then the file.
+    /// The definition in the file of `openapi.path` takes precedence, because kustomize loads the file after the
+    /// built-in schema.
     Custom,
 }
 
@@ -73,44 +73,46 @@ impl Schema {
         Arc::clone(&BUILT_IN_ONLY)
     }
 
-    /// Parses the file in `openapi.path`. A text that begins with `{` is parsed as JSON, any other text as YAML.
+    /// Parses `text`, the content of the file in `openapi.path`. A text that begins with `{` is parsed as JSON, any
+    /// other text as YAML.
     ///
     /// # Errors
     ///
-    /// If the text is not an OpenAPI document. For some invalid texts, kustomize itself panics.
+    /// If the text is empty, or is not a valid OpenAPI document, so that kustomize returns an error or panics. Also if
+    /// it is unknown whether kustomize accepts the text.
     pub fn read(text: &str) -> Result<Arc<Self>, BadSchema> {
         Self::read_beside(text, None)
     }
 
-    /// Parses the file in `openapi.path`, in the same way as [`Schema::read`]. If `beside` is set, the built-in
-    /// definitions are also used, and `beside` determines which definitions take precedence.
+    /// Parses `text`, the content of the file in `openapi.path`, in the same way as [`Schema::read`]. If `beside` is
+    /// set, the built-in definitions are also used, and `beside` determines which definitions take precedence.
     ///
     /// # Errors
     ///
-    /// See [`Schema::read`].
+    /// In the same cases as [`Schema::read`], for example if the text is empty or is not a valid OpenAPI document.
     pub fn read_beside(text: &str, beside: Option<Preferred>) -> Result<Arc<Self>, BadSchema> {
         let document = custom::document(text)?;
         let cluster_scoped = Some(Arc::new(custom::cluster_scoped(&document)?));
         Ok(Arc::new(Self { own: Some(custom::definitions(&document)?), cluster_scoped, beside }))
     }
 
-    /// Parses a schema from a YAML comment. The comment is beside a field and contains the schema as JSON. See
-    /// [`Schema::of_comment`].
+    /// Parses a schema from a YAML comment. The comment is beside a field and contains the schema of the field as JSON.
+    /// `text` is the comment without `#`. Pass the result to [`Schema::of_comment`].
     ///
     /// Returns `None` if the text is not a schema, or if the schema is empty.
     pub fn fragment(text: &str) -> Option<Self> {
         Some(Self { own: Some(custom::fragment(text)?), cluster_scoped: None, beside: None })
     }
 
-    /// Returns the schema `fragment` in a form that resolves its references (`$ref`) with the definitions in `self`.
-    /// `fragment` comes from a YAML comment beside a field, and is the schema of this field. Returns `None` if
-    /// `fragment` is itself a reference to a definition that does not exist.
+    /// Returns the schema of a field from `fragment`, the schema in the YAML comment beside the field. References
+    /// (`$ref`) are resolved with the definitions in `self`. `None` if `fragment` is itself a reference to a definition
+    /// that does not exist.
     pub fn of_comment<'s>(&'s self, fragment: &'s Self) -> Option<FieldSchema<'s>> {
         let definitions = fragment.own.as_ref()?;
         FieldSchema { global: self, definitions, shape: definitions.first()? }.resolved()
     }
 
-    /// Returns the schema of the objects of a kind.
+    /// Returns the schema of the objects of a kind; `None` if the definitions do not contain the kind.
     pub fn of_kind(&self, api_version: &str, kind: &str) -> Option<FieldSchema<'_>> {
         self.all().find_map(|definitions| {
             let shape = definitions.of_kind(api_version, kind)?;
@@ -151,7 +153,8 @@ pub struct FieldSchema<'s> {
 }
 
 impl<'s> FieldSchema<'s> {
-    /// Returns the schema of a field of this mapping.
+    /// Returns the schema of the field `name` of this mapping; `None` if the definitions contain no schema for the
+    /// field. If the built-in definitions omit the field, the result is an empty schema.
     pub fn field(self, name: &str) -> Option<Self> {
         let shape = self.shape()?;
         match shape.field(name) {
@@ -160,7 +163,8 @@ impl<'s> FieldSchema<'s> {
         }
     }
 
-    /// Returns the schema of the elements of this list.
+    /// Returns the schema of the elements of this list; `None` if the definitions contain no schema for the elements.
+    /// If the built-in definitions omit it, the result is an empty schema.
     pub fn elements(self) -> Option<Self> {
         let shape = self.shape()?;
         match shape.items.filter(|_| shape.is_array) {
@@ -195,7 +199,8 @@ impl<'s> FieldSchema<'s> {
     /// Follows references (`$ref`) to a definition; `None` if the definition is missing.
     fn resolved(self) -> Option<Self> {
         let mut found = self;
-        // kustomize never returns from a cycle of references; here it counts as a reference to a missing definition
+        // kustomize never returns from a cycle of references; Portcullis treats it as a reference to a missing
+        // definition
         for _ in 0..=self.global.len() {
             let Some(name) = &found.shape()?.reference else { return Some(found) };
             let mut all = self.global.all();

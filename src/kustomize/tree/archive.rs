@@ -40,7 +40,7 @@ impl Default for ArchiveLimits {
 /// The reason why an archive cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// The archive is not a valid `tar` or `tar.gz`, or is truncated.
+    /// The archive is not a valid `tar` or `tar.gz`, is truncated, or contains a path that is too long.
     #[error("the archive cannot be read: {0}")]
     Broken(#[from] io::Error),
     /// The unpacked size of the archive exceeds [`ArchiveLimits::bytes`].
@@ -60,7 +60,8 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// If the archive is not valid, or exceeds the limits.
+    /// If the archive is not a valid `tar` or `tar.gz`, contains a path that is too long, or exceeds the default
+    /// [`ArchiveLimits`].
     pub fn archive(mut archive: impl Read, base: &str) -> Result<Self, ArchiveError> {
         let mut start = Vec::new();
         archive.by_ref().take(GZIP.len() as u64).read_to_end(&mut start)?;
@@ -73,7 +74,8 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// See [`Tree::archive`].
+    /// If the archive is not a valid `tar.gz`, contains a path that is too long, or exceeds `limits`. Also if
+    /// `limits.strict` is set, and a path may lead out of the archive.
     pub fn archive_within(packed: impl Read, base: &str, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
         Self::unpacked_within(GzDecoder::new(packed), base, limits)
     }

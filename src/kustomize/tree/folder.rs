@@ -23,7 +23,7 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// If there is no such folder.
+    /// If `path` does not exist, is not a folder, or cannot be accessed.
     pub fn folder(path: &Path) -> Result<Self, FolderError> {
         let failed = |source| FolderError { path: path.to_owned(), source };
         let root = fs::canonicalize(path).map_err(failed)?;
@@ -41,7 +41,8 @@ struct Folder {
     folders: RwLock<HashSet<TreePath>>,
 }
 
-/// Maximum number of cached paths. Each path needs a few hundred bytes. When the cache is full, it is emptied.
+/// Maximum number of cached paths of folders. Each path needs a few hundred bytes. When the cache is full, it is
+/// emptied.
 const MAX_FOLDERS: usize = 5_000;
 
 impl Folder {

@@ -28,8 +28,8 @@ impl GitError {
         let mut reason = error.to_string();
         let mut cause = error.source();
         while let Some(error) = cause {
-            // gix' outer errors seldom contain the reason; the innermost one does, unless it is only a name such as
-            // NotFound
+            // gix' outer errors seldom contain the reason. The innermost error does, unless it is only a name such as
+            // NotFound.
             reason = Some(error.to_string()).filter(|text| text.contains(' ')).unwrap_or(reason);
             cause = error.source();
         }
@@ -47,7 +47,7 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If the folder is in no repository.
+    /// If the folder is in no repository, or the repository cannot be opened.
     pub fn discover(folder: &Path) -> Result<Self, GitError> {
         let repository = gix::discover(folder).map_err(|error| GitError::of(&folder.display().to_string(), error))?;
         Ok(Self { repository })
@@ -62,7 +62,8 @@ impl Repository {
     ///
     /// # Errors
     ///
-    /// If the revision does not exist, or one of its objects is missing, as in shallow clones.
+    /// If the revision does not exist, or if one of its objects cannot be read. For example, shallow clones do not
+    /// contain the objects of older revisions.
     pub fn revision(&self, name: &str) -> Result<Revision, GitError> {
         let files = self.files(name).map_err(|error| {
             let hint = if self.repository.is_shallow().unwrap_or_default() { SHALLOW } else { "" };
@@ -121,8 +122,8 @@ enum Node {
 }
 
 impl Revision {
-    /// Returns the paths of the files and links that differ between this revision and another one. These include paths
-    /// that exist in only one of the two revisions.
+    /// Returns the paths of the files and links that differ between this revision and `other`. These include paths that
+    /// exist in only one of the two revisions.
     pub fn changed_files(&self, other: &Self) -> BTreeSet<TreePath> {
         let differs = |nodes: &HashMap<TreePath, Node>, (path, node): (&TreePath, &Node)| {
             let is_changed = !matches!(node, Node::Folder(_)) && nodes.get(path) != Some(node);
@@ -132,7 +133,7 @@ impl Revision {
         own.chain(other.nodes.iter().filter_map(|node| differs(&self.nodes, node))).collect()
     }
 
-    /// Converts the revision to a tree.
+    /// Converts the revision to a tree, whose root has the absolute path `/`.
     pub fn into_tree(self) -> Tree {
         Tree::new(self, "/")
     }

@@ -38,14 +38,14 @@ impl Memory {
         self
     }
 
-    /// Adds a link and the parent folders of the link.
+    /// Adds a symbolic link to `target`, and the parent folders of the link.
     #[must_use]
     pub fn link(mut self, path: &str, target: &str) -> Self {
         self.add(&TreePath::from(path), Node::Link(target.to_owned()));
         self
     }
 
-    /// Adds a folder, which may stay empty.
+    /// Adds a folder and its parent folders. The folder may stay empty.
     #[must_use]
     pub fn folder(mut self, path: &str) -> Self {
         self.add_folder(&TreePath::from(path));
@@ -78,12 +78,13 @@ impl Memory {
         self.nodes.len()
     }
 
-    /// Returns the total size of the contents and paths of all files, in bytes.
+    /// Returns the total size of the contents of all files and of all paths, in bytes.
     pub(super) fn weight(&self) -> u64 {
         self.weight
     }
 
-    /// Returns the total cost of parsing all files with these names; see [`super::cost`].
+    /// Returns the total cost of parsing all files with these names, in bytes. The cost of a file is an estimate of the
+    /// memory that the parsed file needs (see [`super::cost`]).
     pub(super) fn cost_of(&self, names: &[&str]) -> u64 {
         let costs = self.nodes.iter().filter(|(path, _)| names.contains(&path.name())).map(|(_, node)| match node {
             Node::File(content) => super::cost(content),

@@ -7,8 +7,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Entry, Source, Tree, TreePath, Unreadable, cost};
 
 impl Tree {
-    /// Returns a tree with the same files, and a limit on the total [`cost`] of all reads. The cost of a read is about
-    /// the size of the file. A read fails if the total would exceed `bytes`.
+    /// Returns a tree with the same files, and a limit on the total [`cost`] of all reads. The cost of a read is the
+    /// size of the file, plus a constant if the file contains YAML aliases. A read fails if the total would exceed
+    /// `bytes`.
     #[must_use]
     pub fn within(self: &Arc<Self>, bytes: u64) -> Self {
         self.over(Metered { tree: Arc::clone(self), left: AtomicU64::new(bytes), most: bytes })

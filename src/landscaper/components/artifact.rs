@@ -48,12 +48,12 @@ struct Config {
     layer: Option<Blob>,
 }
 
-/// Checks the media type of an artifact's configuration blob. This type shows whether an OCI artifact is a component
-/// version.
+/// Checks whether an OCI artifact is a component version. This depends on the media type of the artifact's
+/// configuration blob, `config`.
 ///
 /// # Errors
 ///
-/// A message with the media type, if the artifact is not a component version.
+/// Returns a message with the media type if the artifact is not a component version.
 pub fn check(config: &Blob) -> Result<(), String> {
     if CONFIGS.contains(&config.media_type.as_str()) {
         return Ok(());
@@ -66,7 +66,7 @@ pub fn check(config: &Blob) -> Result<(), String> {
 ///
 /// # Errors
 ///
-/// A message, if the configuration is not valid JSON, or if it does not name a layer.
+/// Returns a message if the configuration is not valid JSON, or if it does not name a layer.
 pub fn layer(config: &[u8]) -> Result<Blob, String> {
     let config: Config =
         serde_json::from_slice(config).map_err(|error| format!("cannot decode its configuration: {error}"))?;
@@ -77,7 +77,7 @@ pub fn layer(config: &[u8]) -> Result<Blob, String> {
 ///
 /// # Errors
 ///
-/// A message, if the media type is unknown or the content cannot be read.
+/// Returns a message if `media_type` is not that of a component descriptor, or if the content cannot be read.
 pub fn descriptor(media_type: &str, content: &[u8]) -> Result<Descriptor, String> {
     if ARCHIVES.contains(&media_type) {
         return read(&unpacked(content)?);
@@ -103,7 +103,7 @@ fn unpacked(content: &[u8]) -> Result<Vec<u8>, String> {
     Err(format!("the archive does not contain {FILE}"))
 }
 
-/// Reads a component descriptor from YAML or JSON.
+/// Reads a component descriptor from the text of a YAML or JSON file.
 fn read(text: &[u8]) -> Result<Descriptor, String> {
     let text = std::str::from_utf8(text).map_err(|_| "the descriptor is not UTF-8".to_owned())?;
     let first = yaml::first(text, &yaml::Limits::default()).map_err(|error| error.to_string())?;

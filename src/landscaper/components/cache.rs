@@ -21,13 +21,15 @@ use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::substitution::Entry;
 use crate::oci::{Client, Credentials, Error, Keyring, Manifest, Mirror, Repository};
 
-/// Maximum number of component descriptors that are fetched at the same time for one component tree.
+/// Maximum number of component descriptors that are fetched at the same time for one component tree. The limit bounds
+/// the load on a registry.
 const AT_ONCE: usize = 8;
 /// Maximum number of component descriptors that are fetched at the same time, for the component trees of all
 /// Installations together. Descriptors beyond this limit are not fetched. They stay unknown until Portcullis computes
 /// the component tree again.
 const MAX_IN_FLIGHT: usize = 256;
-/// Maximum number of registries whose outages are remembered.
+/// Maximum number of registries whose outages are remembered, to bound the memory. Beyond this limit, the least
+/// recently used ones are forgotten.
 const HOSTS: usize = 1_000;
 /// Maximum size of the cached descriptors, in bytes. The limit applies separately to the cache entries and to the index
 /// of descriptors by digest. Both refer to the same descriptors in memory.
@@ -91,7 +93,7 @@ struct Known {
 }
 
 impl Known {
-    /// Returns whether the descriptor must be fetched again.
+    /// Returns whether the component version must be fetched again.
     fn is_due(&self) -> bool {
         self.due <= Instant::now()
     }
@@ -123,7 +125,9 @@ impl ComponentCache {
         Self { mirrors, ..self }
     }
 
-    /// Looks up a component version in the cache, without fetching it.
+    /// Looks up a component version in the cache, without fetching it. Returns [`Found::Pending`] if the cache does not
+    /// contain it. The result depends on `keyring`, because the cache separates descriptors by the credentials for
+    /// their repositories.
     pub fn find(&self, reference: &ComponentReference, keyring: &Keyring) -> Found {
         match self.key(reference, keyring) {
             Ok((key, _)) => self.state.entries.get(&key).map_or(Found::Pending, |known| known.found),
@@ -131,8 +135,9 @@ impl ComponentCache {
         }
     }
 
-    /// Computes the component tree of `root`. Fetches descriptors that the cache lacks or must refresh, and waits for
-    /// these fetches until the time `until`.
+    /// Computes the component tree of `root`, to which the overwrites `entries` are applied. Fetches descriptors that
+    /// the cache lacks or must refresh, with the credentials in `keyring`. Waits for these fetches until the time
+    /// `until`. Descriptors that are not fetched by then are missing in the tree.
     ///
     /// `inside` returns descriptors that need no fetch, such as inline descriptors.
     pub async fn closure(
@@ -190,8 +195,8 @@ impl ComponentCache {
     ///
     /// # Errors
     ///
-    /// [`Found::Missing`] if the reference has no repository context. `Found::Unreadable` if the repository context or
-    /// the configured mirror does not result in a valid OCI repository.
+    /// Returns [`Found::Missing`] if the reference has no repository context. Returns `Found::Unreadable` if the
+    /// repository context or the configured mirror does not result in a valid OCI repository.
     fn key(&self, reference: &ComponentReference, keyring: &Keyring) -> Result<(Key, Credentials), Found> {
         let Some(context) = &reference.repository_context else { return Err(Found::Missing { nearest: Vec::new() }) };
         let repository = repository::repository(context, &reference.component_name).map_err(Found::Unreadable)?;
@@ -222,8 +227,8 @@ impl State {
         self.entries.get(key).as_ref().is_none_or(Known::is_due)
     }
 
-    /// Fetches a component version into the cache. Does nothing if the cached entry is fresh. This happens if another
-    /// fetch of the same version has just completed.
+    /// Fetches a component version and stores the result in the cache. Does nothing if the cached entry is fresh. This
+    /// happens if another fetch of the same version has just completed.
     async fn refresh(self: Arc<Self>, key: Key, credentials: Credentials) {
         if !self.is_due(&key) {
             return;

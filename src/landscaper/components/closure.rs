@@ -24,8 +24,9 @@ use crate::landscaper::component_reference::ComponentReference;
 use crate::landscaper::repository_context::RepositoryContext;
 use crate::landscaper::substitution::{Entry, Substitution};
 
-/// Maximum depth of a component tree. Real trees have fewer than ten levels. Overwrites cannot create an endless tree,
-/// because the references of each component version are added only once.
+/// Maximum depth of a component tree. The limit is needed because each level is a recursive call. Real trees have fewer
+/// than ten levels. Overwrites cannot create an endless tree, because the references of each component version are
+/// added only once.
 pub const MAX_DEPTH: usize = 64;
 /// Maximum number of references in a component tree that are looked up, to bound the cost of one Installation.
 pub const MAX_STEPS: usize = 20_000;
@@ -49,7 +50,7 @@ pub enum Found {
 
 /// A non-blocking look-up of component versions.
 pub trait Lookup {
-    /// Looks up a component version, without waiting for a fetch.
+    /// Looks up the component version that `reference` names, without waiting for a fetch.
     fn find(&self, reference: &ComponentReference) -> Found;
 }
 
@@ -150,7 +151,8 @@ pub struct Closure {
 
 impl Closure {
     /// Computes the component tree of an Installation. `root` is the Installation's own reference, with the repository
-    /// context of the Installation's Context.
+    /// context of the Installation's Context. The overwrites `entries` are applied to each reference. `lookup` finds
+    /// the descriptors of the component versions.
     pub fn of(root: ComponentReference, entries: &[Entry], lookup: &dyn Lookup) -> Self {
         let substitution = Substitution::of(entries, root);
         let repository_context = substitution.result.repository_context.clone();
@@ -174,7 +176,7 @@ impl Closure {
         })
     }
 
-    /// Returns the component versions that have not been fetched yet.
+    /// Returns references to the component versions in the tree that have not been fetched yet.
     pub fn pending(&self) -> impl Iterator<Item = &ComponentReference> {
         self.gaps().filter(|(_, gap)| **gap == Gap::Pending).map(|(step, _)| &step.substitution.result)
     }
@@ -201,8 +203,9 @@ impl Closure {
         lists
     }
 
-    /// Returns Landscaper's error message for the first reference whose component version was not read. `None` if all
-    /// were read.
+    /// Returns the error message that Landscaper reports for the first reference whose component version was not read;
+    /// `None` if all were read. If only Portcullis has not read the version, the message contains the reason of
+    /// Portcullis.
     pub fn failure(&self) -> Option<String> {
         let (step, gap) = self.gaps().next()?;
         let mut text = match gap {

@@ -12,15 +12,15 @@ use crate::landscaper::repository_context::RepositoryContext;
 /// Label of a component reference in a patched component descriptor. The label contains the repository context of the
 /// reference, because a reference has no field for it.
 pub const REPOSITORY_LABEL: &str = "portcullis.dev/repository-context";
-/// The label from which Landscaper reads a nested inline descriptor.
+/// The label of a component or component reference from which Landscaper reads a nested inline descriptor.
 pub const INLINE_LABEL: &str = "landscaper.gardener.cloud/component-descriptor";
 
 /// The schema of a component descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Schema {
-    /// `meta.schemaVersion: v2`
+    /// Schema v2, with `meta.schemaVersion: v2`.
     V2,
-    /// `apiVersion: ocm.software/v3alpha1`
+    /// Schema v3, with `apiVersion: ocm.software/v3alpha1`.
     V3,
 }
 
@@ -77,7 +77,8 @@ impl Descriptor {
     /// Reads a component descriptor of schema v2 or v3.
     ///
     /// # Errors
-    /// Returns the first value that cannot be read, with its field.
+    /// Fails if the value has no known schema, or if a field is missing or has the wrong type. The error names the
+    /// first such field.
     pub fn read(value: &Value) -> Result<Self, DescriptorError> {
         match schema(value)? {
             Schema::V2 => Self::read_v2(value),
@@ -94,7 +95,7 @@ impl Descriptor {
     /// supports only v2 for inline descriptors.
     ///
     /// # Errors
-    /// As for [`Descriptor::read`].
+    /// Fails if a field is missing or has the wrong type. The error names the first such field.
     pub fn read_v2(value: &Value) -> Result<Self, DescriptorError> {
         let component = (member(value, &FieldPath::root(), "component")?, FieldPath::of(["component"]));
         let parts = Parts { identity: component.clone(), body: component.clone() };
@@ -215,7 +216,8 @@ fn text_or_empty(value: &Value, field: &FieldPath, key: &str) -> Result<String, 
     }
 }
 
-/// Reads the list in the field `key` of an object, and calls `read` for each element. A missing list counts as empty.
+/// Reads the list in the field `key` of an object, and calls `read` for each element. A missing or `null` list counts
+/// as empty.
 fn list<T>(
     (value, field): &Placed<'_>,
     key: &str,

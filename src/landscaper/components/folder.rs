@@ -23,7 +23,7 @@ impl Folder {
     /// Adds the component descriptors in the content of a file. Ignores other objects in the file.
     ///
     /// # Errors
-    /// Fails if a document or field cannot be read. The message contains its line.
+    /// Fails if a document or field cannot be read. The message contains the line.
     pub fn add(&mut self, text: &str) -> Result<(), String> {
         for document in yaml::documents(text, &yaml::Limits::default()) {
             let document = document.map_err(|error| error.to_string())?;
@@ -52,7 +52,8 @@ impl Folder {
         self.by_name.is_empty()
     }
 
-    /// Finds the descriptor of a component version.
+    /// Finds the descriptor of a component version. If the folder does not contain it, the result lists the closest
+    /// versions in the folder.
     pub fn find(&self, reference: &ComponentReference) -> Found {
         let named = self.by_name.get(&reference.component_name).map(Vec::as_slice).unwrap_or_default();
         let mut fitting = named.iter().filter(|descriptor| descriptor.version == reference.version);

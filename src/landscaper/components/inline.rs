@@ -40,10 +40,10 @@ pub struct Placed {
 }
 
 impl Inline {
-    /// Reads the inline descriptors of an Installation; `None` if it has none.
+    /// Reads the inline component descriptors of an Installation; `None` if the Installation has none.
     ///
     /// # Errors
-    /// Returns the first value that cannot be read.
+    /// Fails if a descriptor is not valid. The error names the first field that cannot be read.
     pub fn of(installation: &Value) -> Option<Result<Self, DescriptorError>> {
         let value = installation.get("spec")?.get("componentDescriptor")?.get("inline")?;
         (!value.is_null()).then(|| Self::read(value))
@@ -89,7 +89,7 @@ impl Inline {
 }
 
 /// Finds the label [`INLINE_LABEL`] of a component or reference. Returns its index in the list of labels, and its
-/// value.
+/// value. `None` if there is no such label.
 fn label(value: &Value) -> Option<(usize, &Value)> {
     let labels = value.get("labels")?.as_array()?;
     let at = labels.iter().position(|label| label.get("name").is_some_and(|name| name == INLINE_LABEL))?;

@@ -29,6 +29,7 @@ pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) ->
 }
 
 /// Returns the JSON Patch operations that write a substitution into the reference at the JSON pointer `pointer`.
+/// `reference` is this reference as the descriptor contains it.
 pub fn operations_of(pointer: &str, reference: &Reference, substitution: &Substitution) -> Vec<PatchOperation> {
     let changed: Vec<_> = substitution.changed().collect();
     let mut operations = Vec::new();

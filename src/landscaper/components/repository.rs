@@ -14,7 +14,8 @@ const MAX_TAG_LENGTH: usize = 128;
 /// Returns the OCI repository that contains the versions of a component.
 ///
 /// # Errors
-/// Returns a message if the repository context is not a valid OCI registry.
+/// Returns a message if the repository context is not a valid OCI registry, or if it does not result in a valid
+/// repository name.
 pub fn repository(context: &RepositoryContext, component: &str) -> Result<Repository, String> {
     let type_name = context.type_name();
     if !TYPES.contains(&type_name.strip_suffix("/v1").unwrap_or(type_name)) {
@@ -36,7 +37,7 @@ pub fn repository(context: &RepositoryContext, component: &str) -> Result<Reposi
 }
 
 /// Returns the OCI tag of a component version. A tag cannot contain a plus sign, so the Open Component Model replaces
-/// it by `.build-`.
+/// it with `.build-`.
 ///
 /// # Errors
 /// Returns a message if the version cannot be written as a tag.
@@ -49,9 +50,9 @@ pub fn tag(version: &str) -> Result<String, String> {
     if is_tag { Ok(tag) } else { Err(format!("{version:?} cannot be the tag of an artifact")) }
 }
 
-/// Returns the component version of an OCI tag; the inverse of [`tag`].
+/// Returns the component version of an OCI tag. This is the inverse of [`tag`].
 pub fn version(tag: &str) -> String {
-    // A version has at most one plus sign: the last `.build-`.
+    // A version has at most one plus sign, so only the last `.build-` is replaced.
     match tag.rsplit_once(".build-") {
         Some((before, after)) => format!("{before}+{after}"),
         None => tag.to_owned(),

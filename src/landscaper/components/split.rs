@@ -7,8 +7,8 @@ use super::closure::{Closure, Step};
 use crate::landscaper::component_reference::Attribute;
 use crate::landscaper::substitution::Outcome;
 
-/// A component that has two versions in a component tree, because an entry of a ComponentVersionOverwrites matches only
-/// some references to the component.
+/// A component that has two versions in a component tree, because an entry of a ComponentVersionOverwrites object
+/// matches only some references to the component.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Split<'c> {
     /// The name of the component that has several versions in the tree.
@@ -16,8 +16,8 @@ pub struct Split<'c> {
     /// A component reference to which an entry of the ComponentVersionOverwrites applies. The entry replaces the
     /// component name or the version of the reference.
     pub matched: &'c Step,
-    /// The index of an entry in the list `overwrites` of a ComponentVersionOverwrites object. This entry matches the
-    /// reference `matched`, but not the reference `other`. So the component is in the component tree in two versions.
+    /// The index of the `overwrites` entry that matches the reference `matched`, but not the reference `other`. This is
+    /// why the component has two versions in the component tree.
     pub entry: usize,
     /// A reference to the same component that the ComponentVersionOverwrites entry does not match. It leads to a
     /// different version than the reference `matched`.

@@ -6,7 +6,7 @@ use crate::catalog::{Stored, View};
 use crate::landscaper::context::Context;
 use crate::landscaper::kinds::{CONTEXTS, CONTEXTS_BY_OVERWRITES, INSTALLATIONS, INSTALLATIONS_BY_CONTEXT};
 
-/// Maximum number of Contexts that are read for one ComponentVersionOverwrites object.
+/// Maximum number of Contexts that are read for one ComponentVersionOverwrites object, to bound the time of a decision.
 const MAX_CONTEXTS: usize = 100;
 /// Maximum number of Installations that are read for one ComponentVersionOverwrites object, to bound the time of a
 /// decision.
@@ -28,7 +28,7 @@ pub struct User {
     pub context: Arc<Context>,
 }
 
-/// Returns the Installations whose Context names the ComponentVersionOverwrites object `name`.
+/// Returns the Installations in a namespace whose Context names the ComponentVersionOverwrites object `name`.
 pub fn of_overwrites(namespace: &str, name: &str, view: &View<'_>) -> Users {
     let contexts = view.indexed(&CONTEXTS, &CONTEXTS_BY_OVERWRITES, namespace, name, MAX_CONTEXTS);
     let mut users = Users { installations: Vec::new(), is_cut: contexts.len() >= MAX_CONTEXTS };

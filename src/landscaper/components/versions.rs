@@ -2,10 +2,11 @@
 
 use std::cmp::Ordering;
 
-/// Maximum number of suggested versions.
+/// Maximum number of suggested versions: the next lower one, the next higher one, and the latest.
 const NAMED: usize = 3;
 
-/// Returns the versions closest to `wanted`: the next lower one, the next higher one, and the latest.
+/// Returns the versions in `existing` that are closest to `wanted`: the next lower one, the next higher one, and the
+/// latest.
 pub fn nearest(wanted: &str, existing: &[String]) -> Vec<String> {
     let mut sorted: Vec<&String> = existing.iter().filter(|version| *version != wanted).collect();
     sorted.sort_by(|a, b| compare(a, b));

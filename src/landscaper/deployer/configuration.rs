@@ -52,7 +52,8 @@ pub struct Deployer {
     pub registrations: Vec<String>,
     /// Selectors of the Targets that the deployer serves; an empty list selects all.
     pub target_selectors: Vec<TargetSelector>,
-    /// Whether the deployer honours the dry-run annotation. Landscaper's own deployers do not.
+    /// Whether the deployer honors the dry-run annotation, so that it deploys nothing in a dry run. Landscaper's own
+    /// deployers do not.
     #[serde(rename = "honoursDryRun", alias = "honorsDryRun")]
     pub honours_dry_run: bool,
 }

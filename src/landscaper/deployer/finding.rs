@@ -8,7 +8,7 @@ use crate::catalog::View;
 use crate::rule::Rule;
 
 /// Checks a write of a DeployItem's status against a requirement of Landscaper's deployer contract. Returns a finding
-/// if the write violates the requirement.
+/// of the rule `rule` if the write violates the requirement. `describe` describes the violation for the finding.
 pub(in crate::landscaper) fn unless_met(
     rule: &'static Rule,
     requirement: &Requirement,
@@ -29,20 +29,22 @@ pub(in crate::landscaper) fn unless_met(
 
 /// A description of how a status write violates Landscaper's deployer contract. A finding is created from it.
 pub(in crate::landscaper) struct Violation {
-    /// The field path of the value that violates the requirement of the deployer contract.
+    /// The field path of the value that violates a requirement of the deployer contract.
     pub(in crate::landscaper) field: FieldPath,
-    /// How the status write violates the requirement of the deployer contract, in a few words.
+    /// A few words that say how the status write violates a requirement of Landscaper's deployer contract. They become
+    /// the start of the message of the finding.
     pub(in crate::landscaper) what: String,
     /// The help text of the finding. It says what a correct status write looks like.
     pub(in crate::landscaper) correct: String,
 }
 
-/// Returns the field path of a field of `status`.
+/// Returns the field path of the field `name` of `status`.
 pub(in crate::landscaper) fn field(name: &str) -> FieldPath {
     FieldPath::of(["status", name])
 }
 
-/// Returns the path of the field with the effective phase: `status.deployItemPhase` if it is set, or `status.phase`.
+/// Returns the field path of the effective phase of the DeployItem in a request: `status.deployItemPhase` if it is set,
+/// otherwise `status.phase`.
 pub(in crate::landscaper) fn phase_field(request: &Request<'_>) -> FieldPath {
     let older = request.object().pointer("/status/deployItemPhase").and_then(|phase| phase.as_str());
     field(if older.is_some_and(|phase| !phase.is_empty()) { "deployItemPhase" } else { "phase" })
@@ -52,8 +54,8 @@ pub(in crate::landscaper) fn phase_field(request: &Request<'_>) -> FieldPath {
 /// `requirement` of Landscaper's deployer contract.
 ///
 /// The level is `audit` if a user listed in `deployers.restorers` of the configuration restores the status from a
-/// backup. It is at most `warn` if the old status already violates the requirement in the same way, so that other
-/// fields can still be written.
+/// backup. The level is at most `warn` if the old status already violates the requirement in the same way, so that
+/// other fields can still be written.
 fn level(rule: &Rule, requirement: &Requirement, change: &Change<'_>, request: &Request<'_>, view: &View<'_>) -> Level {
     let before = Change { old: change.old, new: change.old };
     let parts = |status: &super::status::Status<'_>| format!("{}{:?}", status.summary(), status.reconciled);

@@ -1,7 +1,7 @@
 //! The phases of DeployItems, Executions and Installations.
 //!
 //! Source: the phases and their predicates in Landscaper's `apis/core/v1alpha1/types_{deployitem,execution,
-//! installation}.go`; their recorded results are in `tests/vectors/landscaper/phases.json`.
+//! installation}.go`; the results of running these predicates are recorded in `tests/vectors/landscaper/phases.json`.
 
 use crate::catalog::Kind;
 use crate::landscaper::kinds::DEPLOY_ITEMS;
@@ -47,40 +47,42 @@ pub static PHASES: [(Phase, &str, &str); 10] = [
 ];
 
 impl Phase {
-    /// Parses the phase of a DeployItem. Letter case and spaces matter.
+    /// Parses the phase of a DeployItem. Letter case and spaces matter. Returns [`Phase::Other`] for an unknown phase.
     pub fn read(text: &str) -> Self {
         PHASES.iter().find(|(_, name, _)| *name == text).map_or(Self::Other, |(phase, ..)| *phase)
     }
 
-    /// Reports whether the DeployItem's job has ended in this phase.
+    /// Reports whether the phase is final: the job of a DeployItem in this phase has ended.
     pub fn is_final(self) -> bool {
         matches!(self, Self::Succeeded | Self::Failed | Self::DeleteFailed)
     }
 
-    /// Reports whether the phase belongs to a deletion.
+    /// Reports whether the phase occurs only during a deletion, such as `Deleting`.
     pub fn is_deletion(self) -> bool {
         matches!(self, Self::InitDelete | Self::Deleting | Self::DeleteFailed)
     }
 
-    /// Reports whether the DeployItem's job has failed in this phase.
+    /// Reports whether the job of a DeployItem in this phase has failed.
     pub fn is_failed(self) -> bool {
         matches!(self, Self::Failed | Self::DeleteFailed)
     }
 
-    /// Reports whether a deployer works on the DeployItem in this phase. Such a phase is neither empty nor final.
+    /// Reports whether a deployer works on a DeployItem in this phase. This is the case if the phase is neither empty
+    /// nor final.
     pub fn is_working(self) -> bool {
         !self.is_final() && self != Self::Empty
     }
 }
 
-/// Reports whether `text` is a deletion phase for an object of `kind`.
+/// Reports whether the phase `text` of an object of kind `kind` occurs only during a deletion, such as `Deleting`.
 ///
 /// For Executions and Installations, `TriggerDelete` is also a deletion phase.
 pub fn is_deletion_of(kind: &Kind, text: &str) -> bool {
     Phase::read(text).is_deletion() || (text == "TriggerDelete" && kind.plural != DEPLOY_ITEMS.plural)
 }
 
-/// Returns the phase that Landscaper sets when a DeployItem fails (`SetDeployItemToFailed`).
+/// Returns the phase that Landscaper sets when a DeployItem fails (`SetDeployItemToFailed`): `DeleteFailed` if the
+/// DeployItem is being deleted, otherwise `Failed`.
 pub fn failed(is_being_deleted: bool) -> &'static str {
     if is_being_deleted { "DeleteFailed" } else { "Failed" }
 }

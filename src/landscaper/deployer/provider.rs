@@ -17,7 +17,7 @@ const INSTALL_ARGUMENTS: &[&str] = &["atomic", "force", "skipSchemaValidation", 
 /// `uninstall`.
 const UNINSTALL_ARGUMENTS: &[&str] = &["timeout", "wait"];
 
-/// An error in `spec.config` of a DeployItem. The deployer rejects a DeployItem with such an error.
+/// An error in `spec.config` of a DeployItem. The deployer rejects, or may reject, a DeployItem with this error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::landscaper) struct Fault {
     /// The level of the finding: `Deny`, or `Warn` if a newer release of the deployer may accept the configuration.
@@ -55,8 +55,8 @@ static DEPLOYERS: [Deployer; 2] = [
 
 const KIND: &str = "ProviderConfiguration";
 
-/// Returns the errors in `config`, the `spec.config` of a DeployItem of type `type_name`. The deployer of this type
-/// rejects the DeployItem because of these errors. Returns no errors for types other than manifest and helm.
+/// Returns the errors in `config`, the `spec.config` of a DeployItem of type `type_name`. If an error has the level
+/// `Deny`, the deployer rejects the DeployItem. Returns no errors for types other than manifest and helm.
 pub(in crate::landscaper) fn faults(type_name: &str, config: Option<&Value>) -> Vec<Fault> {
     let Some(deployer) = DEPLOYERS.iter().find(|deployer| deployer.type_name == type_name) else { return Vec::new() };
     let mut faults = Faults(Vec::new());
@@ -201,7 +201,8 @@ fn common(config: &Value, faults: &mut Faults) {
     }
 }
 
-/// Returns the elements of the list at `key`, each with its field path. Adds an error if the value is not a list.
+/// Returns the elements of the list at `key`, each with its field path. A missing list counts as empty. Adds an error
+/// if the value is not a list.
 fn list<'v>(config: &'v Value, key: &str, faults: &mut Faults) -> Vec<(FieldPath, &'v Value)> {
     let place = FieldPath::of([key]);
     match config.get(key) {

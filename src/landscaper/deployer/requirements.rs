@@ -46,7 +46,8 @@ pub static RESULT_IS_FINAL: Requirement = Requirement {
 };
 
 /// The requirement that rule DP004 enforces: a deployer starts work only on a requested job that is not finished. The
-/// write that starts the work must set `lastReconcileTime`.
+/// write that starts the work must set `lastReconcileTime`. While a deployer works, no write may clear both `jobID` and
+/// `jobIDFinished`.
 pub static PICKED_UP: Requirement = Requirement {
     rule: "DP004",
     sentence: "work starts only if jobID and jobIDFinished differ, sets lastReconcileTime, and never clears these IDs",
@@ -110,8 +111,8 @@ fn is_stray(status: &Status<'_>) -> bool {
     status.phase.is_working() && status.job() == Job::None
 }
 
-/// Reports whether a status write sets a `lastReconcileTime` that is not before the previous one. The times may be
-/// equal, because their resolution is one second.
+/// Reports whether `lastReconcileTime` is set after a status write, and is not before the previous value. The two times
+/// may be equal, because their resolution is one second.
 pub(super) fn is_stamped(Change { old, new }: &Change<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
 }

@@ -60,14 +60,14 @@ pub enum Responsible {
     OtherType,
     /// The deployer does not serve the Target of the DeployItem.
     OtherTarget,
-    /// It is unknown whether the deployer is responsible for the DeployItem. The answer depends on a Target or
-    /// DeployerRegistration that does not exist or is not known.
+    /// It is unknown whether the deployer is responsible for the DeployItem. This depends on a Target that does not
+    /// exist, or on a Target or DeployerRegistration that has not been read successfully from the API server.
     Unknown,
 }
 
-/// Determines whether a deployer is responsible for a DeployItem with the type and Target in `route`. If the cached
-/// objects do not suffice for the answer, also returns a reference to the Target or DeployerRegistration that must be
-/// read from the API server.
+/// Determines whether a deployer is responsible for a DeployItem with the type and Target in `route`. `namespace` is
+/// the namespace of the DeployItem. If the cached objects do not suffice, also returns a reference to the Target or
+/// DeployerRegistration that must be read from the API server.
 pub fn of(
     deployer: &Deployer,
     route: &Route<'_>,

@@ -1,7 +1,7 @@
 //! Selectors of the Targets that a deployer serves.
 //!
 //! Source: `MatchOne` in Landscaper's `pkg/deployer/lib/targetselector/selector.go`, and `labels.Requirement` in
-//! apimachinery. Selectors are combined with OR, and the parts of one selector with AND.
+//! apimachinery. A Target is selected if one of the selectors matches it. A selector matches if all of its parts match.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

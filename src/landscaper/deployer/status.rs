@@ -1,6 +1,6 @@
 //! The status of a DeployItem, in the old and the current format of Landscaper.
 //!
-//! Until Landscaper 0.51, deployers wrote both `deployItemPhase` and `phase`. Newer deployers write only `phase`, and
+//! Up to Landscaper 0.51, deployers wrote both `deployItemPhase` and `phase`. Newer deployers write only `phase`, and
 //! clear `deployItemPhase`. The effective phase is `deployItemPhase` if it is not empty, otherwise `phase`.
 //!
 //! Source: `DeployItemStatus` in Landscaper's `apis/core/v1alpha1/types_deployitem.go`.
@@ -25,9 +25,9 @@ pub struct Status<'v> {
     pub job: &'v str,
     /// `jobIDFinished`: the id of the job that finished last; empty if it is missing.
     pub finished: &'v str,
-    /// `lastReconcileTime`: when a deployer picked up the job.
+    /// `lastReconcileTime`: when a deployer picked up the job; `None` if it is missing or invalid.
     pub reconciled: Option<OffsetDateTime>,
-    /// `jobIDGenerationTime`: when Landscaper requested the job.
+    /// `jobIDGenerationTime`: when Landscaper requested the job; `None` if it is missing or invalid.
     pub generated: Option<OffsetDateTime>,
     /// `deployer.identity`: the identity of the deployer that processed the DeployItem; empty if it is missing.
     pub deployer: &'v str,
@@ -75,8 +75,8 @@ impl<'v> Status<'v> {
         }
     }
 
-    /// Returns the state of the DeployItem's last job: open, finished, or none if there was no job. Landscaper requests
-    /// a job from the deployer with a new `jobID`. The job is finished if `jobIDFinished` equals this id.
+    /// Returns the progress of the DeployItem's last job. Landscaper requests a job with a new `jobID`. The job is
+    /// finished when `jobIDFinished` equals this id.
     pub fn job(&self) -> Job {
         match (self.job, self.finished) {
             ("", "") => Job::None,
@@ -87,12 +87,14 @@ impl<'v> Status<'v> {
 
     /// Reports whether a deployer has picked up the job, as Landscaper computes it (`HasBeenPickedUp`).
     ///
-    /// If the clock of the deployer is behind that of Landscaper, the job looks as if it was not picked up.
+    /// If the clock of the deployer is behind that of Landscaper, the result can be `false` although the job was picked
+    /// up.
     pub fn is_picked_up(&self) -> bool {
         self.reconciled.is_some_and(|reconciled| self.generated.is_none_or(|generated| reconciled >= generated))
     }
 
-    /// Reports whether `timeout` has passed since Landscaper requested the job (`isPickupTimeoutExceeded`).
+    /// Reports whether `timeout` has passed between the request of the job and the time `now`
+    /// (`isPickupTimeoutExceeded`). If the time of the request is missing, counts as if no time had passed.
     ///
     /// Landscaper skips this check if the timeout is 0.
     pub fn is_pickup_overdue(&self, now: OffsetDateTime, timeout: time::Duration) -> bool {
@@ -108,7 +110,7 @@ impl<'v> Status<'v> {
     }
 }
 
-/// Parses a time in the format of Kubernetes (RFC 3339).
+/// Parses a time in the format of Kubernetes (RFC 3339); `None` if the text is invalid.
 fn time(text: &str) -> Option<OffsetDateTime> {
     OffsetDateTime::parse(text, &Rfc3339).ok()
 }

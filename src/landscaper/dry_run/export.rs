@@ -100,7 +100,8 @@ pub fn deployer(config: &Value) -> Option<Deployer> {
     }
 }
 
-/// Returns the exports in `spec.config` of a DeployItem, in the order in which the deployer evaluates them.
+/// Returns the exports in `config`, the `spec.config` of a DeployItem, in the order in which the deployer evaluates
+/// them. Returns none if the deployer is neither the manifest nor the helm deployer.
 pub fn exports(config: &Value) -> Vec<Export> {
     let Some(deployer) = deployer(config) else { return Vec::new() };
     let mut lists = vec![(FieldPath::of(["exports", "exports"]), "/exports/exports", false)];
@@ -143,10 +144,11 @@ impl Export {
     }
 
     /// Returns the value that this export has in a dry run. It is read from the objects in `configuration`, a
-    /// DryRunConfiguration. `None` for an export without `fromResource`.
+    /// DryRunConfiguration. `None` for an export without `fromResource`, which reads no object.
     ///
     /// # Errors
-    /// Returns the reason why the export has no value.
+    /// Returns the reason why the export has no value: an object is missing, a JSONPath cannot be evaluated, or the key
+    /// of the export is invalid.
     pub fn evaluate(&self, configuration: &Value) -> Result<Option<Value>, Failure> {
         let Some(identity) = &self.from_resource else { return Ok(None) };
         let mut value = found(configuration, identity, &self.json_path, false)?;
@@ -171,7 +173,7 @@ fn found(configuration: &Value, identity: &Identity, path: &str, second: bool) -
 impl ObjectRef {
     /// Returns the identity of the object that `fromObjectRef` refers to. `value` is the value that `jsonPath` of the
     /// export selects. It contains the name of the object, and may contain the namespace. The default namespace is
-    /// `namespace`.
+    /// `namespace`. Fails with a message if `value` does not contain a name.
     fn identity(&self, value: &Value, namespace: &str) -> Result<Identity, String> {
         let members = value
             .as_object()
@@ -191,11 +193,11 @@ impl ObjectRef {
     }
 }
 
-/// Evaluates exports on a DryRunConfiguration, and merges their values into one object. Stops at the first failure, as
-/// Landscaper does.
+/// Evaluates exports on a DryRunConfiguration, and merges their values into one object. Returns `null` if no export has
+/// a value. Stops at the first failure, as Landscaper does.
 ///
 /// # Errors
-/// Returns the index of the failed export, and the reason.
+/// Returns the index of the failed export, and the reason for the failure.
 pub fn result(exports: &[Export], configuration: &Value) -> Result<Value, (usize, Failure)> {
     let mut result = Value::Null;
     for (at, export) in exports.iter().enumerate() {

@@ -87,7 +87,8 @@ pub fn fragments(configuration: &Value) -> impl Iterator<Item = Fragment<'_>> {
     list.into_iter().flatten().enumerate().map(|(index, object)| Fragment { index, object })
 }
 
-/// Returns the first entry in `spec.exports` of a DryRunConfiguration that has this identity.
+/// Returns the first fragment in `spec.exports` of a DryRunConfiguration that has this identity; `None` if there is
+/// none.
 pub fn find<'v>(configuration: &'v Value, identity: &Identity) -> Option<Fragment<'v>> {
     fragments(configuration).find(|fragment| fragment.identity() == *identity)
 }

@@ -22,8 +22,8 @@ pub enum Inheritance {
     /// The object inherits the dry-run annotations of its root: the last object in its chain of owners, usually an
     /// Installation. Contains the root.
     Root(Arc<Stored>),
-    /// It is unknown which annotations the object inherits, because this owner could not be read. The owner is the
-    /// direct owner of the object, or an owner of its owner.
+    /// It is unknown which annotations the object inherits, because this owner could not be read, or has not been read
+    /// yet. The owner is the direct owner of the object, or an owner of its owner.
     Unreadable(Reference),
     /// The object inherits no annotations, because this owner in its chain of owners does not exist.
     Orphan(Reference),
@@ -32,8 +32,9 @@ pub enum Inheritance {
     Replaced(Replaced),
 }
 
-/// Determines the root object, usually an Installation, from which an object inherits its dry-run annotations. If the
-/// result is not certain yet, also returns a reference to the object that must be read from the API server.
+/// Determines the root object, usually an Installation, from which an object inherits its dry-run annotations.
+/// `namespace` is the namespace of the object. If the result is not certain yet, also returns a reference to the object
+/// that must be read from the API server.
 ///
 /// If the root cannot be read from the API server, the cached root is used only if it is in dry run. This is safe,
 /// because a dry run deploys nothing.
@@ -55,9 +56,10 @@ pub fn inheritance(object: &Value, namespace: &str, view: &View<'_>) -> (Inherit
 /// The required values of an object's annotations, by key; `None` if the annotation must be absent.
 pub type WantedAnnotations = Vec<(&'static str, Option<String>)>;
 
-/// Returns the dry-run and routing annotations that an object must have, because it inherits from `root`.
+/// Returns the dry-run annotations and the annotation `deployer-type` that an object must have, because it inherits
+/// from `root`. The annotation `deployer-type` is only included if it must change.
 ///
-/// If `is_routed`, a DeployItem in dry run is routed to the dry-run deployer.
+/// If `is_routed` is `true`, a DeployItem in dry run is routed to the dry-run deployer.
 pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> WantedAnnotations {
     let inherited = DryRunAnnotations::of(root).inherited();
     let mut annotations = vec![
@@ -68,7 +70,8 @@ pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> Want
     annotations
 }
 
-/// Returns the key of the annotation `deployer-type` and its new value. `None` if the annotation need not change.
+/// Returns the key of the annotation `deployer-type` and its new value; `None` if the annotation need not change.
+/// `is_dry_run` says whether the object is in dry run.
 ///
 /// If `is_routed` is `true`, a DeployItem in dry run is routed to the dry-run deployer. After a dry run, it is routed
 /// to the deployer of its type again.
@@ -82,7 +85,8 @@ pub fn route(object: &Value, is_dry_run: bool, is_routed: bool) -> Option<(&'sta
     }
 }
 
-/// Reports whether an object has the dry-run annotations that it inherits from `root`.
+/// Reports whether an object has the dry-run annotations that it inherits from `root`. In addition, an object that is
+/// not in dry run must not be routed to the dry-run deployer.
 pub fn is_consistent(object: &Value, root: &Value) -> bool {
     let inherited = DryRunAnnotations::of(root).inherited();
     DryRunAnnotations::of(object) == inherited && route(object, inherited.is_dry_run(), false).is_none()

@@ -32,10 +32,10 @@ pub enum Place {
     Compressed(FieldPath),
 }
 
-/// Returns the DeployItem `object`, or the DeployItem templates of the Execution `object`.
+/// Returns one item if `object` is a DeployItem, or one item for each DeployItem template if `object` is an Execution.
 ///
 /// # Errors
-/// Fails if Landscaper cannot read the templates, or if they exceed Portcullis's size limit.
+/// Fails if Landscaper cannot read the templates of an Execution, or if they exceed the size limit of Portcullis.
 pub fn items(object: &Value) -> Result<Vec<Item>, Unreadable> {
     let spec = object.get("spec").unwrap_or(&Value::Null);
     if !EXECUTIONS.is_kind_of(object) {

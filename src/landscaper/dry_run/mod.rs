@@ -34,8 +34,8 @@ pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 /// Returns the level for a finding about the object in a request. This is `level`, but at most `warn` for an update
 /// that leaves certain values of the object unchanged. `parts` returns these values, for example the spec.
 ///
-/// Landscaper and its deployers make such updates while they process an object. If such an update were denied,
-/// Landscaper or the deployer could not finish its work.
+/// Landscaper and its deployers make such updates while they process an object. If these updates were denied, the work
+/// could not be finished.
 pub(super) fn unless_unchanged(
     request: &Request<'_>,
     level: Level,
@@ -45,13 +45,13 @@ pub(super) fn unless_unchanged(
     if is_unchanged { level.min(Level::Warn) } else { level }
 }
 
-/// Returns the values of the dry-run annotations of an object.
+/// Returns the values of the two dry-run annotations of an object; `None` for a missing annotation.
 pub(super) fn dry_run_annotations(object: &Value) -> Vec<Option<&Value>> {
     let annotation = |key| Metadata::of(object).annotations().and_then(|annotations| annotations.get(key));
     vec![annotation(DRY_RUN_ANNOTATION), annotation(CONFIGURATION_ANNOTATION)]
 }
 
-/// Returns the values of the dry-run annotations of an object, and its spec.
+/// Returns the values of the two dry-run annotations of an object, followed by its spec; `None` for a missing value.
 pub(super) fn annotations_and_spec(object: &Value) -> Vec<Option<&Value>> {
     let mut parts = dry_run_annotations(object);
     parts.push(object.get("spec"));

@@ -29,12 +29,14 @@ pub enum Root {
     Orphan(Reference),
     /// An owner in the owner chain was deleted, and another object now has the owner's name.
     Replaced(Replaced),
-    /// The root of the object is unknown, because this owner in its owner chain could not be read.
+    /// The root of the object is unknown, because this owner in its owner chain could not be read, or has not been read
+    /// yet. Also used if the owner chain is too long.
     Unknown(Reference),
 }
 
-/// Follows the owner references of an object up to its root Installation. Also returns a reference to the object that
-/// must be read from the API server to confirm the result, if any.
+/// Follows the owner references of an object up to its root, usually an Installation. `namespace` is the namespace of
+/// the object. Also returns a reference to the object that must be read from the API server to make the result certain,
+/// if any.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
     let Some(owner) = owner::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);

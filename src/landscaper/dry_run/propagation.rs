@@ -21,12 +21,12 @@ use crate::landscaper::dry_run_annotations::DryRunAnnotations;
 use crate::landscaper::kinds::{self, DEPLOY_ITEMS, EXECUTIONS, INSTALLATIONS, WRITES};
 use crate::rule::{FailurePolicy, Match, MatchCondition, Mode, Mutated, Mutator};
 
-/// Match condition that is true for root Installations, which have no owner. Requests for them are sent to a webhook
-/// with `failurePolicy: Ignore`, and requests for other Installations to a webhook with `failurePolicy: Fail`.
+/// Match condition that is true for root Installations, which have no owner. If the webhook does not answer, writes of
+/// root Installations are admitted, and writes of other Installations are denied.
 ///
-/// The webhooks copy dry-run annotations from an owner to its objects. A root Installation has no owner, so it can be
-/// written even if the webhook does not answer. Unlike [`owner`](crate::landscaper::owner::owner), the condition
-/// regards objects of every kind in Landscaper's API group as owners.
+/// The mutator copies dry-run annotations from a root to the objects below it. A root Installation inherits nothing, so
+/// it can be written even if the webhook does not answer. Unlike [`owner`](crate::landscaper::owner::owner), the
+/// condition regards objects of every kind in Landscaper's API group as owners.
 static ROOTS: MatchCondition = MatchCondition {
     name: "roots",
     expression: "!has(object.metadata.ownerReferences) ||
@@ -83,8 +83,8 @@ fn is_processed(request: &Request<'_>, view: &View<'_>) -> bool {
     DryRuns::of(view).processes(Route::specified(request.object()).type_name)
 }
 
-/// Returns a notice if a user sets the dry-run annotation of an object to a value other than the inherited one. The
-/// object inherits the value from its root.
+/// Returns a notice if a user sets the dry-run annotation of an object to a value other than `inherited`, the value
+/// that the object inherits. `root` is the name of its root.
 fn overruled(request: &Request<'_>, inherited: DryRunAnnotations<'_>, root: &str) -> Vec<String> {
     let (asked, before) = (DryRunAnnotations::of(request.object()), DryRunAnnotations::of(request.old_object()));
     if asked.dry_run.is_none() || asked.dry_run == inherited.dry_run || asked.dry_run == before.dry_run {

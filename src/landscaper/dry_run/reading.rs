@@ -24,7 +24,8 @@ pub(in crate::landscaper) static MATCHERS: [Match; 3] = [
     kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail),
 ];
 
-/// The maximum number of DeployItems that are read to check a request for a DryRunConfiguration.
+/// The maximum number of DeployItems that are looked up as users of one DryRunConfiguration, to bound the time of a
+/// decision. The same limit applies to Installations.
 pub(in crate::landscaper) const MAX_ITEMS: usize = 200;
 
 /// The result of looking up the DryRunConfiguration of a DeployItem or Execution.
@@ -69,8 +70,8 @@ impl Reading {
         Self { items, configuration }
     }
 
-    /// Returns the exports that have no value in a DryRunConfiguration. Each result contains the index of the
-    /// DeployItem or template, the index of the export in it, and the reason.
+    /// Returns the exports that have no value in the DryRunConfiguration `configuration`. Each result contains the
+    /// index of the DeployItem or template, the index of the export in it, and the reason.
     pub(in crate::landscaper) fn failures(&self, configuration: &Value) -> Vec<(usize, usize, Failure)> {
         let mut failures = Vec::new();
         for (at, item) in self.items.iter().enumerate() {
@@ -99,7 +100,7 @@ fn reference(request: &Request<'_>, name: &str) -> Reference {
     Reference::new(&DRY_RUN_CONFIGURATIONS, &request.namespace, name)
 }
 
-/// Returns `level`, but at most `warn` in these cases:
+/// Returns the level for a finding about the object in a request. This is `level`, but at most `warn` in these cases:
 /// - It is not certain whether the DryRunConfiguration exists. It was not read from the API server, or the read failed.
 /// - The request changes neither the dry-run annotations nor the spec.
 pub(in crate::landscaper) fn level(request: &Request<'_>, view: &View<'_>, level: Level) -> Level {
@@ -139,8 +140,8 @@ pub(in crate::landscaper) fn findings(
     reading.failures(configuration.value()).into_iter().filter_map(finding).collect()
 }
 
-/// Finds DeployItems in the catalog that are in dry run and use a DryRunConfiguration. Returns at most [`MAX_ITEMS`]
-/// DeployItems.
+/// Finds DeployItems in the catalog that are in dry run and use the DryRunConfiguration with the name `configuration`.
+/// Returns at most [`MAX_ITEMS`] DeployItems.
 pub(in crate::landscaper) fn users(namespace: &str, configuration: &str, view: &View<'_>) -> Vec<Arc<Stored>> {
     view.indexed(&DEPLOY_ITEMS, &BY_DRY_RUN_CONFIGURATION, namespace, configuration, MAX_ITEMS)
 }

@@ -1,7 +1,7 @@
 //! Evaluates comparisons in JSONPath filters, such as `@.type=="Ready"`.
 //!
-//! Source: `Equal`, `Less` and the others in `k8s.io/client-go/third_party/forked/golang/template/funcs.go`. Both sides
-//! of a comparison must have the same type, and an integer is not a float.
+//! Source: `Equal`, `Less` and the other functions in `k8s.io/client-go/third_party/forked/golang/template/funcs.go`.
+//! Both sides of a comparison must have the same type. Integers and floats are different types.
 
 use std::cmp::Ordering;
 
@@ -39,8 +39,8 @@ fn invalid() -> Problem {
     Problem::Mismatch("invalid type for comparison".to_owned())
 }
 
-/// Reports whether the comparison `left operator right` of a filter is true; fails if values of these types cannot be
-/// compared.
+/// Reports whether the comparison `left operator right` of a filter is true. Fails if the operator is unknown, or if
+/// values of these types cannot be compared.
 pub(super) fn holds(left: &Datum<'_>, operator: &str, right: &Datum<'_>) -> Result<bool, Problem> {
     let wanted: fn(Ordering) -> bool = match operator {
         "==" => Ordering::is_eq,

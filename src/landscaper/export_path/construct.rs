@@ -17,7 +17,7 @@ const MAX_LEVELS: usize = 256;
 /// Parses the key of an export. Returns one list of field names for each template group (`{…}`) of the key.
 ///
 /// # Errors
-/// Fails if the key is invalid, contains parts other than fields, or has more than 256 fields.
+/// Fails if the key is invalid or too long, contains parts other than fields, or has more than 256 fields.
 pub fn key(text: &str) -> Result<Vec<Vec<String>>, PathError> {
     let groups = parse::groups(text).map_err(|error| error.of(text))?;
     let named = groups.iter().map(|group| match &group.part {
@@ -42,7 +42,7 @@ fn field(node: &Node) -> Result<String, PathError> {
 /// the result is `{"a": {"b": value}}`.
 ///
 /// # Errors
-/// Fails like [`key`].
+/// Fails in the same cases as [`key`].
 pub fn construct(text: &str, value: &Value) -> Result<Value, PathError> {
     let mut object = Map::new();
     // In Landscaper, each group starts at the parent of the previous group's value.

@@ -15,8 +15,8 @@ use crate::admission::json;
 /// The maximum nesting depth of `range`. The limit is needed because each level is a recursive call.
 const MAX_RANGES: usize = 16;
 
-/// Returns the value that Landscaper's `GetValue` finds in an object. Fails if it finds no value, or if it chooses one
-/// of several values at random.
+/// Returns the value that Landscaper's `GetValue` finds in an object. `groups` is the parsed path. Fails if the path
+/// cannot be evaluated or finds no value, or if Landscaper chooses one of several values at random.
 pub(super) fn find(groups: &[Node], object: &Value) -> Result<Value, PathError> {
     let mut evaluation = Evaluation::new(groups);
     let found = evaluation.groups(0, Item::new(Datum::Value(object)), 0).map_err(|failure| failure.error)?;
@@ -297,7 +297,8 @@ fn field<'a>(input: &[Item<'a>], name: &str, node: &Node) -> Found<'a> {
 }
 
 impl Slice {
-    /// Returns start, end and step of the slice in a list of `length` elements; `None` if the slice is empty.
+    /// Returns start, end and step of the slice in a list of `length` elements; `None` if the slice is empty. Fails if
+    /// an index is out of bounds, if the start is after the end, or if the step is not positive.
     fn bounds(&self, length: usize) -> Result<Option<(usize, usize, usize)>, String> {
         let length = i64::try_from(length).unwrap_or(i64::MAX);
         let from = self.from.unwrap_or(0);

@@ -64,7 +64,8 @@ impl Path {
     /// Returns the value that Landscaper finds at this path in an object.
     ///
     /// # Errors
-    /// Fails if the path finds no value, or if Landscaper would choose one of several values at random.
+    /// Fails if the path cannot be evaluated on the object, finds no value, or needs more than [`MAX_STEPS`] steps.
+    /// Also fails if Landscaper would choose one of several values at random.
     pub fn find(&self, object: &Value) -> Result<Value, PathError> {
         evaluate::find(&self.groups, object).map_err(|error| error.of(&self.text))
     }

@@ -1,7 +1,8 @@
 //! The parser for JSONPaths of exports.
 //!
-//! Source: `parser.go` of `k8s.io/client-go/util/jsonpath`. This parser has the same functions, but uses a loop instead
-//! of recursion. Landscaper adds a leading dot if it is missing, and braces around the path.
+//! Source: `parser.go` of `k8s.io/client-go/util/jsonpath`. This parser has the same functions, but calls them in a
+//! loop, whereas client-go's functions call each other. Landscaper adds a leading dot if it is missing, and braces
+//! around the path.
 //!
 //! Rust's Unicode tables decide which characters beyond ASCII are letters and digits. Go's tables differ only for some
 //! combining marks and numerals.
@@ -11,12 +12,12 @@ use super::error::{PathError, Problem};
 use super::node::{Filter, Node, Part, Slice};
 use super::quote::unquote;
 
-/// The maximum nesting depth of filters. Valid paths have at most three levels, because each level must use different
-/// quotes from the levels around it.
+/// The maximum nesting depth of filters. The limit is needed because each level is a recursive call. Valid paths have
+/// at most three levels, because each level must use different quotes from the levels around it.
 const MAX_DEPTH: usize = 16;
 
 /// Parses the JSONPath of an export. Returns a node for each expression in braces, such as `{.name}`, and for each text
-/// outside of braces.
+/// outside of braces. Fails if the path is invalid or too long.
 pub(super) fn groups(path: &str) -> Result<Vec<Node>, PathError> {
     if path.len() > MAX_BYTES {
         return Err(PathError::new(Problem::TooLong, MAX_BYTES));
@@ -319,13 +320,14 @@ impl<'t> Parser<'t> {
     }
 }
 
-/// Returns the field name in a quoted key such as `'name'`: `^'([^']*)'$`.
+/// Returns the field name in a quoted key such as `'name'`; `None` if the text does not match `^'([^']*)'$`.
 fn dict_key(text: &str) -> Option<&str> {
     text.strip_prefix('\'')?.strip_suffix('\'').filter(|key| !key.contains('\''))
 }
 
-/// Splits the comparison of a filter into left side, operator and right side: `^([^!<>=]+)([!<>=]+)(.+?)$`. If no text
-/// follows the operator, the last character of the operator becomes the right side.
+/// Splits the comparison of a filter into left side, operator and right side; `None` if the text does not match
+/// `^([^!<>=]+)([!<>=]+)(.+?)$`. If no text follows the operator, the last character of the operator becomes the right
+/// side.
 fn comparison(text: &str) -> Option<(&str, &str, &str)> {
     let is_operator = |c: char| "!<>=".contains(c);
     let from = text.find(is_operator).filter(|from| *from > 0)?;

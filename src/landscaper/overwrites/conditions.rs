@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 
 use super::message::{CONDITION_TYPE, Condition};
 
-/// Adds the condition `wanted` to the conditions of an Installation, or updates it there. Returns the new list; `None`
-/// if the list already contains the same condition.
+/// Adds the condition `wanted` to `conditions`, the status conditions of an Installation, or updates it there. Returns
+/// the new list; `None` if the list already contains the same condition.
 ///
-/// `now` is a time in RFC 3339, with a precision of seconds.
+/// `now` is the current time in RFC 3339 format, with a precision of seconds.
 pub fn with(conditions: &[Value], wanted: &Condition, now: &str) -> Option<Vec<Value>> {
     let index =
         conditions.iter().position(|condition| condition.get("type").is_some_and(|kind| kind == CONDITION_TYPE));

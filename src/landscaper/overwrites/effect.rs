@@ -33,7 +33,7 @@ pub struct Overwrites {
 pub enum Evaluation {
     /// The Installation has no component descriptor, so there is nothing to overwrite.
     NoComponent,
-    /// The Context or the overwrites are not known, because the catalog is still loading.
+    /// The Context or the overwrites are not known, for example because the catalog is still loading.
     Unknown,
     /// The Context of the Installation does not exist. Contains the name of the Context.
     NoContext(String),
@@ -65,7 +65,7 @@ pub struct Effect {
     pub own_repository_context: bool,
     /// The Installation's component reference before and after the overwrites are applied to it.
     pub substitution: Substitution,
-    /// The references in the inline component descriptor that the overwrites change.
+    /// The references in the inline component descriptors that the overwrites change.
     pub references: Vec<InlineReference>,
 }
 
@@ -144,8 +144,8 @@ fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentRe
 }
 
 /// Returns the object that must be read from the API server before [`of`] can apply overwrites to an Installation. This
-/// is the Context of the Installation, or the ComponentVersionOverwrites object that the Context names. Returns an
-/// empty list if the catalog, a cache of objects, already contains these objects.
+/// is the Context of the Installation, or the ComponentVersionOverwrites object that the Context names. The list is
+/// empty if the catalog, a cache of objects, already contains all required objects.
 pub fn live_reads(installation: &Value, namespace: &str, view: &View<'_>) -> Vec<catalog::Reference> {
     let name = installation::context_name(installation);
     let Some(stored) = view.find(&CONTEXTS, namespace, name) else {
@@ -227,7 +227,8 @@ impl Effect {
     /// sets it.
     ///
     /// The lines about the Installation's own component reference come first, then the lines about the references in
-    /// its inline component descriptor.
+    /// its inline component descriptors. If the patch of these references is too large for an annotation, a last line
+    /// says so.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = self.lines_of(&self.substitution);
         for at in &self.references {

@@ -13,12 +13,13 @@ use crate::landscaper::components::patch;
 use crate::landscaper::overwrites::effect::Effect;
 use crate::oci::digest;
 
-/// Key in the ConfigMaps that contain JSON Patches of component descriptors. The value describes from which data the
-/// patches in the same ConfigMap were computed.
+/// Key in a ConfigMap with JSON Patches of component descriptors. Its value tells users where these patches come from.
+/// It is a JSON object with the data from which they were computed, such as the name of the ComponentVersionOverwrites
+/// object.
 pub const SOURCE_KEY: &str = "source";
-/// Key for the summary of changes. Its value lists, for users, the changes that ComponentVersionOverwrites make to an
-/// Installation, one per line. If an Installation has several ConfigMaps with JSON Patches, only the first one has this
-/// key. A list that is too long is truncated.
+/// Key in a ConfigMap for the summary of changes. Its value lists, for users, the changes that
+/// ComponentVersionOverwrites make to an Installation, one per line. If an Installation has several ConfigMaps with
+/// JSON Patches, only the first one has this key. A list that is too long is truncated.
 pub const SUMMARY_KEY: &str = "summary";
 /// Label on each ConfigMap that records overwrites. Its value is the name of the Installation.
 pub const LABEL: &str = "portcullis.dev/overwrites-of";
@@ -26,10 +27,11 @@ pub const LABEL: &str = "portcullis.dev/overwrites-of";
 /// Maximum size of the data in a ConfigMap, in bytes. Kubernetes allows 1 MiB; the rest is reserved for metadata.
 const MAX_PART_BYTES: usize = 900 << 10;
 /// Maximum size, in bytes, of the list of changes that a ComponentVersionOverwrites object makes to the component
-/// references of an Installation. The list is stored as text in a ConfigMap, under the key `summary`.
+/// references of an Installation. The list is stored as text in a ConfigMap, under the key `summary`. The limit leaves
+/// room for JSON Patches in the same ConfigMap.
 const MAX_SUMMARY_BYTES: usize = 100 << 10;
-/// Maximum number of ConfigMaps that contain the patches of an Installation's component descriptors. Patches that do
-/// not fit into them are left out.
+/// Maximum number of ConfigMaps that contain the patches of an Installation's component descriptors. The limit bounds
+/// the storage that one Installation needs. Patches that do not fit into these ConfigMaps are left out.
 pub const MAX_PARTS: usize = 16;
 /// Maximum length of an object's name in Kubernetes.
 const MAX_NAME_LENGTH: usize = 253;
@@ -154,7 +156,7 @@ fn part(installation: &str, at: usize, source: Value, group: Vec<Patched>) -> Pa
 }
 
 /// Returns the name of an Installation's ConfigMap with the index `at`. For the Installation `app`, this is
-/// `app-overwrites` for index 0, and `app-overwrites-2` for index 1.
+/// `app-overwrites` for index 0, and `app-overwrites-2` for index 1. A long name of an Installation is truncated.
 pub fn part_name(installation: &str, at: usize) -> String {
     let end = if at == 0 { "-overwrites".to_owned() } else { format!("-overwrites-{}", at + 1) };
     let mut name = installation.to_owned();
@@ -162,7 +164,7 @@ pub fn part_name(installation: &str, at: usize) -> String {
     name + &end
 }
 
-/// Returns a JSON value for the key [`SOURCE_KEY`] of a ConfigMap, which explains the JSON Patches in the same
+/// Returns the JSON value for the key [`SOURCE_KEY`] of a ConfigMap, which explains the JSON Patches in the same
 /// ConfigMap. It contains these data:
 /// - the names of the Context and the ComponentVersionOverwrites object
 /// - the Installation's component reference before and after the overwrites are applied
@@ -216,8 +218,9 @@ fn summary(lines: &[String]) -> String {
     text
 }
 
-/// Describes which changes the overwrites make now but did not make before, and the reverse, for a Kubernetes Event.
-/// `before` is the stored text of [`SUMMARY_KEY`]. Returns `None` if the changes are the same.
+/// Describes, for a Kubernetes Event, which changes of component references have been added or removed since the text
+/// `before` was written. `before` is the previous value of [`SUMMARY_KEY`], and `now` contains the current changes.
+/// Returns `None` if the changes are the same.
 pub fn difference(before: &str, now: &[String]) -> Option<String> {
     // The last line of a truncated summary contains the number of omitted changes, and is no change itself.
     let before: Vec<&str> = before.lines().filter(|line| !line.starts_with("and ")).collect();

@@ -1,4 +1,5 @@
-//! DP010: reports a deployer that writes a DeployItem of another deployer.
+//! DP010: reports a deployer that writes a DeployItem of another deployer. Also warns if a user that is not in the
+//! configuration writes the status of a DeployItem.
 
 use super::UPDATE;
 use crate::admission::{FieldPath, Finding, Level, Request};

@@ -1,4 +1,5 @@
-//! DR002: reports objects in a DryRunConfiguration whose identity is incomplete.
+//! DR002: reports an entry of `spec.exports` in a DryRunConfiguration without apiVersion, kind or name, or without the
+//! namespace of a namespaced kind.
 
 use serde_json::Value;
 

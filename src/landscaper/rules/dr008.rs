@@ -1,4 +1,5 @@
-//! DR008: reports exports that always fail, regardless of the objects on the target.
+//! DR008: reports exports that always fail, regardless of the objects on the target. Also warns about exports that the
+//! deployer ignores, and about two exports that write to the same place.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};
@@ -118,7 +119,8 @@ fn unreadable(export: &Export) -> Vec<(FieldPath, PathError)> {
     errors.filter(|(_, error)| error.class() != Class::Bound).collect()
 }
 
-/// Reports whether two exports collide: one of them writes its value at, above or below the key of the other.
+/// Reports whether two exports collide: the path in the key of one of them is equal to the path in the key of the
+/// other, or is above or below it.
 fn collide(a: &Export, b: &Export) -> bool {
     let place = |export: &Export| export_path::key(&export.key).map(|groups| groups.concat());
     let (Ok(a), Ok(b)) = (place(a), place(b)) else { return false };

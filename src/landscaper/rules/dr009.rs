@@ -38,8 +38,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The maximum number of objects below a root Installation that one search examines. The search finds DeployItems that
-/// prevent a switch between dry run and real run.
+/// The maximum number of objects below a root Installation that one search examines, to bound the time of a decision.
+/// The search finds DeployItems that prevent a switch between dry run and real run.
 const MAX_EXAMINED: usize = 2_000;
 /// Maximum number of DeployItems that are read from the API server to check whether they prevent a switch between dry
 /// run and real run. A few are enough, because a single DeployItem can prevent the switch.
@@ -84,7 +84,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     finding.into_iter().collect()
 }
 
-/// Returns a finding if the object in the request is a root Installation whose current job has not finished.
+/// Returns a finding if the current job of the root Installation in the request has not finished.
 ///
 /// No live read is needed, because the request contains the current object.
 fn during_run(switch: Switch, request: &Request<'_>) -> Option<Finding> {
@@ -136,8 +136,9 @@ fn is_deployed(item: &Value) -> bool {
     !text("/status/phase").is_empty() && !was_dry_run
 }
 
-/// Returns the DeployItems that block a change of dry run on a root Installation. `switch` says whether `request` turns
-/// dry run on or off. For example, a DeployItem blocks the change while a deployer processes it.
+/// Returns the DeployItems below the root Installation in the request that prevent its switch between dry run and real
+/// run. `switch` is the direction of this switch. For example, a DeployItem prevents the switch while a deployer
+/// processes it.
 ///
 /// Only DeployItems in the catalog, a cache of objects, are examined. Returns at most [`MAX_LIVE_READS`] of them.
 fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {

@@ -30,7 +30,8 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Maximum number of DeployItems and Installations that are read from the API server when a user deletes a
-/// DryRunConfiguration. If one of them still uses the DryRunConfiguration, the deletion is denied.
+/// DryRunConfiguration. A few are enough, because the deletion is denied if one of them still uses the
+/// DryRunConfiguration.
 const MAX_LIVE_READS: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
@@ -67,8 +68,8 @@ fn uses(object: &Value, name: &str) -> bool {
     annotations.is_dry_run() && annotations.configuration == Some(name) && is_running(object)
 }
 
-/// Returns DeployItems and Installations that use the DryRunConfiguration in the request and are still being processed.
-/// They are looked up in the catalog (a cache of objects). At most [`MAX_LIVE_READS`] are returned.
+/// Returns references to DeployItems and Installations that use the DryRunConfiguration in the request and are still
+/// being processed. They are looked up in the catalog (a cache of objects). At most [`MAX_LIVE_READS`] are returned.
 fn users(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let name = request.display_name();
     let of = |kind| {

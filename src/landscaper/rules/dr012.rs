@@ -144,7 +144,7 @@ fn finding(item: &Item, fate: &Fate, view: &View<'_>) -> Option<Finding> {
 }
 
 /// Predicts how a DeployItem in dry run is processed. Also returns the objects that must be read from the API server to
-/// confirm the prediction.
+/// make the prediction certain.
 fn fate(item: &Item, namespace: &str, view: &View<'_>) -> (Fate, Vec<Reference>) {
     let dry_runs = DryRuns::of(view);
     if dry_runs.routes && dry_runs.processes(&item.type_name) {

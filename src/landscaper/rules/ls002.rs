@@ -31,7 +31,7 @@ pub(super) static RULE: Rule = Rule {
 const MAX_NAME_LENGTH: usize = 58;
 /// Maximum length of `generateName`. The API server adds five random characters to it.
 const MAX_PREFIX_LENGTH: usize = 53;
-/// Maximum size of all annotations of an object, keys and values, in bytes.
+/// Maximum size of all annotations of an object, keys and values, in bytes. Kubernetes has the same limit.
 const MAX_ANNOTATION_BYTES: usize = 256 * 1024;
 
 fn check(request: &Request<'_>, _: &View<'_>) -> Vec<Finding> {

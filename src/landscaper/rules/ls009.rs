@@ -66,13 +66,14 @@ fn dependencies<'t>(template: &Template<'t>) -> impl Iterator<Item = &'t str> + 
     list.into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// Maximum number of reported cycles. Each cycle may be as long as the list of templates.
+/// Maximum number of reported cycles, to bound the size of the findings. Each cycle may be as long as the list of
+/// templates.
 const MAX_CYCLES: usize = 10;
 /// Maximum number of templates that a finding names for one cycle.
 const MAX_NAMES: usize = 20;
 
-/// Finds dependency cycles between templates with a depth-first search. The search is iterative, because recursion
-/// could overflow the stack.
+/// Finds dependency cycles between templates. Each cycle is a list of indexes of templates. `names` maps the name of
+/// each template to its index. The depth-first search is iterative, because recursion could overflow the stack.
 fn cycles(templates: &[Template<'_>], names: &HashMap<&str, usize>) -> Vec<Vec<usize>> {
     let next = |at: usize| -> Vec<usize> {
         dependencies(&templates[at]).filter_map(|name| names.get(name).copied()).collect()

@@ -1,4 +1,4 @@
-//! LS011: reports an export of a DeployItem without a required field.
+//! LS011: reports an export of a DeployItem without a required field, or with a field of the wrong type.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

@@ -1,4 +1,5 @@
-//! The rules of Landscaper, one file each. The code that they share is in the other folders of `landscaper`.
+//! The rules for objects of Landscaper, one file each. The code that several rules share is in the other modules of
+//! `landscaper`.
 
 mod dp001;
 mod dp002;
@@ -52,7 +53,7 @@ mod ow011;
 use super::kinds::{DELETION, UPDATE, WRITES};
 use crate::rule::Rule;
 
-/// All rules of Landscaper, in the order of their ids.
+/// All rules for objects of Landscaper, in the order of their ids.
 pub(super) static RULES: &[&Rule] = &[
     &dp001::RULE,
     &dp002::RULE,

@@ -11,11 +11,12 @@ use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::substitution::Entries;
 use crate::rule::{FailurePolicy, Match, MatchCondition, Rule, RuleInfo};
 
-/// Match condition for failure policy `Fail`. It excludes Contexts that name no overwrites. So these Contexts are
-/// admitted even if the webhook does not answer.
+/// Match condition that is true for a write of a Context that names no overwrites, neither before nor after the write,
+/// and whose repository context is an object or missing. If the webhook does not answer, these writes are admitted, and
+/// other writes of Contexts are denied.
 ///
-/// Landscaper's context controller creates a Context `default` without overwrites in every namespace. It retries a
-/// denied write about every 40 ms.
+/// Landscaper's context controller creates a Context `default` without overwrites in every namespace. The controller
+/// retries a denied write about every 40 ms.
 static WITHOUT_OVERWRITES: MatchCondition = MatchCondition {
     name: "without-overwrites",
     expression:

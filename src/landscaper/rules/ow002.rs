@@ -116,6 +116,7 @@ impl Forms {
     /// attributes of this reference.
     ///
     /// Returns `None` if the entry takes effect for some component reference, or if too many references must be tried.
+    /// `matches_made` counts the comparisons for all entries of the list.
     fn always_shadowed(&self, at: usize, matches_made: &mut usize) -> Option<Vec<usize>> {
         let values: Vec<Vec<u32>> = (0..3).map(|part| self.values(at, part)).collect();
         let tried = values.iter().map(Vec::len).try_fold(1usize, usize::checked_mul)?;
@@ -141,7 +142,7 @@ impl Forms {
     /// and 2 the version.
     ///
     /// If the entry specifies the attribute, only this value is returned. Otherwise, the values in all earlier entries
-    /// are returned, and 0 for any other value. The values are numbers from the table `Numbers`.
+    /// are returned, and 0 for any other value. The values are numbers from the table [`Numbers`].
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];
@@ -154,8 +155,8 @@ impl Forms {
     }
 
     /// Returns the indexes of the earlier `overwrites` entries that prevent the entry at index `at` from changing the
-    /// component reference `reference`. Each of them has already set an attribute that the entry would also set. `None`
-    /// if the entry takes effect.
+    /// component reference `reference`, whose values are numbers from the table [`Numbers`]. Each of them has already
+    /// set an attribute that the entry would also set. `None` if the entry takes effect.
     fn blockers(&self, at: usize, reference: [u32; 3]) -> Option<Vec<usize>> {
         let mut set_by: [Option<usize>; 3] = [None; 3];
         for (index, form) in self.0[..at].iter().enumerate() {

@@ -42,9 +42,10 @@ pub(super) static RULE: Rule = Rule {
 /// For each of them, rule OW007 checks whether the change leads to another component or version. The limit bounds the
 /// time of a decision.
 const MAX_EXAMINED: usize = 10_000;
-/// Maximum number of Contexts whose Installations are examined for one change of a ComponentVersionOverwrites object.
+/// Maximum number of Contexts whose Installations are examined for one change of a ComponentVersionOverwrites object,
+/// to bound the time of a decision.
 const MAX_CONTEXTS: usize = 100;
-/// Maximum number of Installations that a warning names.
+/// Maximum number of Installations that a warning names, to keep the warning short.
 const NAMED: usize = 3;
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
@@ -54,7 +55,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     changes.message().map(|message| RULE.finding(field, message)).into_iter().collect()
 }
 
-/// The Installations whose component changes because of a change of overwrites or of a Context.
+/// The Installations whose component changes because of a change of a ComponentVersionOverwrites object or of a
+/// Context.
 #[derive(Default)]
 struct Changes {
     names: Vec<String>,

@@ -4,8 +4,8 @@
 //! Landscaper's server reports either the first decoding error or all validation errors. These rules report all errors
 //! at once. The rules admit and deny the same objects as Landscaper's server.
 //!
-//! Source: `apis/core/validation` and `pkg/utils/webhook` in Landscaper; their recorded results are in
-//! `tests/vectors/landscaper/validation.json`.
+//! Source: `apis/core/validation` and `pkg/utils/webhook` in Landscaper. The results of running this code are recorded
+//! in `tests/vectors/landscaper/validation.json`.
 
 pub(super) mod names;
 pub(super) mod schema;
@@ -59,7 +59,8 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Adds a finding unless exactly one of the fields `keys` of an object is set.
+    /// Adds a finding unless exactly one of the fields `keys` of an object is set. `place` is the field path of the
+    /// object.
     pub(super) fn exactly_one(&mut self, object: &Value, place: &FieldPath, keys: &[&str]) {
         let set: Vec<_> = keys.iter().copied().filter(|key| is_set(object, key)).collect();
         let help = format!("write exactly one of {}", keys.join(", "));
@@ -70,7 +71,7 @@ impl<'a> Findings<'a> {
         }
     }
 
-    /// Adds a finding if the name is already in `seen`, and adds the name to `seen`.
+    /// Adds a finding at the field path `place` if `name` is already in `seen`, and adds the name to `seen`.
     pub(super) fn unique<'v>(&mut self, name: &'v str, place: FieldPath, seen: &mut HashSet<&'v str>) {
         if !seen.insert(name) {
             self.add(place, format!("duplicate name {name:?}"), "give each a unique name");
@@ -90,7 +91,7 @@ impl<'a> Findings<'a> {
 
 static NOTHING: Value = Value::Null;
 
-/// Returns a field of an object; `null` if it is missing.
+/// Returns the value of the field `key` of an object; `null` if the field is missing.
 pub(super) fn member<'v>(object: &'v Value, key: &str) -> &'v Value {
     object.get(key).unwrap_or(&NOTHING)
 }
@@ -99,14 +100,15 @@ pub(super) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     member(object, key).as_str().unwrap_or_default()
 }
 
-/// Reports whether a field of an object is set, in the sense of Go: `null` and the empty string count as not set, an
-/// empty list or object counts as set.
+/// Reports whether the field `key` of an object is set, in the sense of Go: `null` and the empty string count as not
+/// set, an empty list or object counts as set.
 pub(super) fn is_set(object: &Value, key: &str) -> bool {
     let value = member(object, key);
     !value.is_null() && value.as_str() != Some("")
 }
 
-/// Returns the elements of the list in a field of an object, with their field paths.
+/// Returns the elements of the list in the field `key` of an object, each with its field path. `place` is the field
+/// path of the object. Returns no elements if the field is missing or is not a list.
 pub(super) fn list<'v>(object: &'v Value, key: &str, place: &FieldPath) -> Vec<(FieldPath, &'v Value)> {
     let place = place.key(key);
     let items = member(object, key).as_array().into_iter().flatten().enumerate();

@@ -5,7 +5,7 @@
 use crate::names;
 
 /// Describes the mistakes in a text that must be a DNS label: at most 63 lowercase letters, digits and dashes, with no
-/// dash at either end.
+/// dash at either end. Returns an empty list if the text is valid.
 pub(in crate::landscaper) fn label(text: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if text.len() > 63 {

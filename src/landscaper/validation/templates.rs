@@ -34,7 +34,7 @@ pub(in crate::landscaper) fn of<'t>((list, is_compressed): &'t (Option<Cow<'_, V
 }
 
 impl<'t> Template<'t> {
-    /// Returns a string field of the template; empty if it is missing.
+    /// Returns the string in the field `key` of the template; empty if the field is missing.
     pub(in crate::landscaper) fn text(&self, key: &str) -> &'t str {
         text(self.value, key)
     }
@@ -46,8 +46,8 @@ impl<'t> Template<'t> {
         keys.iter().fold(self.place.clone(), |place, key| place.key(key))
     }
 
-    /// Adds the name of the template to a message. If the template has no name, adds its index instead, unless the
-    /// field path already shows the index.
+    /// Returns the message `text` with the name of the template before it. If the template has no name, its index is
+    /// used instead, unless the field path already shows the index.
     pub(in crate::landscaper) fn message(&self, text: &str) -> String {
         match (self.text("name"), self.is_compressed) {
             ("", true) => format!("template {}: {text}", self.at),

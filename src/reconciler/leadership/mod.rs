@@ -48,7 +48,7 @@ impl Timing {
     /// Checks that the periods are consistent, so that the holder steps down before another replica takes over.
     ///
     /// # Errors
-    /// A message about the invalid setting.
+    /// If a period is invalid. The error is a message about this period.
     pub fn check(&self) -> Result<(), String> {
         if self.duration.is_zero() || self.duration.subsec_nanos() != 0 {
             return Err("the lease duration must be whole seconds, the unit of a Lease".to_owned());
@@ -100,7 +100,7 @@ impl Elector {
                 Ok(Err(error)) => tracing::warn!(%error, lease = self.name, "the lease cannot be acquired"),
                 Err(_) => tracing::warn!(lease = self.name, "the API server does not answer about the lease"),
             }
-            // A released Lease is seen at once by the watch; without the right to watch, at the next attempt.
+            // The watch reports a released Lease at once. Without the permission to watch, the next attempt finds it.
             tokio::select! {
                 () = sleep(self.timing.retry) => {}
                 _ = changes.next() => {}
@@ -163,7 +163,7 @@ impl Elector {
             record::renew(&mut lease, Timestamp::now());
             match self.api.replace(&self.name, &PostParams::default(), &lease).await {
                 Ok(lease) => return Ok(self.keep(lease, since)),
-                // Somebody has written the Lease, possibly this process in a request whose answer was lost.
+                // Somebody has written the Lease, possibly this process in a request whose response was lost.
                 Err(kube::Error::Api(status)) if status.code == 409 || status.code == 404 => {}
                 Err(error) => return Err(error),
             }

@@ -53,7 +53,8 @@ const COMPLETE_INTERVAL: Duration = Duration::from_secs(3600);
 /// Maximum number of Installations of one Context that are queued when the Context or its ComponentVersionOverwrites
 /// change. The number is equal to the capacity of the queue.
 const MAX_INSTALLATIONS: usize = 100_000;
-/// Maximum number of Contexts whose Installations are queued after a change of overwrites.
+/// Maximum number of Contexts whose Installations are queued after a change of overwrites. It bounds the work for one
+/// change. Usually, only a few Contexts name the same overwrites.
 const MAX_CONTEXTS: usize = 1_000;
 
 /// The settings of the controller `overwrite-trees`.
@@ -148,7 +149,7 @@ impl Controller for OverwriteTrees {
             }
             match tools.catalog.find(&INSTALLATIONS, &object.namespace, &object.name) {
                 Some(stored) if !Metadata::of(stored.value()).is_deleting() => self.keep(object, &stored, tools).await,
-                // Its ConfigMaps are garbage collected.
+                // The ConfigMaps of a deleted Installation are garbage collected.
                 _ => Ok(Next::Done),
             }
         })

@@ -17,9 +17,11 @@ use crate::reconciler::kinds::SECRETS;
 
 /// Time to live of cached credentials. A changed pull secret takes effect after this time.
 const CACHE_TTL: Duration = Duration::from_secs(60);
-/// Maximum number of cached Contexts.
+/// Maximum number of Contexts whose credentials are cached, to bound the memory of the cache. If it is reached, the
+/// cache is emptied.
 const MAX_CONTEXTS: usize = 1_000;
-/// Maximum number of pull secrets of a Context.
+/// Maximum number of pull secrets that are read for a Context, because each one is a request to the API server. Further
+/// pull secrets are ignored.
 const MAX_SECRETS: usize = 20;
 
 /// A cache of registry credentials by namespace and names of pull secrets.

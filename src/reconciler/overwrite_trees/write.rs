@@ -18,7 +18,7 @@ use crate::reconciler::{Failure, Severity, Tools};
 
 /// Field manager of this controller's writes, as in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-overwrite-trees";
-/// Maximum length of a label value.
+/// Maximum length of a label value in Kubernetes, in characters.
 const MAX_LABEL_LENGTH: usize = 63;
 
 /// A writer that records the effect of component version overwrites on one Installation. It writes ConfigMaps,
@@ -32,6 +32,7 @@ pub(super) struct Write<'a> {
 
 impl Write<'_> {
     /// Deletes the ConfigMaps of the Installation, and the annotations about overwrites that this controller writes.
+    /// Publishes an Event if this changes the effect of overwrites.
     pub(super) async fn clear(&self) -> Result<(), Failure> {
         let before = self.delete_stale(&[]).await?;
         self.annotate(None, None).await?;
@@ -40,7 +41,8 @@ impl Write<'_> {
     }
 
     /// Deletes stale ConfigMaps, then writes the annotations, and then writes the new ConfigMaps. The annotations list
-    /// the ConfigMaps before they exist, so an interrupted write leaves no ConfigMap that is not listed.
+    /// the ConfigMaps before they exist, so an interrupted write leaves no ConfigMap that is not listed. Publishes
+    /// Events about new problems and about changes.
     pub(super) async fn record(&self, effect: &Effect, record: &Record) -> Result<(), Failure> {
         let mut before = self.delete_stale(&record.parts).await?;
         self.annotate(Some(effect), Some(&record.note)).await?;
@@ -60,8 +62,8 @@ impl Write<'_> {
     /// changes that the overwrites make.
     async fn delete_stale(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
         let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
-        // Everybody who may write the Installation may write the note, so only names that this controller uses are
-        // deleted.
+        // Every user who may write the Installation may change the list of ConfigMaps. So only ConfigMaps with names
+        // that this controller uses are deleted.
         let is_ours = |name: &str| (0..MAX_PARTS).any(|at| *name == part_name(&self.object.name, at));
         let mut before = None;
         for name in noted.iter().filter(|name| is_ours(name) && !wanted.iter().any(|part| part.name == **name)) {
@@ -120,7 +122,8 @@ impl Write<'_> {
         }
     }
 
-    /// Returns a ConfigMap, if it exists. Fails if the Installation does not own it.
+    /// Returns the ConfigMap `reference`, or `None` if it does not exist. Fails if the ConfigMap cannot be read, or if
+    /// the Installation does not own it.
     async fn stored(&self, reference: &Reference) -> Result<Option<Value>, Failure> {
         let read = cluster::read(&self.tools.client, reference).await;
         let Some(stored) = read.map_err(Failure::api("reading its ConfigMap"))? else { return Ok(None) };
@@ -157,9 +160,9 @@ impl Write<'_> {
         serde_json::from_value(config_map_manifest).map_err(|error| Failure::Unknown(format!("its ConfigMap: {error}")))
     }
 
-    /// Writes the effect of component version overwrites into annotations of the Installation. `note` is written into
-    /// `portcullis.dev/overwrite-tree`, and `effect` into `portcullis.dev/overwrite-patch` and
-    /// `portcullis.dev/overwrite-source`. `None` removes the annotations.
+    /// Writes the effect of component version overwrites into annotations of the Installation. `note`, the summary of
+    /// the component tree, is written into `portcullis.dev/overwrite-tree`, and `effect` into
+    /// `portcullis.dev/overwrite-patch` and `portcullis.dev/overwrite-source`. `None` removes the annotations.
     ///
     /// If the admission webhook has applied the overwrites to the Installation, the annotations for `effect` belong to
     /// the webhook. In this case, the function does not change them.
@@ -211,7 +214,7 @@ impl Write<'_> {
         };
         match written {
             Ok(_) => Ok(()),
-            // It was deleted in the meantime.
+            // The Installation was deleted in the meantime.
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
             Err(error) => Err(Failure::api(doing)(error)),
         }
@@ -245,8 +248,8 @@ impl Write<'_> {
     }
 
     async fn publish(&self, severity: Severity, reason: &str, note: &str) {
-        // Events with the same reason and action are aggregated under the first note, so each note is an action of its
-        // own.
+        // Events with the same reason and action are aggregated under the first note. So the action contains a hash of
+        // the note.
         let hash: String = digest::hex(note.as_bytes()).chars().take(8).collect();
         self.tools.events.publish(self.installation, severity, reason, &format!("Overwrite-{hash}"), note).await;
     }

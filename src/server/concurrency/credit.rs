@@ -23,8 +23,8 @@ impl IdleCredit {
     }
 
     /// Adds credit for the time since the last update. Credit is the time for which all permits may be in use before a
-    /// long queue counts as overload. Each second adds `policy.idle_credit` seconds, up to `policy.burst` in total. Call
-    /// this function only if a permit was free all the time since the last update.
+    /// long queue counts as overload. Each second adds `policy.idle_credit` seconds, up to `policy.burst` in total.
+    /// Call this function only if a permit was free all the time since the last update.
     pub(super) fn earn(&mut self, now: Instant, policy: QueuePolicy) {
         let earned = now.saturating_duration_since(self.updated).saturating_mul(policy.idle_credit);
         let left = self.left.saturating_add(earned).min(policy.burst);

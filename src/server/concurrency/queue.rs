@@ -45,7 +45,8 @@ impl Queue {
         usize::try_from(each).unwrap_or(usize::MAX).saturating_mul(permits).max(1)
     }
 
-    /// Appends a request to the queue. If the queue is then longer than `capacity`, evicts the oldest requests.
+    /// Appends a request that arrived at `since` to the queue. If the queue is then longer than `capacity`, evicts the
+    /// oldest requests. Returns the receiver of the request's permit.
     pub(super) fn enqueue(&mut self, since: Instant, capacity: usize) -> oneshot::Receiver<Permit> {
         let (permit, receiver) = oneshot::channel();
         self.waiting.push_back(Waiting { since, permit });
@@ -64,7 +65,8 @@ impl Queue {
         }
     }
 
-    /// Returns whether the limiter is in overload. Call it only while no permit is free.
+    /// Updates the idle credit, and returns whether the limiter is in overload. Call this method only while no permit
+    /// is free.
     pub(super) fn is_overload(&mut self, now: Instant, policy: QueuePolicy) -> bool {
         self.drop_cancelled();
         self.credit.spend(now, self.waiting.len(), policy);

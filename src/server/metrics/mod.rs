@@ -33,7 +33,7 @@ pub struct Metrics {
     certificate_expiry: Gauge,
 }
 
-/// A guard that decrements a gauge when it is dropped.
+/// A value that counts as one in a gauge until it is dropped.
 #[derive(Debug)]
 pub(super) struct Counted<'m>(&'m Gauge);
 

@@ -65,7 +65,7 @@ impl Traces {
     /// `OTEL_RESOURCE_ATTRIBUTES` (attributes of every span) are respected.
     ///
     /// # Errors
-    /// If the address is invalid, or TLS cannot be configured.
+    /// If the address or the configuration of the exporter is invalid, or if TLS cannot be configured.
     pub fn to(endpoint: &str) -> Result<Self, TracesError> {
         let endpoint = signal(endpoint)?;
         let exporter = SpanExporter::builder()
@@ -101,7 +101,8 @@ impl Traces {
     }
 }
 
-/// Returns the URL to which spans are sent. OTLP defines it relative to the address of the collector.
+/// Returns the URL to which spans are sent. OTLP defines it relative to the address of the collector. Fails if
+/// `endpoint` is not an `http` or `https` URL, or has a query.
 fn signal(endpoint: &str) -> Result<String, TracesError> {
     let uri: Option<Uri> = endpoint.parse().ok();
     let is_address = |uri: &Uri| {

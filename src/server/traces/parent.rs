@@ -10,7 +10,8 @@ use std::str::FromStr as _;
 use axum::http::HeaderMap;
 use opentelemetry::trace::{SpanContext, SpanId, TraceFlags, TraceId, TraceState};
 
-// Version 00: 2, 32, 16 and 2 hexadecimal digits, separated by hyphens. Later versions start with the same fields.
+// Length of a `traceparent` header of version 00 in bytes: 2, 32, 16 and 2 hexadecimal digits, separated by hyphens.
+// Headers of later versions start with the same fields.
 const LENGTH: usize = 55;
 /// Maximum length of the header `tracestate`. The specification requires that values up to this length are propagated.
 /// Longer values are dropped, to bound the memory of queued spans.

@@ -12,8 +12,8 @@ use crate::server::log::RULES;
 /// objects to this length, but other callers of the webhook may send longer names.
 const MAX_TEXT_LENGTH: usize = 253;
 
-/// The span of a call in progress. Clones share the span. It ends with [`answered`](Self::answered), or when the last
-/// clone is dropped because the call was cancelled.
+/// The span of a call in progress. Clones share the span. The span ends with [`answered`](Self::answered), or when the
+/// last clone is dropped because the call was cancelled.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct Span(Context);
 

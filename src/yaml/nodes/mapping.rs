@@ -165,7 +165,8 @@ impl<'t> NodeReader<'t, '_> {
         self.events.around(Span::empty(start.start)).map(|(_, behind)| behind).unwrap_or_default()
     }
 
-    /// Parses the value of a merge key.
+    /// Parses the value of a merge key, and adds the mappings to merge to `fields`. Fails if the value is neither a
+    /// mapping nor a list of mappings, or if the mapping already has a merge key.
     fn merge(&mut self, fields: &mut Fields, key: Span, depth: usize) -> Result<(), YamlError> {
         let is_kept = mem::replace(&mut fields.has_merge, true);
         if mem::replace(&mut fields.merges, true) {

@@ -11,7 +11,8 @@ use crate::kustomize::changes::{Action, Counts, FieldChange, ObjectChange, Plan,
 use folders::Folder;
 
 /// Formats the changes of all kustomize roots as an HTML page. The page has a summary with filters, the folders with
-/// changed roots, and a section for each of these roots.
+/// changed roots, and a section for each of these roots. `broken` has a sentence for each limit that the changes
+/// exceed.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let changed: Vec<_> = plan.roots.iter().filter(|root| root.is_changed()).collect();
     let mut page = Page { title: summary(plan), label: "Roots", ..Page::default() };

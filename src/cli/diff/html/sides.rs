@@ -7,7 +7,7 @@ use similar::{DiffOp, TextDiff};
 
 use super::super::super::page::escape;
 
-/// Number of unchanged lines around a difference.
+/// Number of unchanged lines that are shown before and after a difference.
 const CONTEXT: usize = 3;
 
 /// Writes the differences of two texts as an HTML table. Writes nothing if the texts are equal.

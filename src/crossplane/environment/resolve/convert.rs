@@ -41,7 +41,8 @@ impl ConvertTransform {
     }
 }
 
-/// Converts a value to another type. `None` if the conversion does not exist.
+/// Converts a value to the type `to`, with the format of a `convert` transform. `None` if the two types cannot be
+/// converted with this format. The inner error is Go's message about a value that cannot be converted.
 fn converted(input: &Any, to: &str, format: &str) -> Option<Result<Any, String>> {
     let nil_or = |target, nil: Any| move |text: &str| Ok(unmarshal(text, target)?.map_or(nil, Any::Json));
     Some(match (input, to, format) {

@@ -6,7 +6,8 @@ use super::super::{FallbackTo, MatchPattern, MatchTransform, PatternType};
 use super::TransformError;
 use crate::go::{Any, floats, regexp};
 
-/// Looks up an input string in `pairs`, the pairs of a `map` transform.
+/// Looks up an input string in `pairs`, the pairs of a `map` transform. Fails if the input is not a string, or if its
+/// value in `pairs` is missing or `null`.
 pub(super) fn resolve_map(pairs: &Map<String, Value>, input: &Any) -> Result<Any, TransformError> {
     let Any::Json(Value::String(key)) = input else {
         let found = input.type_name();

@@ -1,4 +1,4 @@
-//! An overview of a repository: which system builds which root, in which order, and which files are unused.
+//! An overview of a repository: which tool builds which folder, in which order, and which files are unused.
 
 mod graph;
 mod text;
@@ -12,12 +12,13 @@ use super::{Build, Cluster, Member, Object, Survey};
 use crate::kustomize::options::Profile;
 use crate::kustomize::tree::TreePath;
 
-/// An overview of a repository. All paths are formatted for display.
+/// An overview of the folders of a repository that Flux, Argo CD, Fleet and Sveltos build, and of unused files. All
+/// paths are formatted for display.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Overview {
     /// The clusters to which Flux applies the repository.
     pub clusters: Vec<ClusterOverview>,
-    /// The roots that Argo CD builds, by kind, namespace and name of the object.
+    /// The folders that Argo CD builds. The key is kind, namespace and name of the Application or ApplicationSet.
     pub applications: BTreeMap<String, Vec<String>>,
     /// The folders that Fleet and Sveltos build. The key is kind, namespace and name of the object that refers to the
     /// folders, such as a Bundle or a ClusterProfile.
@@ -241,8 +242,12 @@ fn entries(members: &[Member], reasons: &Reasons<'_>, show: &dyn Fn(&TreePath) -
     entries
 }
 
-/// Returns the stage in which Flux applies each Kustomization, counted from 1; see [`Entry::stage`]. Ignores
-/// dependencies on Kustomizations that no file defines.
+/// Returns the stage in which Flux applies each Kustomization. The stage is 1 for a Kustomization without dependencies,
+/// and otherwise one higher than the highest stage of the dependencies. `None` for members of a dependency cycle, and
+/// for Kustomizations that depend on such members.
+///
+/// `names` contains the names of the Kustomizations, and `dependencies` the names in `dependsOn` of each one. Ignores
+/// dependencies on Kustomizations that are not in `names`.
 fn stages(names: &[String], dependencies: &[Vec<String>]) -> Vec<Option<usize>> {
     let known: HashMap<&str, usize> = names.iter().enumerate().map(|(at, name)| (&**name, at)).collect();
     let mut stages = vec![None; names.len()];

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::{Builds, ClusterOverview, Entry, Overview};
 
-/// Maximum number of unused files that are listed. All other unused files are only counted.
+/// Maximum number of unused paths of each kind that are listed. The kinds are roots, Components and files. All other
+/// paths are only counted, to keep the text short.
 const MAX_LISTED: usize = 20;
 
 impl Overview {

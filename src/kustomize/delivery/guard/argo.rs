@@ -24,8 +24,8 @@ const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
 /// id names a namespace.
 const CONTROL_NAMESPACE: &str = "argocd";
 /// Maximum time between the approval of deletions and the start of the Argo CD operation that deletes the objects. If
-/// the Application itself is being deleted, its `deletionTimestamp` is the start. After a denial, Argo CD starts a new
-/// operation, which the approval must also cover.
+/// the Application itself is being deleted, its `deletionTimestamp` is the start. The time must be long enough for a
+/// retry: after a denial, Argo CD starts a new operation, which the approval must also cover.
 const APPROVAL: Duration = Duration::HOUR;
 
 /// The kind Application of Argo CD. Applications are not cached. A decision that needs an Application reads it from the
@@ -45,14 +45,15 @@ pub(super) static APPLICATIONS: Kind = Kind {
     ]),
 };
 
-/// Returns a reference to the Application that deletes the object, so that the server reads the Application live.
+/// Returns a reference to the Application that deletes the object. The Application must be read from the API server.
+/// Returns none if Argo CD does not delete the object.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     application(deletion).into_iter().collect()
 }
 
 /// Reports a deletion by Argo CD if the kind of the object is protected, or if Argo CD deletes more objects of the
-/// Application than the limit allows. If the Application has an approval for its deletions, the only finding records
-/// that this deletion is approved.
+/// Application than the limit allows. If the Application has an approval for its deletions, returns only a finding for
+/// the audit log, which records that this deletion is approved.
 pub(super) fn findings(deletion: &Deletion<'_>) -> Vec<Finding> {
     let found = || {
         let reference = application(deletion)?;
@@ -62,8 +63,9 @@ pub(super) fn findings(deletion: &Deletion<'_>) -> Vec<Finding> {
     found().into_iter().collect()
 }
 
-/// Returns the Argo CD Application that the tracking id of the deleted object names. Returns `None` if the request does
-/// not come from one of the configured controllers, or if the tracking id was copied from another object.
+/// Returns a reference to the Argo CD Application that the tracking id of the deleted object names. `None` if the
+/// object has no tracking id, or if the id was copied from another object. Also `None` if the request does not come
+/// from one of the configured controllers.
 fn application(deletion: &Deletion<'_>) -> Option<Reference> {
     let user = &*deletion.request.user.name;
     let tracking_id = Metadata::of(deletion.request.old_object()).annotation(TRACKING_ID)?;
@@ -80,7 +82,9 @@ fn application(deletion: &Deletion<'_>) -> Option<Reference> {
     Some(Reference::new(&APPLICATIONS, namespace, name))
 }
 
-/// Splits a tracking id: `APPLICATION:GROUP/KIND:NAMESPACE/NAME`. `NAME` may contain colons.
+/// Splits a tracking id, such as `shop:apps/Deployment:shop/web`, at its first two colons. The parts are the
+/// Application, `GROUP/KIND`, and `NAMESPACE/NAME`. `NAME` may contain colons. `None` if the id has fewer than two
+/// colons.
 fn parts(tracking_id: &str) -> Option<(&str, &str, &str)> {
     let (application, rest) = tracking_id.split_once(':')?;
     let (kind, place) = rest.split_once(':')?;
@@ -119,8 +123,8 @@ fn owner(stored: &Stored, is_deleted: bool) -> Owner {
 }
 
 /// Returns whether the annotation `portcullis.dev/approve-deletions` of an Application approves its current deletions.
-/// The time in the annotation must be at most [`APPROVAL`] before the start of the operation, or before the deletion of
-/// the Application.
+/// The annotation contains a time. This time must be at most [`APPROVAL`] before the start of the operation, or before
+/// the deletion of the Application. A later time is valid too.
 fn is_approved(application: &Value) -> bool {
     let metadata = Metadata::of(application);
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();

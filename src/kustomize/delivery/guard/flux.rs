@@ -19,22 +19,25 @@ use crate::kustomize::identity::ObjectId;
 /// The labels with namespace and name of the Kustomization that owns an object.
 const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
 
-/// The Kustomization that deletes an object.
+/// The Flux Kustomization that deletes an object, with the current artifact of its source. The artifact is `None` if it
+/// is unknown.
 struct Deleting {
     stored: Arc<Stored>,
     artifact: Option<Artifact>,
 }
 
-/// Returns a reference to the Kustomization that owns the object. Flux writes its namespace and name to labels of the
-/// object. `None` if the object has no such labels.
+/// Returns a reference to the Kustomization that owns the object. Flux writes namespace and name of the Kustomization
+/// to labels of the object. `None` if the object has no such labels.
 fn owner(deletion: &Deletion<'_>) -> Option<Reference> {
     let metadata = Metadata::of(deletion.request.old_object());
     let [namespace, name] = OWNER.map(|label| metadata.label(label).filter(|text| !text.is_empty()));
     Some(Reference::new(&APPLIED, namespace?, name?))
 }
 
-/// Returns the objects that are read from the API server, not from the cache, before a deletion is checked. These are
-/// the Flux Kustomization that applied the deleted object, and the source of this Kustomization.
+/// Returns references to the objects that must be read from the API server, not from the cache, before a deletion is
+/// checked. These are the Flux Kustomization that applied the deleted object, and the source of this Kustomization.
+/// Returns none if the object has no labels of Flux, or if the user is neither a service account nor one of the
+/// configured controllers.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     let user = &deletion.request.user;
     let Some(owner) = owner(deletion).filter(|_| user.is_service_account() || deletion.guard.has(&user.name)) else {
@@ -77,7 +80,7 @@ pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
 }
 
 /// Returns a finding if Flux deletes an object of a protected kind, and the Kustomization of the object could not be
-/// read.
+/// read. `reference` refers to this Kustomization.
 fn unread(deletion: &Deletion<'_>, reference: &Reference) -> Option<Finding> {
     let is_flux = deletion.guard.has(&deletion.request.user.name);
     let Some(LiveRead::Unknown(why)) = deletion.view.live_read(reference) else { return None };
@@ -105,8 +108,9 @@ pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged)
 }
 
 impl Deleting {
-    /// Finds the Kustomization that deletes the object. `None` if it cannot be found, or if the user who deletes the
-    /// object is not Flux.
+    /// Reads the Kustomization `owner`, which deletes the object. `None` if this Kustomization cannot be found. Also
+    /// `None` if the user who deletes the object is neither one of the configured controllers nor the service account
+    /// in `spec.serviceAccountName` of the Kustomization.
     fn of(deletion: &Deletion<'_>, owner: &Reference) -> Option<Self> {
         let stored = deletion.view.find(&APPLIED, &owner.namespace, &owner.name)?;
         let user = &*deletion.request.user.name;
@@ -132,7 +136,8 @@ impl Deleting {
     }
 
     /// Returns the value that the annotation `portcullis.dev/approve-deletions` must have to approve the deletions by
-    /// this Kustomization. It is the current revision, or the uid of the Kustomization if it is being deleted.
+    /// this Kustomization. This is the current revision, or the uid of the Kustomization if the Kustomization is being
+    /// deleted. `None` if the revision is unknown.
     fn approval(&self) -> Option<&str> {
         let uid = || Metadata::of(self.stored.value()).uid();
         if self.is_deleted() { uid() } else { self.artifact.as_ref().map(|artifact| artifact.revision.as_str()) }

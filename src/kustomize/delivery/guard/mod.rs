@@ -1,4 +1,5 @@
-//! The guard: checks a deletion by Flux or Argo CD together with all other deletions of the same revision.
+//! Checks each deletion by Flux or Argo CD together with all other deletions of the same revision. This check is called
+//! the guard.
 //!
 //! GitOps controllers do not dry-run deletions, so the guard sees a deletion only when it happens. The guard finds the
 //! owner of the object, a Kustomization or an Application, from the labels or annotations of the object. It reads the
@@ -19,14 +20,15 @@ use crate::catalog::{Kind, Reference, View};
 use crate::kustomize::identity::ObjectId;
 use crate::rule::{ANY, FailurePolicy, Match};
 
-/// The id prefix of the rules that limit deletions by Flux and Argo CD, such as `GD001`. These rules are off by
-/// default.
+/// The id prefix of the rules that limit deletions by Flux and Argo CD. For example, the id `GD001` has the prefix
+/// `GD`. These rules are off by default.
 pub const FAMILY: &str = "GD";
 /// The name of the section `guard` in the configuration file. This section configures how deletions by Flux and Argo CD
 /// are checked.
 pub const SECTION: &str = "guard";
-/// The name of the check `guard-sources`, which is also its key under `deliveries` in the configuration file. It checks
-/// which objects Flux would delete because of a new revision of a source; see [`Hold::Source`].
+/// The name of the check `guard-sources`, which is also its key under `deliveries` in the configuration file. The check
+/// reports which objects Flux would delete because of a new revision of a source. It is enabled if `guard.hold` is
+/// `source`.
 pub const SOURCES: &str = "guard-sources";
 
 static MATCHERS: [Match; 1] = [Match {
@@ -90,7 +92,7 @@ pub struct Guard {
     pub hold: Option<Hold>,
 }
 
-/// A way to stop a new revision that would delete too many objects. Portcullis stops it before Flux applies it.
+/// A way to stop a new revision that would delete too many objects, before Flux applies the revision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Hold {
@@ -113,7 +115,7 @@ impl Guard {
     /// Serializes the section `guard` of the configuration file. The caller stores the result in
     /// [`Policy::settings`](crate::gate::Policy::settings), from which the checks of deletions read it.
     pub fn to_value(&self) -> Value {
-        // All fields are texts, whose serialization cannot fail.
+        // The fields contain only texts, whose serialization cannot fail.
         serde_json::to_value(self).unwrap_or_default()
     }
 
@@ -143,7 +145,8 @@ impl<'a> Deletion<'a> {
         let id = ObjectId {
             group: request.resource.group.to_string(),
             kind: request.resource.kind.to_string(),
-            // a deletion of a Namespace has its name as the namespace of the request
+            // If the object is a Namespace, the namespace of the request is its name, so the namespace is read from the
+            // metadata.
             namespace: metadata.namespace().to_owned(),
             name: metadata.name().to_owned(),
         };

@@ -2,8 +2,8 @@
 //! revision.
 //!
 //! A source has one artifact for all its Kustomizations. So if a revision deletes too many objects of one
-//! Kustomization, Portcullis withholds the revision from all of them. It does so until users approve the deletions of
-//! each Kustomization.
+//! Kustomization, Portcullis withholds the revision from all of them, until users approve the deletions of each
+//! Kustomization.
 
 use super::super::deployed::APPLIED;
 use super::super::flux_sources::{self, MATCHERS};
@@ -62,7 +62,8 @@ impl Publication {
         (!artifact.revision.is_empty()).then_some(Self { source, artifact })
     }
 
-    /// Returns at most [`MAX_JUDGED`] Kustomizations that use the source. Also returns whether there are more.
+    /// Returns references to the Kustomizations that use the source, at most [`MAX_JUDGED`]. The `bool` is `true` if
+    /// there are more.
     fn users(&self, view: &View<'_>) -> (Vec<Reference>, bool) {
         let stored = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_JUDGED + 1);
         let reference = |user: &std::sync::Arc<Stored>| Reference::new(&APPLIED, user.namespace(), user.name());

@@ -37,7 +37,8 @@ impl Owner {
     }
 }
 
-/// Returns the `kubectl` command with which a user approves the deletions by a Kustomization or Application.
+/// Returns the `kubectl` command with which a user approves the deletions by a Kustomization or Application. `resource`
+/// is the resource type for kubectl, such as `kustomization`. `approval` is the value of the annotation.
 pub(in crate::kustomize::delivery) fn approval_command(
     resource: &str,
     (namespace, name): (&str, &str),
@@ -66,13 +67,14 @@ pub(in crate::kustomize::delivery) fn many(all: &[&ObjectId], applied: usize, li
     RULE.finding(FieldPath::root(), message).help(owner.help())
 }
 
-/// Returns the finding about an object of a protected kind whose Kustomization could not be read.
+/// Returns the finding that Flux deletes an object of a protected kind, and that the Kustomization of the object cannot
+/// be read. `owner` is namespace and name of this Kustomization, and `why` is the error.
 pub(in crate::kustomize::delivery) fn unread(id: &ObjectId, owner: &str, why: &str) -> Finding {
     let message = format!("{id} is of a protected kind, and Kustomization {owner} cannot be read: {why}");
     RULE.finding(FieldPath::root(), message).help("Flux retries the deletion at its next interval")
 }
 
-/// Returns the finding that records an approved deletion.
+/// Returns the finding for the audit log which records that the deletion of the object `id` is approved.
 pub(in crate::kustomize::delivery) fn approved(id: &ObjectId, owner: &Owner) -> Finding {
     let message = format!("the deletion of {id} by {} is approved", owner.what);
     Finding::new(RULE.id, Level::Audit, FieldPath::root(), message)

@@ -16,8 +16,9 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../../docs/rules/GD002.md"),
 };
 
-/// The deletions that a new revision of a Flux source causes for one Kustomization, and that need an approval. They
-/// need it because an object is of a protected kind, or because there are too many deletions.
+/// The deletions that a new revision of a Flux source causes for one Kustomization, if they need an approval. They need
+/// an approval because an object is of a protected kind, because there are too many deletions, or because the revision
+/// renders no objects.
 pub(in crate::kustomize::delivery) struct Excess<'a> {
     /// The Kustomization whose objects are deleted.
     pub(in crate::kustomize::delivery) owner: &'a RootOwner,

@@ -106,7 +106,7 @@ fn finding(dependency: &Dependency, request: &Request<'_>, view: &View<'_>) -> O
         return Some(warning(RULE.finding(field, message).help("apply it too, or correct the name and namespace")));
     }
     let members = cycle(key, &own, view)?;
-    // Without an answer from the API server, the cycle may not exist any more.
+    // If a Kustomization could not be read from the API server, the cycle may not exist any more.
     let is_unknown = |key: &Key| matches!(view.live_read(&key.reference()), Some(LiveRead::Unknown(_)));
     if members.iter().any(is_unknown) {
         return None;
@@ -150,7 +150,8 @@ fn dependencies(object: &Value, namespace: &str) -> Vec<Dependency> {
 }
 
 /// Returns the dependency cycle that leads from the Kustomization `own` to its dependency `start` and back to `own`.
-/// The result begins with `start` and omits `own`. `None` if there is no cycle.
+/// The result begins with `start` and omits `own`. `None` if there is no cycle, or if the search finds none among the
+/// first [`MAX_FOLLOWED`] Kustomizations.
 fn cycle(start: &Key, own: &Key, view: &View<'_>) -> Option<Vec<Key>> {
     let mut before: HashMap<Key, Option<Key>> = HashMap::from([(start.clone(), None)]);
     let mut open = VecDeque::from([start.clone()]);

@@ -11,7 +11,8 @@ mod kz065;
 use crate::rule::{Rule, RuleInfo};
 
 /// The rules about deletions by Flux and Argo CD that nobody approved, sorted by id. They are not in [`RULES`], because
-/// those rules are checked without a build. These rules need the objects that a build of the kustomize tree renders.
+/// these checks may need the objects that a build of the kustomize tree renders. The rules in [`RULES`] run without a
+/// build.
 pub(in crate::kustomize) static TREE_RULES: &[&RuleInfo] = &[&gd001::RULE, &gd002::RULE];
 
 /// The request rules of this module, sorted by id.

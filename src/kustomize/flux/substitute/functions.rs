@@ -7,7 +7,8 @@ pub(super) fn is_default(operator: &str) -> bool {
     matches!(operator, "=" | ":=" | ":-" | ":?" | ":+")
 }
 
-/// Applies the function of an operator, such as `^^` for upper case, to the value of a variable.
+/// Applies the function of an operator, such as `^^` for upper case, to the value of a variable. Returns an error if
+/// the function fails in Flux, or if Portcullis does not implement it for these arguments.
 pub(super) fn call(operator: &str, value: &str, arguments: &[String]) -> Result<String, Failure> {
     let first = || arguments.first().map(String::as_str).unwrap_or_default();
     let second = || arguments.get(1).map(String::as_str).unwrap_or_default();
@@ -39,8 +40,8 @@ fn first_letter(value: &str, change: impl Fn(char) -> String) -> String {
     letters.next().map(|letter| change(letter) + letters.as_str()).unwrap_or_default()
 }
 
-/// Evaluates `${name:offset:length}`, where offset and length are numbers of bytes. Ignores arguments that are not
-/// numbers.
+/// Evaluates `${name:offset:length}`, where offset and length are numbers of bytes. Returns the whole value if an
+/// argument is not a number.
 fn part(value: &str, arguments: &[String]) -> Result<String, Failure> {
     let number = |at: usize| arguments.get(at).map(|text| text.parse::<i64>().ok());
     let Some(Some(offset)) = number(0) else { return Ok(value.to_owned()) };
@@ -60,7 +61,8 @@ fn part(value: &str, arguments: &[String]) -> Result<String, Failure> {
     cut.map(str::to_owned).ok_or(Failure::Unclear("a substring splits a multibyte character"))
 }
 
-/// Removes the longest or shortest prefix or suffix that matches a pattern. `at_end` selects the suffix.
+/// Removes the longest or shortest prefix or suffix that matches a pattern. `at_end` selects the suffix. Returns an
+/// error for patterns and values that Portcullis does not support, such as non-ASCII text.
 fn trimmed(value: &str, pattern: &str, at_end: bool, longest: bool) -> Result<String, Failure> {
     if pattern.contains(['[', '\\'])
         || pattern.contains('?') && value.contains('/')

@@ -8,9 +8,9 @@ use super::{Edge, edges};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped};
 use crate::landscaper::deployer::machine::{Actor, STATES, State, StateInfo};
 
-/// The colour of transitions by Landscaper.
+/// The color of transitions by Landscaper.
 const LANDSCAPER: &str = "#2563eb";
-/// The colour of transitions by deployers.
+/// The color of transitions by deployers.
 const DEPLOYER: &str = "#16a34a";
 
 fn colour(by: Actor) -> &'static str {
@@ -55,7 +55,7 @@ const LINE: usize = 20;
 /// A point of the drawing: x and y, in pixels.
 type Point = (f64, f64);
 
-/// Returns the centre of the box of a state.
+/// Returns the center of the box of a state.
 fn place(state: State) -> Point {
     match state {
         State::New => (110.0, 300.0),
@@ -112,7 +112,8 @@ fn shape(info: &StateInfo) -> String {
     )
 }
 
-/// Returns the SVG of a transition: a curve with a number. `before` contains the transitions that are already drawn.
+/// Returns the SVG of an edge of the state graph: a curve with a number, which is `number` + 1. `before` contains the
+/// edges that are already drawn.
 fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     let beside = before.iter().filter(|other| (other.from, other.to) == (edge.from, edge.to)).count();
     let (from, bend, to) = curve(edge, beside);
@@ -136,8 +137,8 @@ fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     )
 }
 
-/// Returns the start, the control point and the end of the curve of a transition. `beside` is the number of curves that
-/// are already drawn between the same two states. Longer curves bend more, to avoid the boxes between their ends.
+/// Returns the start, the control point and the end of the curve of an edge. `beside` is the number of curves that are
+/// already drawn from the same state to the same state. Longer curves bend more, to avoid the boxes between their ends.
 fn curve(edge: &Edge, beside: usize) -> (Point, Point, Point) {
     let (from, to) = (place(edge.from), place(edge.to));
     let beside = beside as f64;
@@ -159,7 +160,8 @@ fn curve(edge: &Edge, beside: usize) -> (Point, Point, Point) {
     (edge_of_box(from, middle), middle, edge_of_box(to, middle))
 }
 
-/// Returns the point where the line from the centre of a box towards a point crosses the border of the box.
+/// Returns the point where the line from the center `middle` of a box to the point `towards` crosses the border of the
+/// box.
 fn edge_of_box(middle: Point, towards: Point) -> Point {
     let (dx, dy) = (towards.0 - middle.0, towards.1 - middle.1);
     let share = (HALF.0 / dx.abs().max(1.0)).min(HALF.1 / dy.abs().max(1.0));

@@ -7,10 +7,10 @@ use crate::landscaper::dry_run::export::{Deployer, Export, Failure};
 use crate::landscaper::dry_run::item::items;
 use crate::landscaper::export_path::{self, Path};
 
-/// The maximum size of the exported values, in bytes. They are stored in a Secret, where base64 makes them a third
-/// larger. The API server accepts objects of up to 1.5 MiB.
+/// The maximum size of the exported values, in bytes. Kubernetes allows 1 MiB of data in a Secret. When the Secret is
+/// stored, base64 makes the data a third larger, and etcd accepts objects of up to 1.5 MiB.
 const MAX_BYTES: usize = 1024 * 1024;
-/// The maximum number of errors that a message lists. Further errors are only counted.
+/// The maximum number of errors that a message lists, to keep the message short. Further errors are only counted.
 const MAX_REPORTED: usize = 10;
 
 /// The DryRunConfiguration of a DeployItem, or the reason why there is none. An annotation of the DeployItem contains
@@ -67,7 +67,8 @@ impl RunError {
     }
 }
 
-/// Returns the exported values of a DeployItem, merged into one JSON object; `None` if it exports nothing.
+/// Returns the exported values of a DeployItem, merged into one JSON object; `None` if it exports nothing. Fails if an
+/// export has no value, if a required DryRunConfiguration is missing, or if the values are too large.
 pub(super) fn values(item: &Value, configuration: Configuration<'_>) -> Result<Option<Value>, RunError> {
     let exports: Vec<Export> = items(item).unwrap_or_default().into_iter().flat_map(|item| item.exports).collect();
     let reads = exports.iter().any(|export| export.from_resource.is_some());
@@ -94,8 +95,8 @@ pub(super) fn values(item: &Value, configuration: Configuration<'_>) -> Result<O
     if bytes > MAX_BYTES { Err(RunError::TooLarge(bytes)) } else { Ok(result) }
 }
 
-/// Returns an object that contains the exported value at the key of the export. `None` for an export that the manifest
-/// deployer ignores.
+/// Returns an object that contains the exported value at the path in the key of the export. `None` for an export that
+/// the manifest deployer ignores. Fails with a message for users if the export has no value.
 fn value(export: &Export, item: &Value, configuration: &Value) -> Result<Option<Value>, String> {
     let found = match export.evaluate(configuration) {
         Ok(Some(value)) => value,

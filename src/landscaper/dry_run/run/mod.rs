@@ -13,7 +13,8 @@
 //! 5. It sets `status.phase` to `Succeeded` or `Failed`, and `status.jobIDFinished` to the id of the job.
 //!
 //! If the DeployItem is being deleted, the dry-run deployer sets `status.phase` to `InitDelete` and then to `Deleting`.
-//! After that, it removes the finalizer.
+//! After that, it removes the finalizer. If the DeployItem has the annotation `delete-without-uninstall`, the phase
+//! `Deleting` is left out.
 //!
 //! All state of a dry run is in the stored objects. So another process can continue an interrupted dry run.
 //!
@@ -116,8 +117,9 @@ pub fn has_job(item: &Value) -> bool {
     status.job() == Job::Open && !status.job.is_empty()
 }
 
-/// Reports whether a dry run wrote a status that looks like a real deployment. If `updateOnChangeOnly` is set in the
-/// DeployItem, its deployer would skip the next real run because of this status.
+/// Reports whether the status of a DeployItem looks as if a real deployment had been made, although a dry run wrote the
+/// status. If `updateOnChangeOnly` is set in the DeployItem, its deployer would skip the next real run because of this
+/// status.
 pub fn claims_deployment(item: &Value) -> bool {
     status::claims_generation(item)
 }
@@ -137,8 +139,8 @@ impl Deployer {
         self.types.iter().any(|held| held == of)
     }
 
-    /// Returns whether the dry-run deployer may have to write a DeployItem. It writes to process an open job, or to
-    /// correct a status that an earlier dry run wrote. The check needs no other object.
+    /// Returns whether the dry-run deployer may have to write a DeployItem: to process an open job, or to correct a
+    /// status that an earlier dry run wrote. Only the DeployItem is needed for this check.
     pub fn is_wanted(&self, item: &Value) -> bool {
         claims_deployment(item) || self.has_dry_run(item)
     }

@@ -1,6 +1,6 @@
 //! Detects that another deployer processes the same DeployItem as the dry-run deployer.
 //!
-//! Such a deployer really deploys the objects. If both deployers continued, each would overwrite the status that the
+//! The other deployer really deploys the objects. If both deployers continued, each would overwrite the status that the
 //! other one has written. Therefore the dry-run deployer stops writing to this DeployItem. Stopping does no harm,
 //! because a dry run deploys nothing.
 
@@ -44,8 +44,8 @@ pub enum OtherDeployer {
 /// Returns a sign that another deployer processes the DeployItem `item`, such as the finalizer of another controller.
 /// If there are several signs, returns one of them; `None` if there is no sign.
 ///
-/// `reporters` are the controllers that have reported Events on the DeployItem. If one of them is another deployer,
-/// this is also a sign.
+/// `stage` is the progress of the job of the DeployItem. `reporters` are the controllers that have reported Events on
+/// the DeployItem. If one of them is another deployer, this is also a sign.
 pub(super) fn of(item: &Value, stage: Stage, reporters: &[String]) -> Option<OtherDeployer> {
     let name = status::deployer(item);
     if !name.is_empty() && name != NAME {
@@ -82,8 +82,9 @@ const FIELDS: [(&str, &str); 3] = [
     ("deployer.name", "/fieldsV1/f:status/f:deployer/f:name"),
 ];
 
-/// Reports whether a DeployItem shows that another deployer has deployed it, even if the dry-run deployer has processed
-/// it too. This is the case if `status.providerStatus` is set, or if another controller has added a finalizer.
+/// Reports whether a DeployItem shows that another deployer has deployed it. This is the case if
+/// `status.providerStatus` is set, or if another controller has added a finalizer. The dry-run deployer may have
+/// processed the DeployItem, too.
 pub fn shows_deployment(item: &Value) -> bool {
     has_provider_status(item) || foreign_finalizer(item).is_some()
 }

@@ -1,6 +1,7 @@
 //! The Secret with the exported values of a DeployItem.
 //!
-//! It has the format of Landscaper's deployers: name `<item>-export`, JSON under the key `config`, owned by the item.
+//! The Secret has the format of Landscaper's deployers: its default name is `<item>-export`, it contains JSON under the
+//! key `config`, and the DeployItem owns it.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -28,7 +29,8 @@ pub fn reference(item: &Value) -> (String, String) {
     (Metadata::of(item).namespace().to_owned(), name(item))
 }
 
-/// Returns the manifest of a new Secret with the exported values. The DeployItem `item` owns the Secret.
+/// Returns the manifest of a new Secret with the name `name` and the exported values `values`. The DeployItem `item`
+/// owns the Secret.
 pub(super) fn manifest(item: &Value, name: &str, values: &Value) -> Value {
     json!({
         "apiVersion": "v1",

@@ -20,18 +20,15 @@ pub(super) fn deployer(item: &Value) -> &str {
 }
 
 /// The `observedGeneration` that a dry run writes. It never equals the generation of an object, because generations
-/// start at 1.
-///
-/// With `updateOnChangeOnly`, a deployer skips a DeployItem if the last phase is `Succeeded` and `observedGeneration`
-/// equals the generation of the DeployItem. A dry run deploys nothing, so the deployer must not skip the next real run.
-///
-/// Source: `reconcilePrivate` in Landscaper's `pkg/deployer/lib/controller.go`.
+/// start at 1. With `updateOnChangeOnly`, a deployer skips a DeployItem if the last phase is `Succeeded` and
+/// `observedGeneration` equals the generation of the DeployItem. A dry run deploys nothing, so the deployer must not
+/// skip the next real run. Source: `reconcilePrivate` in Landscaper's `pkg/deployer/lib/controller.go`.
 const NEVER_OBSERVED: i64 = 0;
 
-/// Reports whether the status of a DeployItem claims that its current generation was deployed, although a dry run wrote
-/// the status last.
+/// Reports whether the status of a DeployItem claims that the DeployItem was deployed, although a dry run wrote the
+/// status last. The claim is an `observedGeneration` other than [`NEVER_OBSERVED`].
 ///
-/// Versions of the dry-run deployer before 0.2 wrote this claim.
+/// Versions of the dry-run deployer before 0.2 wrote such a status.
 pub(super) fn claims_generation(item: &Value) -> bool {
     let observed = item.pointer("/status/observedGeneration").and_then(Value::as_i64).unwrap_or(NEVER_OBSERVED);
     deployer(item) == NAME && observed != NEVER_OBSERVED && stage(item) == Stage::Waiting
@@ -44,8 +41,8 @@ pub(super) fn retract_claim(item: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version(item)}, "status": {"observedGeneration": NEVER_OBSERVED}})
 }
 
-/// Returns the stage of a DeployItem's open job, based on the phase. If the phase is empty or is still the final phase
-/// of the previous job, the stage is `Waiting`.
+/// Returns the progress of a DeployItem's open job, according to the phase. If the phase is empty or is still the final
+/// phase of the previous job, the result is [`Stage::Waiting`].
 pub(super) fn stage(item: &Value) -> Stage {
     match text(item, "phase") {
         _ if !Status::of(item).phase.is_working() => Stage::Waiting,
