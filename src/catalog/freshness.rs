@@ -35,8 +35,6 @@ impl Freshness {
         let mut events = self.0.write().unwrap_or_else(PoisonError::into_inner);
         match events.get_mut(path) {
             Some(event) => *event = Instant::now(),
-            // The number of entries is not bounded by the number of kinds: live reads use the same client, so each
-            // object that is read by its name adds its path too.
             None => drop(events.insert(path.to_owned(), Instant::now())),
         }
     }
@@ -58,6 +56,15 @@ fn path_of(kind: &Kind) -> String {
     match kind.group {
         "" => format!("/api/{}/{}", kind.version, kind.plural),
         group => format!("/apis/{group}/{}/{}", kind.version, kind.plural),
+    }
+}
+
+/// Returns whether a URL path lists all objects of a kind in all namespaces. Live reads use the same client, and without
+/// this check, the path of each object that is read by its name would be recorded for ever.
+fn lists_a_kind(path: &str) -> bool {
+    match path.split('/').skip(1).collect::<Vec<_>>()[..] {
+        ["api", _, _] | ["apis", _, _, _] => true,
+        _ => false,
     }
 }
 
@@ -95,11 +102,37 @@ where
     fn call(&mut self, request: Request<R>) -> Self::Future {
         let (freshness, path) = (self.freshness.clone(), request.uri().path().to_owned());
         let observe: Box<dyn FnOnce(_) -> _ + Send> = Box::new(move |answered: Result<Response<B>, S::Error>| {
-            answered.map(|response| match response.status().is_success() {
+            answered.map(|response| match response.status().is_success() && lists_a_kind(&path) {
                 true => response.map(|body| freshness.observe(path, body)),
                 false => response.map(BodyExt::boxed_unsync),
             })
         });
         self.service.call(request).map(observe)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::convert::Infallible;
+
+    use http_body_util::Full;
+
+    use super::super::kind::NAMESPACES;
+    use super::*;
+
+    #[tokio::test]
+    async fn only_lists_of_a_kind_are_recorded() {
+        let freshness = Freshness::default();
+        let answer = |_: Request<()>| async { Ok::<_, Infallible>(Response::new(Full::new(Bytes::from("{}")))) };
+        let mut service = freshness.layer(tower::service_fn(answer));
+        let of_objects = ["/api/v1/namespaces/a", "/api/v1/namespaces/a/secrets/b", "/apis/g/v1/things/b"];
+        for path in of_objects.into_iter().chain(["/api/v1/namespaces", "/apis/g/v1/things"]) {
+            let response = service.call(Request::builder().uri(path).body(()).unwrap()).await.unwrap();
+            response.into_body().collect().await.unwrap();
+        }
+        assert!(freshness.age(&NAMESPACES).is_some());
+        let mut paths: Vec<_> = freshness.0.read().unwrap().keys().cloned().collect();
+        paths.sort();
+        assert_eq!(paths, ["/api/v1/namespaces", "/apis/g/v1/things"]);
     }
 }
