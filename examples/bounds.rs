@@ -36,7 +36,8 @@ const MODULES: [(&str, &str); 16] = [
 /// Types of constants that are limits.
 const TYPES: [&str; 7] = ["usize", "u64", "u32", "i64", "u8", "Duration", "ArchiveLimits"];
 /// Files with constants that are not limits: sizes of drawings, and constants of arithmetic and formats.
-const OTHERS: [&str; 7] = ["svg.rs", "graph.rs", "hash.rs", "quantity.rs", "arithmetic.rs", "scan.rs", "uuids.rs"];
+const EXCLUDED_FILES: [&str; 7] =
+    ["svg.rs", "graph.rs", "hash.rs", "quantity.rs", "arithmetic.rs", "scan.rs", "uuids.rs"];
 
 fn main() {
     print!("{}", page(Path::new(env!("CARGO_MANIFEST_DIR"))));
@@ -65,13 +66,13 @@ pub(crate) fn page(repository: &Path) -> String {
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut entries: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     entries.sort();
-    let is_other = |path: &Path| OTHERS.iter().any(|other| path.ends_with(other));
-    let of = |path: PathBuf| match path.is_dir() {
+    let is_excluded = |path: &Path| EXCLUDED_FILES.iter().any(|excluded| path.ends_with(excluded));
+    let source_files = |path: PathBuf| match path.is_dir() {
         true => files(&path),
-        false if path.extension().is_some_and(|extension| extension == "rs") && !is_other(&path) => vec![path],
+        false if path.extension().is_some_and(|extension| extension == "rs") && !is_excluded(&path) => vec![path],
         false => Vec::new(),
     };
-    entries.into_iter().flat_map(of).collect()
+    entries.into_iter().flat_map(source_files).collect()
 }
 
 fn module_path(repository: &Path, file: &Path) -> String {

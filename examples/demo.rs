@@ -22,14 +22,14 @@ use serde_json::Value;
 type Outcome<T> = Result<T, Box<dyn Error>>;
 
 /// Timeout for the server to become ready. A debug build needs less than a second, even on a busy machine.
-const READY_WITHIN: Duration = Duration::from_secs(20);
+const READY_TIMEOUT: Duration = Duration::from_secs(20);
 
 fn main() -> Outcome<()> {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let binary = std::env::current_exe()?.parent().and_then(Path::parent).ok_or("no target folder")?.join("portcullis");
     let certs = root.join("target/demo-certs");
-    let made = Command::new(&binary).arg("certs").arg("--out").arg(&certs).status()?;
-    if !made.success() {
+    let status = Command::new(&binary).arg("certs").arg("--out").arg(&certs).status()?;
+    if !status.success() {
         return Err("`portcullis certs` failed".into());
     }
     let server = Server::start(&binary, &root, &certs)?;
@@ -94,9 +94,9 @@ impl Server {
         roots.add(CertificateDer::from_pem_file(certs.join("ca.crt"))?)?;
         let server = Self { child, port, roots };
         let begun = Instant::now();
-        while !ready(admin) {
-            if begun.elapsed() > READY_WITHIN {
-                return Err(format!("the server was not ready within {READY_WITHIN:?}").into());
+        while !is_ready(admin) {
+            if begun.elapsed() > READY_TIMEOUT {
+                return Err(format!("the server was not ready within {READY_TIMEOUT:?}").into());
             }
             sleep(Duration::from_millis(50));
         }
@@ -134,13 +134,13 @@ fn free_port() -> Outcome<u16> {
     Ok(TcpListener::bind(("127.0.0.1", 0))?.local_addr()?.port())
 }
 
-fn ready(port: u16) -> bool {
-    let ask = || -> std::io::Result<String> {
+fn is_ready(port: u16) -> bool {
+    let get_readyz = || -> std::io::Result<String> {
         let mut stream = TcpStream::connect(("127.0.0.1", port))?;
         stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
         Ok(answer)
     };
-    ask().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
+    get_readyz().is_ok_and(|answer| answer.starts_with("HTTP/1.1 200"))
 }

@@ -20,17 +20,17 @@ deployers:
 type Outcome = Result<(), Box<dyn Error>>;
 
 fn main() -> Outcome {
-    let into = std::env::args().nth(1).unwrap_or_else(|| "fuzz/corpus".to_owned());
-    let into = Path::new(&into);
+    let corpus = std::env::args().nth(1).unwrap_or_else(|| "fuzz/corpus".to_owned());
+    let corpus = Path::new(&corpus);
     let targets = ["configuration", "review", "yaml", "kustomization", "tree", "analysis", "generated", "export_path"];
-    let of_environments = ["field_path", "transform", "environment"];
-    targets.iter().chain(&of_environments).try_for_each(|target| fs::create_dir_all(into.join(target)))?;
-    reviews(into)?;
-    texts(into)?;
-    configurations(into)?;
-    paths(into)?;
-    environments(into)?;
-    trees(into)
+    let environment_targets = ["field_path", "transform", "environment"];
+    targets.iter().chain(&environment_targets).try_for_each(|target| fs::create_dir_all(corpus.join(target)))?;
+    reviews(corpus)?;
+    texts(corpus)?;
+    configurations(corpus)?;
+    paths(corpus)?;
+    environments(corpus)?;
+    trees(corpus)
 }
 
 fn vectors(file: &str) -> Result<Value, Box<dyn Error>> {
@@ -38,13 +38,13 @@ fn vectors(file: &str) -> Result<Value, Box<dyn Error>> {
     Ok(serde_json::from_str(&fs::read_to_string(path)?)?)
 }
 
-fn list(value: &Value) -> impl Iterator<Item = (usize, &Value)> {
+fn enumerate_items(value: &Value) -> impl Iterator<Item = (usize, &Value)> {
     value.as_array().into_iter().flatten().enumerate()
 }
 
-fn reviews(into: &Path) -> Outcome {
+fn reviews(corpus: &Path) -> Outcome {
     let vectors = vectors("landscaper/overwrites.json")?;
-    for (number, case) in list(&vectors["cases"]) {
+    for (number, case) in enumerate_items(&vectors["cases"]) {
         let object = json!({
             "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "ComponentVersionOverwrites",
             "metadata": {"name": "n", "namespace": "ns"}, "overwrites": case["input"]["overwrites"],
@@ -55,71 +55,71 @@ fn reviews(into: &Path) -> Outcome {
             "name": "n", "namespace": "ns", "operation": "CREATE", "userInfo": {"username": "u"}, "object": object,
             "oldObject": null, "dryRun": false,
         }});
-        fs::write(into.join(format!("review/{number}")), review.to_string())?;
+        fs::write(corpus.join(format!("review/{number}")), review.to_string())?;
     }
     for entry in fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/reviews"))? {
         let path = entry?.path();
-        fs::copy(&path, into.join("review").join(path.file_name().unwrap_or_default()))?;
+        fs::copy(&path, corpus.join("review").join(path.file_name().unwrap_or_default()))?;
     }
     Ok(())
 }
 
-fn texts(into: &Path) -> Outcome {
-    for (number, case) in list(&vectors("yaml/cases.json")?["cases"]) {
-        fs::write(into.join(format!("yaml/{number}")), case["text"].as_str().unwrap_or_default())?;
+fn texts(corpus: &Path) -> Outcome {
+    for (number, case) in enumerate_items(&vectors("yaml/cases.json")?["cases"]) {
+        fs::write(corpus.join(format!("yaml/{number}")), case["text"].as_str().unwrap_or_default())?;
     }
     Ok(())
 }
 
 /// Writes seeds of `configuration`: the configurations in the documentation, and the configuration of the end-to-end
 /// tests.
-fn configurations(into: &Path) -> Outcome {
+fn configurations(corpus: &Path) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let manual = fs::read_to_string(root.join("docs/configuration.md"))?;
-    let shown = manual.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
-    for (number, text) in shown.enumerate() {
-        fs::write(into.join(format!("configuration/{number}")), text)?;
+    let examples = manual.split("```yaml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    for (number, text) in examples.enumerate() {
+        fs::write(corpus.join(format!("configuration/{number}")), text)?;
     }
-    fs::write(into.join("configuration/deployers"), DEPLOYERS)?;
-    fs::copy(root.join("tests/e2e/config.yaml"), into.join("configuration/e2e"))?;
+    fs::write(corpus.join("configuration/deployers"), DEPLOYERS)?;
+    fs::copy(root.join("tests/e2e/config.yaml"), corpus.join("configuration/e2e"))?;
     Ok(())
 }
 
 /// Writes seeds of `export_path`. The first line is a path, the rest is a JSON value.
-fn paths(into: &Path) -> Outcome {
+fn paths(corpus: &Path) -> Outcome {
     let found = vectors("landscaper/jsonpath.json")?;
-    for (number, case) in list(&found["cases"]) {
+    for (number, case) in enumerate_items(&found["cases"]) {
         let object = case["objectRef"].as_str().map_or(&case["object"], |name| &found["objects"][name]);
         let path = case["path"].as_str().unwrap_or_default();
-        fs::write(into.join(format!("export_path/find-{number}")), format!("{path}\n{object}"))?;
+        fs::write(corpus.join(format!("export_path/find-{number}")), format!("{path}\n{object}"))?;
     }
-    for (number, case) in list(&vectors("landscaper/construct.json")?["construct"]) {
+    for (number, case) in enumerate_items(&vectors("landscaper/construct.json")?["construct"]) {
         let key = case["key"].as_str().unwrap_or_default();
-        fs::write(into.join(format!("export_path/construct-{number}")), format!("{key}\n{}", case["value"]))?;
+        fs::write(corpus.join(format!("export_path/construct-{number}")), format!("{key}\n{}", case["value"]))?;
     }
     Ok(())
 }
 
 /// Writes seeds of `field_path`, `transform` and `environment`.
-fn environments(into: &Path) -> Outcome {
-    for (number, case) in list(&vectors("crossplane/named_fieldpath.json")?) {
+fn environments(corpus: &Path) -> Outcome {
+    for (number, case) in enumerate_items(&vectors("crossplane/named_fieldpath.json")?) {
         let text = format!("{}\n{}\n{}", case["path"].as_str().unwrap_or_default(), case["value"], case["doc"]);
-        fs::write(into.join(format!("field_path/{number}")), text)?;
+        fs::write(corpus.join(format!("field_path/{number}")), text)?;
     }
-    for (number, case) in list(&vectors("crossplane/transforms.json")?) {
-        fs::write(into.join(format!("transform/{number}")), format!("{}\n{}", case["transform"], case["input"]))?;
+    for (number, case) in enumerate_items(&vectors("crossplane/transforms.json")?) {
+        fs::write(corpus.join(format!("transform/{number}")), format!("{}\n{}", case["transform"], case["input"]))?;
     }
-    for (number, case) in list(&vectors("crossplane/env_patches.json")?) {
+    for (number, case) in enumerate_items(&vectors("crossplane/env_patches.json")?) {
         let environment = json!({"defaultData": case["environmentData"], "patches": case["patches"]});
         let composition = json!({"spec": {"environment": environment, "resources": []}});
-        fs::write(into.join(format!("review/composition-{number}")), review_of(&composition).to_string())?;
-        fs::write(into.join(format!("environment/{number}")), format!("{composition}\n---\n{}\n", case["xr"]))?;
+        fs::write(corpus.join(format!("review/composition-{number}")), review_of(&composition).to_string())?;
+        fs::write(corpus.join(format!("environment/{number}")), format!("{composition}\n---\n{}\n", case["xr"]))?;
     }
     for name in ["native", "functions"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/environment");
         let [declared, configs] = [format!("{name}.yaml"), "configs.yaml".to_owned()].map(|file| folder.join(file));
         let text = format!("{}---\n{}", fs::read_to_string(declared)?, fs::read_to_string(configs)?);
-        fs::write(into.join("environment").join(name), text)?;
+        fs::write(corpus.join("environment").join(name), text)?;
     }
     Ok(())
 }
@@ -139,15 +139,15 @@ fn review_of(composition: &Value) -> Value {
     }})
 }
 
-fn trees(into: &Path) -> Outcome {
+fn trees(corpus: &Path) -> Outcome {
     for file in ["trees", "flux"] {
-        for (number, case) in list(&vectors(&format!("kustomize/{file}.json"))?) {
+        for (number, case) in enumerate_items(&vectors(&format!("kustomize/{file}.json"))?) {
             let name = format!("{file}-{number}");
-            fs::write(into.join("analysis").join(&name), as_text(case))?;
-            fs::write(into.join("tree").join(&name), as_archive(case)?)?;
+            fs::write(corpus.join("analysis").join(&name), as_text(case))?;
+            fs::write(corpus.join("tree").join(&name), as_archive(case)?)?;
             for (path, text) in case["files"].as_object().into_iter().flatten() {
                 let name = format!("{name}-{}", path.replace('/', "-"));
-                fs::write(into.join("kustomization").join(&name), text.as_str().unwrap_or_default())?;
+                fs::write(corpus.join("kustomization").join(&name), text.as_str().unwrap_or_default())?;
             }
         }
     }

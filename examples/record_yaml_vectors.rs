@@ -16,7 +16,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Value, json};
 
 const FILE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/vectors/yaml/cases.json");
-const MARK: &str = "recorded";
+const ANNOTATION: &str = "recorded";
 
 fn main() -> Result<(), Box<dyn Error>> {
     let kubectl = std::env::var("KUBECTL").unwrap_or_else(|_| "kubectl".to_owned());
@@ -25,7 +25,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut lines = Vec::new();
     for case in vectors["cases"].as_array().into_iter().flatten() {
         let text = case["text"].as_str().ok_or("a case without a text")?;
-        let (documents, error) = ask(&kubectl, text)?;
+        let (documents, error) = parse_with_kubectl(&kubectl, text)?;
         let mut answer = json!({"name": case["name"], "text": text, "documents": documents});
         if !error.is_empty() {
             answer["error"] = Value::from(error);
@@ -44,10 +44,10 @@ fn version(kubectl: &str) -> Result<String, Box<dyn Error>> {
 }
 
 /// Returns the objects that kubectl prints for a text, and its error output.
-fn ask(kubectl: &str, text: &str) -> Result<(Vec<Value>, String), Box<dyn Error>> {
-    let mark = format!("{MARK}=yes");
+fn parse_with_kubectl(kubectl: &str, text: &str) -> Result<(Vec<Value>, String), Box<dyn Error>> {
+    let annotation = format!("{ANNOTATION}=yes");
     let mut child = Command::new(kubectl)
-        .args(["annotate", "--local", "-f", "-", &mark, "-o", "json"])
+        .args(["annotate", "--local", "-f", "-", &annotation, "-o", "json"])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -58,11 +58,11 @@ fn ask(kubectl: &str, text: &str) -> Result<(Vec<Value>, String), Box<dyn Error>
     let output = child.wait_with_output()?;
     let printed = serde_json::Deserializer::from_slice(&output.stdout).into_iter::<Value>();
     let mut documents = printed.collect::<Result<Vec<_>, _>>()?;
-    documents.iter_mut().for_each(unmark);
+    documents.iter_mut().for_each(remove_annotations);
     Ok((documents, String::from_utf8_lossy(&output.stderr).trim().to_owned()))
 }
 
-fn unmark(object: &mut Value) {
+fn remove_annotations(object: &mut Value) {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.remove("annotations");
     }

@@ -98,11 +98,12 @@ proptest! {
     /// The body of the review is truncated, or one byte of it is changed.
     #[test]
     fn answers_damaged_reviews_with_a_uid(
-        object in json_value(), kind in 0..4usize, at in any::<prop::sample::Index>(), byte in any::<u8>(), cut in any::<bool>(),
+        object in json_value(), kind in 0..4usize, at in any::<prop::sample::Index>(), byte in any::<u8>(),
+        truncates in any::<bool>(),
     ) {
         let mut body = review_of(&object, kind, "CREATE").to_string().into_bytes();
         let at = at.index(body.len());
-        if cut { body.truncate(at) } else { body[at] = byte }
+        if truncates { body.truncate(at) } else { body[at] = byte }
         for phase in [Phase::Mutate, Phase::Validate] {
             let answered = answer(&gate(), phase, &body);
             if let Some(uid) = readable_uid(&body) {

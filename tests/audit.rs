@@ -19,11 +19,11 @@ use portcullis::kustomize::delivery::Artifact;
 use serde_json::{Value, json};
 
 /// Rules that judge a change, a deletion or the user of a request. They report nothing about stored objects.
-const OF_CHANGES: [&str; 13] = [
+const RULES_ABOUT_CHANGES: [&str; 13] = [
     "DP002", "DP003", "DP004", "DP007", "DP009", "DP010", "DP014", "DR009", "DR010", "EN010", "EN011", "OW006", "OW007",
 ];
 
-fn audited(policy: Policy, objects: Vec<Value>) -> Audited {
+fn audit_objects(policy: Policy, objects: Vec<Value>) -> Audited {
     let registry = Registry::standard();
     let catalog = Arc::new(registry.catalog());
     let gate = Arc::new(Gate::new(registry, policy, catalog));
@@ -36,22 +36,22 @@ fn audited(policy: Policy, objects: Vec<Value>) -> Audited {
 
 /// Audits the objects of the first reported example on a rule's page, as if the request of the example had been
 /// admitted.
-fn of_page(id: &str) -> Audited {
+fn audit_page_example(id: &str) -> Audited {
     let page = Page::of(Registry::standard().info(id).unwrap());
     let example = &page.reported[0];
     let (mut stored, object) = (objects(example.stored), example.object().expect("the example is a request"));
     let names = |object: &Value| ["/kind", "/metadata/name"].map(|part| object.pointer(part).cloned());
     stored.retain(|other| names(other) != names(&object));
     stored.push(object);
-    audited(page.policy(), stored)
+    audit_objects(page.policy(), stored)
 }
 
 #[test]
 fn every_rule_about_state_finds_stored_objects() {
     let rules: Vec<_> = Registry::standard().rules().iter().map(|rule| rule.info.id).collect();
-    let finds = |id: &str| of_page(id).entries.iter().any(|entry| entry.rule == id);
-    let silent: Vec<_> = rules.into_iter().filter(|id| !finds(id)).collect();
-    assert_eq!(silent, OF_CHANGES);
+    let finds = |id: &str| audit_page_example(id).entries.iter().any(|entry| entry.rule == id);
+    let without_findings: Vec<_> = rules.into_iter().filter(|id| !finds(id)).collect();
+    assert_eq!(without_findings, RULES_ABOUT_CHANGES);
 }
 
 fn overwrites(namespace: &str, repository_context: &str) -> String {
@@ -106,7 +106,7 @@ fn cluster_scoped_objects_have_no_namespace() {
         "apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": "buckets"},
         "spec": {"compositeTypeRef": {"apiVersion": "example.org/v1", "kind": "XBucket"}, "environment": {"patches": [patch]}},
     });
-    let audited = audited(Policy::default(), vec![composition]);
+    let audited = audit_objects(Policy::default(), vec![composition]);
     let found: Vec<_> = audited.entries.iter().map(|entry| (entry.rule, &*entry.subject.namespace)).collect();
     assert_eq!(found, [("EN002", "")]);
 }
@@ -154,15 +154,15 @@ fn runs_only_selected_rules() {
 
 #[test]
 fn records_unmatched_entries_only_in_audits() {
-    let audited = of_page("OW009");
+    let audited = audit_page_example("OW009");
     let entry = audited.entries.iter().find(|entry| entry.rule == "OW009").expect("it is found");
     assert_eq!((entry.level, entry.outcome(), &*entry.field), (Level::Audit, Outcome::Warn, "overwrites[1].source"));
 }
 
 #[test]
 fn counts_passes_of_rules_without_findings() {
-    let good = audited(Policy::default(), objects(&overwrites("team-b", GOOD)));
-    let bad = audited(Policy::default(), objects(&overwrites("team-b", BAD)));
+    let good = audit_objects(Policy::default(), objects(&overwrites("team-b", GOOD)));
+    let bad = audit_objects(Policy::default(), objects(&overwrites("team-b", BAD)));
     assert!(good.entries.is_empty() && good.passes["team-b"] > 0, "{good:?}");
     assert_eq!(bad.passes["team-b"] + 1, good.passes["team-b"]);
 }
@@ -196,7 +196,7 @@ fn fetches_the_trees_of_flux_kustomizations() {
     let files = [
         ("good.yaml", flux("good", &server.artifact(&good, "main@sha1:1"))),
         ("broken.yaml", flux("broken", &server.artifact(&broken, "main@sha1:2"))),
-        ("gone.yaml", flux("gone", &server.behaving(&gone, "main@sha1:3", |_| Answer::Status(404)))),
+        ("gone.yaml", flux("gone", &server.artifact_with_answer(&gone, "main@sha1:3", |_| Answer::Status(404)))),
     ];
     let folder = folder(&files);
     let config = tempfile::NamedTempFile::new().unwrap();

@@ -27,7 +27,7 @@ const TIMING: Timing = Timing {
     recovery: Duration::minutes(5),
 };
 /// Maximum time for which an API server uses an old bundle. It is the overlap minus the maximum difference of clocks.
-const LAG: Duration = Duration::minutes(3);
+const MAX_BUNDLE_AGE: Duration = Duration::minutes(3);
 const REPLICAS: usize = 3;
 const CONFIGURATIONS: usize = 2;
 
@@ -43,28 +43,28 @@ enum Event {
     /// The replica reads the Secret, issues a leaf certificate if necessary, and plans its next step.
     ReadSecret(usize),
     /// The replica executes the step that it has planned, even if that was long ago.
-    Act(usize),
+    ExecuteStep(usize),
     /// The replica reads the bundles and the Secret, and executes its next step.
-    Turn(usize),
+    Reconcile(usize),
     /// The replica is restarted.
     Restart(usize),
     /// The replica loses the connection to the API server, or gets it back.
-    Cut(usize),
+    ToggleConnection(usize),
     /// This number of seconds passes, in which all running replicas read periodically.
-    Pass(i64),
+    PassTime(i64),
     /// This number of minutes passes, in which no replica reads.
-    Sleep(i64),
+    PassTimeWithoutReads(i64),
     /// A user requests the rotation of the CA.
-    Ask,
+    RequestRotation,
     /// A user empties the bundle of this webhook configuration.
-    Empty(usize),
+    EmptyBundle(usize),
     /// A user deletes the Secret.
-    Delete,
+    DeleteSecret,
     /// The clock of the replica jumps by this number of minutes.
-    Jump(usize, i64),
+    JumpClock(usize, i64),
     /// The replica is replaced by a replica with a certificate from this provided CA, or with a self-managed
     /// certificate.
-    Replace(usize, Option<u8>),
+    ReplaceReplica(usize, Option<u8>),
 }
 
 #[derive(Clone, Debug)]
@@ -79,15 +79,15 @@ struct Replica {
     provided: Option<Certificate>,
     leaf: Option<Leaf>,
     is_ready: bool,
-    is_cut: bool,
+    is_disconnected: bool,
     offset: Duration,
     /// Whether the clock has jumped, and the replica has not read the Secret since the clock was corrected.
-    has_jumped: bool,
+    has_clock_jumped: bool,
     known: Option<(State, OffsetDateTime)>,
     remembered: Option<State>,
     bundles: Option<Vec<(u64, Bundle)>>,
     pending: Option<Pending>,
-    looked: Option<OffsetDateTime>,
+    last_read: Option<OffsetDateTime>,
 }
 
 /// A step that a replica has planned, with the bundles and the state that it read before.
@@ -98,77 +98,77 @@ struct Pending {
     state: State,
 }
 
-/// A version of the bundle in a webhook configuration. `is_theirs` is true if a user wrote it, not a replica.
-struct Written {
+/// A version of the bundle in a webhook configuration. `is_by_user` is true if a user wrote it, not a replica.
+struct BundleVersion {
     since: OffsetDateTime,
     version: u64,
     bundle: Bundle,
-    is_theirs: bool,
+    is_by_user: bool,
 }
 
-struct World {
+struct Simulation {
     now: OffsetDateTime,
     state: State,
     version: u64,
-    asked: bool,
-    configurations: Vec<Vec<Written>>,
+    rotation_requested: bool,
+    configurations: Vec<Vec<BundleVersion>>,
     replicas: Vec<Replica>,
-    made: u8,
+    created_cas: u8,
     writes: usize,
 }
 
-impl World {
+impl Simulation {
     fn new() -> Self {
         let now = start();
-        let empty = || vec![Written { since: now, version: 0, bundle: Bundle::default(), is_theirs: true }];
+        let empty = || vec![BundleVersion { since: now, version: 0, bundle: Bundle::default(), is_by_user: true }];
         Self {
             now,
             state: State::default(),
             version: 0,
-            asked: false,
+            rotation_requested: false,
             configurations: (0..CONFIGURATIONS).map(|_| empty()).collect(),
             replicas: (0..REPLICAS).map(|_| Replica::default()).collect(),
-            made: 0,
+            created_cas: 0,
             writes: 0,
         }
     }
 
-    fn happen(&mut self, event: &Event) {
+    fn apply(&mut self, event: &Event) {
         match *event {
             Event::ReadBundles(at) => self.read_bundles(at),
             Event::ReadSecret(at) => self.read_secret(at),
-            Event::Act(at) => self.act(at),
-            Event::Turn(at) => self.turn(at),
+            Event::ExecuteStep(at) => self.execute_step(at),
+            Event::Reconcile(at) => self.reconcile(at),
             Event::Restart(at) => {
-                let Replica { offset, has_jumped, ref provided, .. } = self.replicas[at];
+                let Replica { offset, has_clock_jumped, ref provided, .. } = self.replicas[at];
                 let provided = provided.clone();
-                self.replicas[at] = Replica { offset, has_jumped, provided, ..Replica::default() };
+                self.replicas[at] = Replica { offset, has_clock_jumped, provided, ..Replica::default() };
             }
-            Event::Replace(at, tag) => {
-                let Replica { offset, has_jumped, .. } = self.replicas[at];
+            Event::ReplaceReplica(at, tag) => {
+                let Replica { offset, has_clock_jumped, .. } = self.replicas[at];
                 let provided = tag.map(provided);
-                self.replicas[at] = Replica { offset, has_jumped, provided, ..Replica::default() };
+                self.replicas[at] = Replica { offset, has_clock_jumped, provided, ..Replica::default() };
             }
-            Event::Cut(at) => self.replicas[at].is_cut ^= true,
-            Event::Pass(seconds) => self.pass(Duration::seconds(seconds)),
-            Event::Sleep(minutes) => {
+            Event::ToggleConnection(at) => self.replicas[at].is_disconnected ^= true,
+            Event::PassTime(seconds) => self.pass_time(Duration::seconds(seconds)),
+            Event::PassTimeWithoutReads(minutes) => {
                 self.now += Duration::minutes(minutes);
-                self.wake();
+                self.reconcile_due_replicas();
             }
-            Event::Ask => self.asked = true,
+            Event::RequestRotation => self.rotation_requested = true,
             // These events happen only while a bundle with all CAs remains. If the Secret and all bundles were lost,
             // the CAs that signed the current certificates could not be found.
-            Event::Empty(at) if self.state.current.is_some() && self.is_complete_except(Some(at)) => {
+            Event::EmptyBundle(at) if self.state.current.is_some() && self.is_complete_except(Some(at)) => {
                 self.write_bundle(at, Bundle::default(), true);
             }
-            Event::Delete if self.is_complete_except(None) => {
+            Event::DeleteSecret if self.is_complete_except(None) => {
                 self.state = State::default();
                 self.version += 1;
             }
-            Event::Empty(_) | Event::Delete => {}
-            Event::Jump(at, minutes) => {
+            Event::EmptyBundle(_) | Event::DeleteSecret => {}
+            Event::JumpClock(at, minutes) => {
                 self.replicas[at].offset += Duration::minutes(minutes);
-                self.replicas[at].has_jumped = true;
+                self.replicas[at].has_clock_jumped = true;
             }
         }
     }
@@ -182,44 +182,45 @@ impl World {
 
     /// Lets time pass. Running replicas read every minute, or every ten minutes if the time is long. Real replicas read
     /// twice a minute.
-    fn pass(&mut self, time: Duration) {
-        let often = if time > Duration::minutes(30) { Duration::minutes(10) } else { Duration::minutes(1) };
-        let mut left = time;
-        while left > Duration::ZERO {
-            let step = left.min(often);
+    fn pass_time(&mut self, time: Duration) {
+        let interval = if time > Duration::minutes(30) { Duration::minutes(10) } else { Duration::minutes(1) };
+        let mut remaining = time;
+        while remaining > Duration::ZERO {
+            let step = remaining.min(interval);
             self.now += step;
-            left -= step;
-            self.wake();
+            remaining -= step;
+            self.reconcile_due_replicas();
         }
     }
 
-    fn wake(&mut self) {
+    fn reconcile_due_replicas(&mut self) {
         for at in 0..REPLICAS {
-            let looked = self.replicas[at].looked;
-            if looked.is_some_and(|looked| self.now - looked >= Duration::minutes(1)) {
-                self.turn(at);
+            let last_read = self.replicas[at].last_read;
+            if last_read.is_some_and(|last_read| self.now - last_read >= Duration::minutes(1)) {
+                self.reconcile(at);
             }
         }
     }
 
-    fn turn(&mut self, at: usize) {
+    fn reconcile(&mut self, at: usize) {
         self.read_bundles(at);
         self.read_secret(at);
-        self.act(at);
+        self.execute_step(at);
     }
 
     fn read_bundles(&mut self, at: usize) {
-        if self.replicas[at].is_cut {
+        if self.replicas[at].is_disconnected {
             return;
         }
-        let read = |history: &Vec<Written>| history.last().map(|last| (last.version, last.bundle.clone())).unwrap();
+        let read =
+            |history: &Vec<BundleVersion>| history.last().map(|last| (last.version, last.bundle.clone())).unwrap();
         self.replicas[at].pending = None;
         self.replicas[at].bundles = Some(self.configurations.iter().map(read).collect());
     }
 
     fn read_secret(&mut self, at: usize) {
         let replica = &mut self.replicas[at];
-        let (false, Some(read)) = (replica.is_cut, replica.bundles.take()) else { return };
+        let (false, Some(read)) = (replica.is_disconnected, replica.bundles.take()) else { return };
         let wall = self.now + replica.offset;
         let since = match &replica.known {
             Some((state, since)) if state.trusts_the_same(&self.state) => *since,
@@ -229,14 +230,14 @@ impl World {
         if self.state.current.is_some() {
             replica.remembered = Some(self.state.clone());
         }
-        replica.looked = Some(self.now);
-        replica.has_jumped &= replica.offset != Duration::ZERO;
-        let good = replica.leaf.as_ref().is_some_and(|leaf| leaf.certificate.is_valid(wall));
-        replica.is_ready &= good;
+        replica.last_read = Some(self.now);
+        replica.has_clock_jumped &= replica.offset != Duration::ZERO;
+        let is_leaf_valid = replica.leaf.as_ref().is_some_and(|leaf| leaf.certificate.is_valid(wall));
+        replica.is_ready &= is_leaf_valid;
         if let Some(signer) = &replica.provided {
             let certificate = Certificate::new(vec![0], wall, wall + TIMING.authority);
             replica.leaf = Some(Leaf { signer: signer.clone(), certificate });
-        } else if let Some(signer) = self.state.signer(good) {
+        } else if let Some(signer) = self.state.signer(is_leaf_valid) {
             let is_due = |leaf: &Leaf| leaf.signer != signer.certificate || leaf.certificate.is_due(wall);
             if replica.leaf.as_ref().is_none_or(is_due) {
                 let ends = (wall + TIMING.leaf).min(signer.certificate.expires());
@@ -252,7 +253,7 @@ impl World {
             remembered: replica.remembered.as_ref(),
             now: wall,
             unchanged,
-            rotation_requested: self.asked,
+            rotation_requested: self.rotation_requested,
         };
         let (step, unready) = match replica.provided.as_ref().map(std::slice::from_ref) {
             None => (steps::next(&seen, &TIMING), steps::unready(&seen, &TIMING)),
@@ -264,8 +265,8 @@ impl World {
         replica.pending = Some(Pending { step, bundles: read, version: self.version, state: self.state.clone() });
     }
 
-    fn act(&mut self, at: usize) {
-        if self.replicas[at].is_cut {
+    fn execute_step(&mut self, at: usize) {
+        if self.replicas[at].is_disconnected {
             return;
         }
         let Some(Pending { step, bundles: read, version, state }) = self.replicas[at].pending.take() else { return };
@@ -284,46 +285,49 @@ impl World {
                 }
                 return;
             }
-            Step::Prepare => state.prepared(self.make(wall)),
+            Step::Prepare => state.prepared(self.create_ca(wall)),
             step => state.after(step, wall),
         };
         if self.version == version {
-            self.asked &= step != Step::Prepare;
-            assert_ne!(after, state, "{step:?} changes something");
+            self.rotation_requested &= step != Step::Prepare;
+            assert_ne!(after, state, "{step:?} changes nothing");
             (self.state, self.version) = (after, version + 1);
             self.writes += 1;
         }
     }
 
-    fn make(&mut self, now: OffsetDateTime) -> Authority {
-        self.made += 1;
-        let certificate = Certificate::new(vec![self.made], now, now + TIMING.authority);
+    fn create_ca(&mut self, now: OffsetDateTime) -> Authority {
+        self.created_cas += 1;
+        let certificate = Certificate::new(vec![self.created_cas], now, now + TIMING.authority);
         Authority { certificate, key: String::new() }
     }
 
-    fn write_bundle(&mut self, at: usize, bundle: Bundle, is_theirs: bool) {
+    fn write_bundle(&mut self, at: usize, bundle: Bundle, is_by_user: bool) {
         let history = &mut self.configurations[at];
         let version = history.last().unwrap().version + 1;
-        history.push(Written { since: self.now, version, bundle, is_theirs });
+        history.push(BundleVersion { since: self.now, version, bundle, is_by_user });
         self.writes += 1;
     }
 
     /// Checks that every API server trusts the leaf certificate of every replica that accepts calls.
-    fn check(&self) -> Result<(), TestCaseError> {
+    fn check_trust(&self) -> Result<(), TestCaseError> {
         for (number, replica) in self.replicas.iter().enumerate().filter(|(_, replica)| replica.is_ready) {
-            let leaf = replica.leaf.as_ref().expect("who is ready has a leaf");
+            let leaf = replica.leaf.as_ref().expect("a ready replica has a leaf certificate");
             if leaf.certificate.expires() <= self.now {
                 // A replica may serve an expired leaf only if it has not read for two minutes, if its clock has jumped,
                 // or if the last Secret that it read had no CA.
-                let asleep = replica.looked.is_none_or(|looked| self.now - looked > Duration::minutes(2));
-                let is_without = replica.known.as_ref().is_none_or(|(state, _)| state.current.is_none());
-                prop_assert!(asleep || replica.has_jumped || is_without, "replica {number} serves an expired leaf");
+                let is_paused = replica.last_read.is_none_or(|last_read| self.now - last_read > Duration::minutes(2));
+                let had_no_ca = replica.known.as_ref().is_none_or(|(state, _)| state.current.is_none());
+                prop_assert!(
+                    is_paused || replica.has_clock_jumped || had_no_ca,
+                    "replica {number} serves an expired leaf"
+                );
                 continue;
             }
             for history in &self.configurations {
-                for (at, written) in history.iter().enumerate().filter(|(_, written)| !written.is_theirs) {
+                for (at, written) in history.iter().enumerate().filter(|(_, written)| !written.is_by_user) {
                     let until = history.get(at + 1).map(|next| next.since);
-                    let may_be_seen = until.is_none_or(|until| until + LAG >= self.now);
+                    let may_be_seen = until.is_none_or(|until| until + MAX_BUNDLE_AGE >= self.now);
                     prop_assert!(
                         !may_be_seen || written.bundle.holds(&leaf.signer),
                         "replica {number} serves a leaf of {:?}, and a bundle since {} is {:?}; {:?}",
@@ -338,7 +342,7 @@ impl World {
         Ok(())
     }
 
-    fn is_at_rest(&self) -> bool {
+    fn is_stable(&self) -> bool {
         let State { current, next, old, .. } = &self.state;
         let due = current.as_ref().map(|current| current.certificate.due());
         next.is_none() && old.is_empty() && due.is_some_and(|due| due > self.now + Duration::hours(2))
@@ -346,34 +350,34 @@ impl World {
 
     /// Restores all connections and clocks, and checks that the replicas reach a stable state in which they stop
     /// writing.
-    fn settle(&mut self) -> Result<(), TestCaseError> {
+    fn check_convergence(&mut self) -> Result<(), TestCaseError> {
         for at in 0..REPLICAS {
-            self.replicas[at].is_cut = false;
+            self.replicas[at].is_disconnected = false;
             self.replicas[at].offset = Duration::ZERO;
-            self.turn(at);
+            self.reconcile(at);
         }
-        self.pass(Duration::hours(1));
-        self.check()?;
+        self.pass_time(Duration::hours(1));
+        self.check_trust()?;
         // A replica with a slow clock may have created a CA that is due for rotation by now.
         let is_due = |current: &Authority| current.certificate.is_due(self.now);
-        let is_over = self.state.next.is_none() || self.state.current.as_ref().is_some_and(is_due);
-        prop_assert!(self.state.current.is_some() && is_over, "{:?}", self.state);
-        self.pass(TIMING.leaf + Duration::hours(1));
+        let is_rotation_over = self.state.next.is_none() || self.state.current.as_ref().is_some_and(is_due);
+        prop_assert!(self.state.current.is_some() && is_rotation_over, "{:?}", self.state);
+        self.pass_time(TIMING.leaf + Duration::hours(1));
         // A CA that was created with a slow clock is due soon, possibly during this step.
         for _ in 0..3 {
-            if !self.is_at_rest() {
-                self.pass(TIMING.leaf + Duration::hours(2));
+            if !self.is_stable() {
+                self.pass_time(TIMING.leaf + Duration::hours(2));
             }
         }
-        prop_assert!(self.is_at_rest(), "{:?}", self.state);
+        prop_assert!(self.is_stable(), "{:?}", self.state);
         let writes = self.writes;
-        self.pass(Duration::hours(1));
-        prop_assert_eq!(writes, self.writes, "replicas write for ever");
+        self.pass_time(Duration::hours(1));
+        prop_assert_eq!(writes, self.writes, "replicas do not stop writing");
         for replica in &self.replicas {
             prop_assert!(replica.is_ready);
             prop_assert_eq!(&replica.leaf.as_ref().unwrap().signer, &self.state.current.as_ref().unwrap().certificate);
         }
-        self.check()
+        self.check_trust()
     }
 }
 
@@ -384,36 +388,36 @@ fn provided(tag: u8) -> Certificate {
 
 /// Replaces all replicas, with certificates from the provided CA with this tag or with self-managed certificates.
 /// Checks that the state ends with only the CA of these certificates.
-fn end_with(world: &mut World, tag: Option<u8>) -> Result<(), TestCaseError> {
+fn replace_all(simulation: &mut Simulation, tag: Option<u8>) -> Result<(), TestCaseError> {
     for at in 0..REPLICAS {
-        world.happen(&Event::Replace(at, tag));
-        world.turn(at);
-        world.pass(Duration::minutes(12));
-        world.check()?;
-        prop_assert!(world.replicas[at].is_ready, "{:?}", world.state);
+        simulation.apply(&Event::ReplaceReplica(at, tag));
+        simulation.reconcile(at);
+        simulation.pass_time(Duration::minutes(12));
+        simulation.check_trust()?;
+        prop_assert!(simulation.replicas[at].is_ready, "{:?}", simulation.state);
     }
-    let Some(tag) = tag else { return world.settle() };
+    let Some(tag) = tag else { return simulation.check_convergence() };
     // Replicas report the use of a CA four times per leaf lifetime. The CA is forgotten one leaf lifetime after the
     // last report, so one and a half lifetimes are enough.
-    world.pass(TIMING.leaf * 3 / 2 + Duration::hours(2));
-    let State { current, next, old, .. } = &world.state;
+    simulation.pass_time(TIMING.leaf * 3 / 2 + Duration::hours(2));
+    let State { current, next, old, .. } = &simulation.state;
     prop_assert_eq!((current, next, old), (&None, &None, &vec![provided(tag)]));
-    let writes = world.writes;
-    world.pass(Duration::hours(1));
-    prop_assert_eq!(writes, world.writes, "replicas write for ever");
-    world.check()
+    let writes = simulation.writes;
+    simulation.pass_time(Duration::hours(1));
+    prop_assert_eq!(writes, simulation.writes, "replicas do not stop writing");
+    simulation.check_trust()
 }
 
 fn run(events: &[Event], offsets: [i64; REPLICAS]) -> Result<(), TestCaseError> {
-    let mut world = World::new();
-    for (replica, offset) in world.replicas.iter_mut().zip(offsets) {
+    let mut simulation = Simulation::new();
+    for (replica, offset) in simulation.replicas.iter_mut().zip(offsets) {
         replica.offset = Duration::seconds(offset);
     }
     for event in events {
-        world.happen(event);
-        world.check()?;
+        simulation.apply(event);
+        simulation.check_trust()?;
     }
-    world.settle()
+    simulation.check_convergence()
 }
 
 fn replica() -> impl Strategy<Value = usize> {
@@ -421,45 +425,48 @@ fn replica() -> impl Strategy<Value = usize> {
 }
 
 /// Generates events that need no wrong clocks and no lost connections.
-fn usual() -> impl Strategy<Value = Event> {
+fn common_events() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => replica().prop_map(Event::ReadBundles),
         4 => replica().prop_map(Event::ReadSecret),
-        4 => replica().prop_map(Event::Act),
-        6 => replica().prop_map(Event::Turn),
+        4 => replica().prop_map(Event::ExecuteStep),
+        6 => replica().prop_map(Event::Reconcile),
         1 => replica().prop_map(Event::Restart),
-        4 => (1..400_i64).prop_map(Event::Pass),
-        1 => Just(Event::Ask),
-        1 => (0..CONFIGURATIONS).prop_map(Event::Empty),
-        1 => Just(Event::Delete),
+        4 => (1..400_i64).prop_map(Event::PassTime),
+        1 => Just(Event::RequestRotation),
+        1 => (0..CONFIGURATIONS).prop_map(Event::EmptyBundle),
+        1 => Just(Event::DeleteSecret),
     ]
 }
 
 /// Generates usual events, lost and restored connections, and times in which no replica reads.
-fn cut() -> impl Strategy<Value = Event> {
+fn connection_events() -> impl Strategy<Value = Event> {
     prop_oneof![
-        8 => usual(),
-        1 => replica().prop_map(Event::Cut),
-        1 => (1..600_i64).prop_map(Event::Sleep),
+        8 => common_events(),
+        1 => replica().prop_map(Event::ToggleConnection),
+        1 => (1..600_i64).prop_map(Event::PassTimeWithoutReads),
     ]
 }
 
 /// Generates usual events, and clock jumps of up to about twenty days.
-fn jumping() -> impl Strategy<Value = Event> {
-    prop_oneof![8 => usual(), 1 => (replica(), -30_000..30_000_i64).prop_map(|(at, by)| Event::Jump(at, by))]
+fn clock_events() -> impl Strategy<Value = Event> {
+    prop_oneof![
+        8 => common_events(),
+        1 => (replica(), -30_000..30_000_i64).prop_map(|(at, by)| Event::JumpClock(at, by)),
+    ]
 }
 
 /// Generates rollouts that switch replicas between self-managed certificates and provided CAs, in any order. Some
 /// rollouts take much longer than the lifetime of a leaf certificate.
-fn rolling() -> impl Strategy<Value = Event> {
-    let replacement = (replica(), prop::option::of(0..3_u8)).prop_map(|(at, tag)| Event::Replace(at, tag));
+fn rollout_events() -> impl Strategy<Value = Event> {
+    let replacement = (replica(), prop::option::of(0..3_u8)).prop_map(|(at, tag)| Event::ReplaceReplica(at, tag));
     prop_oneof![
         3 => replica().prop_map(Event::ReadBundles),
         3 => replica().prop_map(Event::ReadSecret),
-        3 => replica().prop_map(Event::Act),
-        3 => replica().prop_map(Event::Turn),
-        2 => (0..180_i64).prop_map(Event::Pass),
-        1 => (0..40_000_i64).prop_map(Event::Pass),
+        3 => replica().prop_map(Event::ExecuteStep),
+        3 => replica().prop_map(Event::Reconcile),
+        2 => (0..180_i64).prop_map(Event::PassTime),
+        1 => (0..40_000_i64).prop_map(Event::PassTime),
         1 => replica().prop_map(Event::Restart),
         1 => replacement,
     ]
@@ -470,31 +477,31 @@ proptest! {
 
     #[test]
     fn never_serves_an_untrusted_leaf(
-        events in prop::collection::vec(cut(), 0..120),
+        events in prop::collection::vec(connection_events(), 0..120),
         offsets in prop::array::uniform3(-60..60_i64),
     ) {
         run(&events, offsets)?;
     }
 
     #[test]
-    fn no_call_meets_an_untrusted_leaf_while_the_way_to_certificates_changes(
-        events in prop::collection::vec(rolling(), 0..100),
+    fn never_serves_an_untrusted_leaf_while_the_source_of_certificates_changes(
+        events in prop::collection::vec(rollout_events(), 0..100),
         offsets in [-50..50_i64, -50..50, -50..50],
         last in prop::option::of(0..3_u8),
     ) {
-        let mut world = World::new();
-        for (replica, offset) in world.replicas.iter_mut().zip(offsets) {
+        let mut simulation = Simulation::new();
+        for (replica, offset) in simulation.replicas.iter_mut().zip(offsets) {
             replica.offset = Duration::seconds(offset);
         }
         for event in &events {
-            world.happen(event);
-            world.check()?;
+            simulation.apply(event);
+            simulation.check_trust()?;
         }
-        end_with(&mut world, last)?;
+        replace_all(&mut simulation, last)?;
     }
 
     #[test]
-    fn tolerates_clock_jumps(events in prop::collection::vec(jumping(), 0..120)) {
+    fn tolerates_clock_jumps(events in prop::collection::vec(clock_events(), 0..120)) {
         run(&events, [0; REPLICAS])?;
     }
 }
@@ -503,155 +510,155 @@ proptest! {
 /// More CAs have signed leaves than the state keeps, and the CA that signed last does not have the latest dates.
 #[test]
 fn keeps_the_ca_that_signed_last() {
-    use Event::{Delete, Jump, Pass, ReadBundles, Turn};
+    use Event::{DeleteSecret, JumpClock, PassTime, ReadBundles, Reconcile};
     let events = [
-        Jump(1, 1_685),
-        Turn(0),
-        Pass(120),
-        Jump(0, 24_513),
-        Jump(0, 22_096),
-        Pass(180),
-        Delete,
-        Jump(1, 17_989),
-        Jump(2, 8_280),
-        Jump(1, -19_934),
-        Jump(0, -9_531),
-        Jump(1, -20_260),
-        Turn(1),
-        Turn(2),
-        Pass(300),
-        Pass(300),
-        Jump(0, -15_440),
+        JumpClock(1, 1_685),
+        Reconcile(0),
+        PassTime(120),
+        JumpClock(0, 24_513),
+        JumpClock(0, 22_096),
+        PassTime(180),
+        DeleteSecret,
+        JumpClock(1, 17_989),
+        JumpClock(2, 8_280),
+        JumpClock(1, -19_934),
+        JumpClock(0, -9_531),
+        JumpClock(1, -20_260),
+        Reconcile(1),
+        Reconcile(2),
+        PassTime(300),
+        PassTime(300),
+        JumpClock(0, -15_440),
         ReadBundles(0),
-        Jump(1, 13_365),
-        Pass(120),
-        Pass(360),
-        Delete,
-        Pass(120),
+        JumpClock(1, 13_365),
+        PassTime(120),
+        PassTime(360),
+        DeleteSecret,
+        PassTime(120),
     ];
     run(&events, [0; REPLICAS]).unwrap();
 }
 
 /// Returns a simulation in a stable state, and the CA in use.
-fn settled() -> (World, Certificate) {
-    let mut world = World::new();
-    (0..REPLICAS).for_each(|at| world.turn(at));
-    world.pass(Duration::minutes(10));
-    let current = world.state.current.clone().unwrap().certificate;
-    (world, current)
+fn stable_simulation() -> (Simulation, Certificate) {
+    let mut simulation = Simulation::new();
+    (0..REPLICAS).for_each(|at| simulation.reconcile(at));
+    simulation.pass_time(Duration::minutes(10));
+    let current = simulation.state.current.clone().unwrap().certificate;
+    (simulation, current)
 }
 
 #[test]
-fn the_first_provided_ca_is_ready_at_once_and_a_change_waits_for_api_servers() {
-    let mut world = World::new();
-    world.happen(&Event::Replace(0, Some(0)));
-    (0..4).for_each(|_| world.turn(0));
-    assert!(world.replicas[0].is_ready, "nobody trusts anything yet: {:?}", world.state);
-    world.happen(&Event::Replace(1, Some(1)));
-    (0..4).for_each(|_| world.turn(1));
-    assert!(!world.replicas[1].is_ready, "API servers may not have seen its CA: {:?}", world.state);
-    assert_eq!(world.state.old, [provided(1), provided(0)]);
-    world.pass(TIMING.recovery + Duration::minutes(1));
-    assert!(world.replicas[1].is_ready);
-    world.check().unwrap();
-    end_with(&mut world, Some(1)).unwrap();
+fn the_first_provided_ca_is_ready_at_once_and_another_one_after_a_delay() {
+    let mut simulation = Simulation::new();
+    simulation.apply(&Event::ReplaceReplica(0, Some(0)));
+    (0..4).for_each(|_| simulation.reconcile(0));
+    assert!(simulation.replicas[0].is_ready, "no API server trusts another CA yet: {:?}", simulation.state);
+    simulation.apply(&Event::ReplaceReplica(1, Some(1)));
+    (0..4).for_each(|_| simulation.reconcile(1));
+    assert!(!simulation.replicas[1].is_ready, "API servers may not have seen its CA: {:?}", simulation.state);
+    assert_eq!(simulation.state.old, [provided(1), provided(0)]);
+    simulation.pass_time(TIMING.recovery + Duration::minutes(1));
+    assert!(simulation.replicas[1].is_ready);
+    simulation.check_trust().unwrap();
+    replace_all(&mut simulation, Some(1)).unwrap();
 }
 
 #[test]
-fn a_deleted_secret_does_not_take_a_provided_ca_from_the_bundles() {
-    let (mut world, _) = settled();
+fn keeps_a_provided_ca_in_the_bundles_if_the_secret_is_deleted() {
+    let (mut simulation, _) = stable_simulation();
     for at in 0..REPLICAS {
-        world.happen(&Event::Replace(at, Some(0)));
-        world.turn(at);
+        simulation.apply(&Event::ReplaceReplica(at, Some(0)));
+        simulation.reconcile(at);
     }
-    world.pass(Duration::minutes(10));
-    (world.state, world.version) = (State::default(), world.version + 1);
-    world.pass(Duration::minutes(10));
-    assert_eq!(world.state.old[0], provided(0));
-    world.check().unwrap();
-    end_with(&mut world, None).unwrap();
+    simulation.pass_time(Duration::minutes(10));
+    (simulation.state, simulation.version) = (State::default(), simulation.version + 1);
+    simulation.pass_time(Duration::minutes(10));
+    assert_eq!(simulation.state.old[0], provided(0));
+    simulation.check_trust().unwrap();
+    replace_all(&mut simulation, None).unwrap();
 }
 
 /// Lets time pass until two minutes before replicas forget a CA that none of them uses.
-fn wait_until_almost_forgotten(world: &mut World, authority: &Certificate) {
+fn wait_until_almost_forgotten(simulation: &mut Simulation, authority: &Certificate) {
     let lease = TIMING.leaf + TIMING.leaf / 4 + TIMING.overlap;
-    while world.state.last_use(authority).unwrap() + lease - Duration::minutes(2) > world.now {
-        world.pass(Duration::minutes(1));
+    while simulation.state.last_use(authority).unwrap() + lease - Duration::minutes(2) > simulation.now {
+        simulation.pass_time(Duration::minutes(1));
     }
-    assert!(world.state.bundle().contains(authority));
+    assert!(simulation.state.bundle().contains(authority));
 }
 
 /// A replica starts with a provided CA that no other replica has used for a long time. It reads the bundles, is
 /// suspended, and reads the Secret two minutes before the other replicas forget the CA.
 #[test]
 fn a_replica_reports_its_provided_ca_before_it_is_ready() {
-    let mut world = World::new();
-    world.happen(&Event::Replace(1, Some(2)));
-    world.turn(1);
-    world.turn(2);
-    world.pass(Duration::hours(9));
-    assert!(world.replicas[1].is_ready && world.state.old == [provided(2)]);
-    world.happen(&Event::Replace(1, None));
-    world.turn(1);
-    world.happen(&Event::Replace(0, Some(2)));
-    world.read_bundles(0);
-    wait_until_almost_forgotten(&mut world, &provided(2));
-    world.read_secret(0);
-    assert!(!world.replicas[0].is_ready);
-    world.pass(Duration::minutes(10));
-    world.check().unwrap();
-    assert!(world.replicas[0].is_ready);
-    end_with(&mut world, Some(2)).unwrap();
+    let mut simulation = Simulation::new();
+    simulation.apply(&Event::ReplaceReplica(1, Some(2)));
+    simulation.reconcile(1);
+    simulation.reconcile(2);
+    simulation.pass_time(Duration::hours(9));
+    assert!(simulation.replicas[1].is_ready && simulation.state.old == [provided(2)]);
+    simulation.apply(&Event::ReplaceReplica(1, None));
+    simulation.reconcile(1);
+    simulation.apply(&Event::ReplaceReplica(0, Some(2)));
+    simulation.read_bundles(0);
+    wait_until_almost_forgotten(&mut simulation, &provided(2));
+    simulation.read_secret(0);
+    assert!(!simulation.replicas[0].is_ready);
+    simulation.pass_time(Duration::minutes(10));
+    simulation.check_trust().unwrap();
+    assert!(simulation.replicas[0].is_ready);
+    replace_all(&mut simulation, Some(2)).unwrap();
 }
 
 /// Like the previous test, but the restarted replica signs its own certificate, and the other replicas use a provided
 /// CA.
 #[test]
 fn a_replica_reports_its_own_ca_before_it_is_ready() {
-    let (mut world, current) = settled();
+    let (mut simulation, current) = stable_simulation();
     for at in [1, 2] {
-        world.happen(&Event::Replace(at, Some(0)));
-        world.turn(at);
+        simulation.apply(&Event::ReplaceReplica(at, Some(0)));
+        simulation.reconcile(at);
     }
-    world.happen(&Event::Replace(0, None));
-    world.pass(Duration::hours(2));
-    world.read_bundles(0);
-    wait_until_almost_forgotten(&mut world, &current);
-    world.read_secret(0);
-    assert!(!world.replicas[0].is_ready);
-    world.pass(Duration::minutes(10));
-    world.check().unwrap();
-    assert!(world.replicas[0].is_ready);
-    end_with(&mut world, None).unwrap();
+    simulation.apply(&Event::ReplaceReplica(0, None));
+    simulation.pass_time(Duration::hours(2));
+    simulation.read_bundles(0);
+    wait_until_almost_forgotten(&mut simulation, &current);
+    simulation.read_secret(0);
+    assert!(!simulation.replicas[0].is_ready);
+    simulation.pass_time(Duration::minutes(10));
+    simulation.check_trust().unwrap();
+    assert!(simulation.replicas[0].is_ready);
+    replace_all(&mut simulation, None).unwrap();
 }
 
 #[test]
 fn restores_the_ca_when_the_secret_is_deleted() {
-    let (mut world, current) = settled();
-    let leaf = world.replicas[0].leaf.clone().unwrap().certificate;
-    world.happen(&Event::Delete);
-    world.turn(0);
-    assert_eq!(world.state.current.as_ref().unwrap().certificate, current);
-    (0..REPLICAS).for_each(|at| world.turn(at));
-    assert_eq!(world.replicas[0].leaf.as_ref().unwrap().certificate, leaf, "no leaf is replaced");
-    world.happen(&Event::Restart(1));
-    world.turn(1);
-    assert!(world.replicas[1].is_ready, "a new replica is ready at once");
-    world.settle().unwrap();
+    let (mut simulation, current) = stable_simulation();
+    let leaf = simulation.replicas[0].leaf.clone().unwrap().certificate;
+    simulation.apply(&Event::DeleteSecret);
+    simulation.reconcile(0);
+    assert_eq!(simulation.state.current.as_ref().unwrap().certificate, current);
+    (0..REPLICAS).for_each(|at| simulation.reconcile(at));
+    assert_eq!(simulation.replicas[0].leaf.as_ref().unwrap().certificate, leaf, "the leaf certificate was replaced");
+    simulation.apply(&Event::Restart(1));
+    simulation.reconcile(1);
+    assert!(simulation.replicas[1].is_ready, "a new replica is ready at once");
+    simulation.check_convergence().unwrap();
 }
 
 #[test]
 fn replaces_the_ca_when_the_secret_is_deleted_while_all_replicas_are_stopped() {
-    let (mut world, former) = settled();
-    (0..REPLICAS).for_each(|at| world.happen(&Event::Restart(at)));
-    world.happen(&Event::Delete);
-    (0..REPLICAS).for_each(|at| world.turn(at));
-    assert!(!world.replicas[0].is_ready);
-    world.pass(TIMING.recovery + Duration::minutes(2));
-    assert!(world.replicas.iter().all(|replica| replica.is_ready));
-    assert_ne!(world.state.current.as_ref().unwrap().certificate, former);
-    assert_eq!(world.state.old, [former], "leaves of the former CA stay trusted");
-    world.settle().unwrap();
+    let (mut simulation, former) = stable_simulation();
+    (0..REPLICAS).for_each(|at| simulation.apply(&Event::Restart(at)));
+    simulation.apply(&Event::DeleteSecret);
+    (0..REPLICAS).for_each(|at| simulation.reconcile(at));
+    assert!(!simulation.replicas[0].is_ready);
+    simulation.pass_time(TIMING.recovery + Duration::minutes(2));
+    assert!(simulation.replicas.iter().all(|replica| replica.is_ready));
+    assert_ne!(simulation.state.current.as_ref().unwrap().certificate, former);
+    assert_eq!(simulation.state.old, [former], "leaves of the former CA stay trusted");
+    simulation.check_convergence().unwrap();
 }
 
 #[test]
@@ -662,16 +669,16 @@ fn recovers_within_a_minute_by_default() {
 
 #[test]
 fn rotates_the_ca_within_a_year() {
-    let mut world = World::new();
-    (0..REPLICAS).for_each(|at| world.turn(at));
+    let mut simulation = Simulation::new();
+    (0..REPLICAS).for_each(|at| simulation.reconcile(at));
     let mut seen = BTreeMap::new();
     for _ in 0..365 * 12 {
-        world.happen(&Event::Sleep(120));
-        world.pass(Duration::minutes(2));
-        world.check().unwrap();
-        let current = world.state.current.as_ref().unwrap().certificate.clone();
-        assert!(current.is_valid(world.now));
-        seen.entry(current.der().to_vec()).or_insert(world.now);
+        simulation.apply(&Event::PassTimeWithoutReads(120));
+        simulation.pass_time(Duration::minutes(2));
+        simulation.check_trust().unwrap();
+        let current = simulation.state.current.as_ref().unwrap().certificate.clone();
+        assert!(current.is_valid(simulation.now));
+        seen.entry(current.der().to_vec()).or_insert(simulation.now);
     }
     // A CA is replaced after two thirds of its thirty days. The first CA is created at the beginning.
     assert!((17..=19).contains(&seen.len()), "{seen:?}");
@@ -679,21 +686,25 @@ fn rotates_the_ca_within_a_year() {
 
 #[test]
 fn replaces_an_expired_ca_without_failed_calls() {
-    let mut world = World::new();
-    (0..REPLICAS).for_each(|at| world.turn(at));
-    world.pass(Duration::minutes(10));
-    let first = world.state.current.clone().unwrap().certificate;
+    let mut simulation = Simulation::new();
+    (0..REPLICAS).for_each(|at| simulation.reconcile(at));
+    simulation.pass_time(Duration::minutes(10));
+    let first = simulation.state.current.clone().unwrap().certificate;
     // All replicas are stopped for longer than the lifetime of the CA.
-    (0..REPLICAS).for_each(|at| world.replicas[at] = Replica::default());
-    world.now += TIMING.authority + Duration::hours(1);
-    world.turn(0);
-    assert!(!world.replicas[0].is_ready);
-    assert_eq!(world.state.current.as_ref().unwrap().certificate, first, "the next one does not sign at once");
-    world.pass(TIMING.overlap / 2);
-    assert_eq!(world.state.current.as_ref().unwrap().certificate, first);
-    world.pass(TIMING.overlap * 2);
-    assert_ne!(world.state.current.as_ref().unwrap().certificate, first);
-    assert!(world.replicas[0].is_ready);
+    (0..REPLICAS).for_each(|at| simulation.replicas[at] = Replica::default());
+    simulation.now += TIMING.authority + Duration::hours(1);
+    simulation.reconcile(0);
+    assert!(!simulation.replicas[0].is_ready);
+    assert_eq!(
+        simulation.state.current.as_ref().unwrap().certificate,
+        first,
+        "the next CA signs before API servers trust it"
+    );
+    simulation.pass_time(TIMING.overlap / 2);
+    assert_eq!(simulation.state.current.as_ref().unwrap().certificate, first);
+    simulation.pass_time(TIMING.overlap * 2);
+    assert_ne!(simulation.state.current.as_ref().unwrap().certificate, first);
+    assert!(simulation.replicas[0].is_ready);
 }
 
 #[test]
@@ -763,11 +774,11 @@ fn leaves_are_verified_by_their_ca_and_do_not_outlive_it() {
     };
     for name in ["portcullis.portcullis-system.svc", "127.0.0.1"] {
         assert!(at(start(), name));
-        assert!(at(start() - BACKDATED, name), "a clock that is behind takes it");
+        assert!(at(start() - BACKDATED, name), "a client with a slow clock rejects it");
         assert!(!at(start() - BACKDATED - Duration::SECOND, name));
         assert!(!at(start() + Duration::days(3), name));
     }
     assert!(!at(start(), "localhost"));
     let read = Certificate::read_all(leaf.certificate.pem().as_bytes()).unwrap();
-    assert_eq!(read, std::slice::from_ref(&leaf.certificate), "what was made is what is read");
+    assert_eq!(read, std::slice::from_ref(&leaf.certificate), "the certificate changes when it is written and read");
 }

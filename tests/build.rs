@@ -174,7 +174,7 @@ fn prints_every_error_once() {
 }
 
 #[test]
-fn names_a_path_that_is_no_folder_to_build() {
+fn reports_paths_that_are_not_folders() {
     const KUSTOMIZATION: &str = "prod/kustomization.yaml: this is a file, not a folder; use its folder: prod";
     let folder = repository();
     fs::create_dir(folder.path().join("empty")).unwrap();

@@ -24,7 +24,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 /// Duration of the test during which calls are made.
-const STORM: Duration = Duration::from_secs(12);
+const TEST_DURATION: Duration = Duration::from_secs(12);
 /// Number of concurrent calls. The pool keeps at most 25 idle connections, so the client opens and closes connections
 /// all the time.
 const WORKERS: usize = 30;
@@ -35,11 +35,11 @@ const LAME_DUCK: Duration = Duration::from_secs(3);
 /// server closes connections that were idle all the time. If the client started a call at that moment, the call would
 /// fail. HTTP/1.1 cannot prevent this, so the test excludes the case.
 const CLIENT_IDLE: Duration = Duration::from_secs(2);
-const ROTATIONS: Duration = Duration::from_millis(250);
+const ROTATION_INTERVAL: Duration = Duration::from_millis(250);
 
 /// The number of calls of one worker, its failed calls, and the leaf certificates of the replicas that it called.
 #[derive(Default)]
-struct Seen {
+struct CallResults {
     calls: usize,
     failures: Vec<String>,
     leaves: HashSet<CertificateDer<'static>>,
@@ -56,34 +56,38 @@ async fn no_call_fails_while_certificates_rotate_and_replicas_are_replaced() {
     let mount = Arc::new(SecretMount::new(&authority.leaf()));
     let service = Service::start().await;
     let mut replica = Replica::start(&service, &mount).await;
-    let over = Arc::new(AtomicBool::new(false));
+    let is_stopped = Arc::new(AtomicBool::new(false));
     let config = client::config(&authority.root, &[&TLS13, &TLS12]);
     let pool = Arc::new(Pool::new(service.address, config, CLIENT_IDLE));
-    let workers: Vec<_> = (0..WORKERS).map(|at| tokio::spawn(call(at, Arc::clone(&pool), Arc::clone(&over)))).collect();
-    let rotations = tokio::spawn(rotate(authority, Arc::clone(&mount), Arc::clone(&over)));
+    let workers: Vec<_> =
+        (0..WORKERS).map(|at| tokio::spawn(call(at, Arc::clone(&pool), Arc::clone(&is_stopped)))).collect();
+    let rotations = tokio::spawn(rotate(authority, Arc::clone(&mount), Arc::clone(&is_stopped)));
 
     let began = Instant::now();
-    let (mut decided, mut replicas) = (Vec::new(), 1);
-    while began.elapsed() < STORM {
+    let (mut decided_requests, mut replicas) = (Vec::new(), 1);
+    while began.elapsed() < TEST_DURATION {
         let next = Replica::start(&service, &mount).await;
-        decided.push(replica.stop(&service).await);
+        decided_requests.push(replica.stop(&service).await);
         replica = next;
         replicas += 1;
     }
-    over.store(true, Ordering::Relaxed);
-    let seen = gather(workers).await;
-    decided.push(replica.stop(&service).await);
+    is_stopped.store(true, Ordering::Relaxed);
+    let results = collect_results(workers).await;
+    decided_requests.push(replica.stop(&service).await);
 
     println!(
-        "{} calls, {} failed; {replicas} replicas decided {decided:?}; {} rotations, {} leaves seen",
-        seen.calls,
-        seen.failures.len(),
+        "{} calls, {} failed; {replicas} replicas decided {decided_requests:?}; {} rotations, {} leaves seen",
+        results.calls,
+        results.failures.len(),
         rotations.await.unwrap(),
-        seen.leaves.len(),
+        results.leaves.len(),
     );
-    assert!(seen.failures.is_empty(), "{:#?}", seen.failures);
-    assert!(replicas >= 3 && decided.iter().all(|count| *count > 0), "each replica has worked");
-    assert!(seen.leaves.len() >= 3, "rotations have been seen");
+    assert!(results.failures.is_empty(), "{:#?}", results.failures);
+    assert!(
+        replicas >= 3 && decided_requests.iter().all(|count| *count > 0),
+        "each replica must have decided requests"
+    );
+    assert!(results.leaves.len() >= 3, "clients must have received rotated certificates");
 }
 
 impl Replica {
@@ -107,47 +111,47 @@ impl Replica {
     }
 }
 
-/// Calls a webhook path until `over` is true, and returns the results. The pause between calls depends on the worker,
-/// so that some connections are idle for a while.
-async fn call(worker: usize, pool: Arc<Pool>, over: Arc<AtomicBool>) -> Seen {
-    let mut seen = Seen::default();
+/// Calls a webhook path until `is_stopped` is true, and returns the results. The pause between calls depends on the
+/// worker, so that some connections are idle for a while.
+async fn call(worker: usize, pool: Arc<Pool>, is_stopped: Arc<AtomicBool>) -> CallResults {
+    let mut results = CallResults::default();
     let (small, large) = (review("denied"), review_of("widgets", "denied", 300_000));
-    while !over.load(Ordering::Relaxed) {
-        let body = if seen.calls % 20 == worker { &large } else { &small };
+    while !is_stopped.load(Ordering::Relaxed) {
+        let body = if results.calls % 20 == worker { &large } else { &small };
         let path = if worker.is_multiple_of(2) { "/validate?timeout=10s" } else { "/mutate?timeout=10s" };
         match pool.post(path, body).await {
             Ok((reply, leaf)) if reply.status == 200 && reply.json()["response"]["uid"] == "uid-of-denied" => {
-                seen.leaves.insert(leaf);
+                results.leaves.insert(leaf);
             }
-            Ok((reply, _)) => seen.failures.push(format!("{reply:?}")),
-            Err(error) => seen.failures.push(error.to_string()),
+            Ok((reply, _)) => results.failures.push(format!("{reply:?}")),
+            Err(error) => results.failures.push(error.to_string()),
         }
-        seen.calls += 1;
+        results.calls += 1;
         sleep(Duration::from_millis((worker % 10 * worker) as u64)).await;
     }
-    seen
+    results
 }
 
-/// Replaces the certificate in the mounted Secret until `over` is true. Like the kubelet, swaps a symbolic link.
+/// Replaces the certificate in the mounted Secret until `is_stopped` is true. Like the kubelet, swaps a symbolic link.
 /// Returns the number of rotations.
-async fn rotate(authority: Arc<Authority>, mount: Arc<SecretMount>, over: Arc<AtomicBool>) -> usize {
+async fn rotate(authority: Arc<Authority>, mount: Arc<SecretMount>, is_stopped: Arc<AtomicBool>) -> usize {
     let mut rotations = 0;
-    while !over.load(Ordering::Relaxed) {
+    while !is_stopped.load(Ordering::Relaxed) {
         let leaf = authority.leaf();
         mount.publish(&leaf.chain, &leaf.key);
         rotations += 1;
-        sleep(ROTATIONS).await;
+        sleep(ROTATION_INTERVAL).await;
     }
     rotations
 }
 
-async fn gather(workers: Vec<JoinHandle<Seen>>) -> Seen {
-    let mut all = Seen::default();
+async fn collect_results(workers: Vec<JoinHandle<CallResults>>) -> CallResults {
+    let mut all = CallResults::default();
     for worker in workers {
-        let seen = worker.await.unwrap();
-        all.calls += seen.calls;
-        all.failures.extend(seen.failures);
-        all.leaves.extend(seen.leaves);
+        let results = worker.await.unwrap();
+        all.calls += results.calls;
+        all.failures.extend(results.failures);
+        all.leaves.extend(results.leaves);
     }
     all
 }

@@ -243,7 +243,12 @@ fn releases_alias_bombs_between_roots() {
     let (code, stdout, _) = check(folder.path(), &["."]);
     assert_eq!(code, 2);
     let refused = stdout.matches("its aliases expand to 90601 values, and with those of other documents").count();
-    assert_eq!(refused, 189, "eleven of them are a million values: {}", &stdout[..stdout.len().min(2000)]);
+    assert_eq!(
+        refused,
+        189,
+        "the aliases of eleven documents expand to a million values: {}",
+        &stdout[..stdout.len().min(2000)]
+    );
     assert!(stdout.contains("checked 11 objects in 200 files"), "{}", &stdout[stdout.len().saturating_sub(200)..]);
 }
 

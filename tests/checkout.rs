@@ -14,13 +14,13 @@ use serde_json::Value;
 use tempfile::TempDir;
 
 /// A copy of a repository, with a folder `.git`.
-struct Copy(TempDir);
+struct Checkout(TempDir);
 
-impl Copy {
+impl Checkout {
     /// Copies a folder of this repository. The copy has a Git remote with this URL.
     fn of(folder: &str, remote: &str) -> Self {
         let copy = Self(tempfile::tempdir().unwrap());
-        copied(&repository().join(folder), copy.0.path());
+        copy_folder(&repository().join(folder), copy.0.path());
         copy.write(".git/HEAD", "ref: refs/heads/fix\n");
         copy.write(".git/config", &format!("[remote \"origin\"]\n\turl = {remote}\n"));
         copy.write(".git/refs/remotes/origin/HEAD", "ref: refs/remotes/origin/main\n");
@@ -79,33 +79,33 @@ impl Copy {
     }
 }
 
-fn copied(from: &Path, to: &Path) {
+fn copy_folder(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).unwrap() {
         let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
         let target = to.join(&name);
         if path.is_dir() {
             fs::create_dir_all(&target).unwrap();
-            copied(&path, &target);
+            copy_folder(&path, &target);
         } else {
             fs::copy(&path, &target).unwrap();
         }
     }
 }
 
-fn monorepo() -> Copy {
-    Copy::of("examples/gitops", "git@github.com:example/fleet.git")
+fn monorepo() -> Checkout {
+    Checkout::of("examples/gitops", "git@github.com:example/fleet.git")
 }
 
-fn home_ops() -> Copy {
-    Copy::of("tests/repositories/home-ops", "https://github.com/Example/home-ops.git")
+fn home_ops() -> Checkout {
+    Checkout::of("tests/repositories/home-ops", "https://github.com/Example/home-ops.git")
 }
 
-fn team_repositories() -> Copy {
-    Copy::of("tests/repositories/team-repositories", "https://github.com/example/platform")
+fn team_repositories() -> Checkout {
+    Checkout::of("tests/repositories/team-repositories", "https://github.com/example/platform")
 }
 
-fn applied_by_others() -> Copy {
-    Copy::of("tests/repositories/applied-by-others", "https://github.com/example/fleet")
+fn applied_by_others() -> Checkout {
+    Checkout::of("tests/repositories/applied-by-others", "https://github.com/example/fleet")
 }
 
 #[test]
@@ -236,7 +236,7 @@ fn judges_a_folder_with_kustomizations_as_flux_builds_it() {
 }
 
 #[test]
-fn takes_unset_variables_for_empty_if_the_installed_flux_does() {
+fn treats_unset_variables_as_empty_if_the_installed_flux_does() {
     let copy = monorepo();
     copy.replace("apps/base/web/deployment.yaml", "${domain}", "${domain}/${unset}");
     assert_eq!(copy.findings(&[]).len(), 1);
@@ -249,7 +249,7 @@ fn takes_unset_variables_for_empty_if_the_installed_flux_does() {
 }
 
 #[test]
-fn counts_what_is_built_from_other_repositories() {
+fn counts_kustomizations_that_build_from_other_repositories() {
     let copy = team_repositories();
     let text = copy.check(&["--verbose"]);
     assert!(text.contains("Kustomization red/red builds from github.com/example/red\n"), "{text}");
@@ -259,7 +259,7 @@ fn counts_what_is_built_from_other_repositories() {
 }
 
 #[test]
-fn leaves_sources_of_other_branches_alone() {
+fn ignores_sources_of_other_branches() {
     let copy = monorepo();
     let source = "apiVersion: source.toolkit.fluxcd.io/v1\nkind: GitRepository\nmetadata: {name: old, namespace: flux-system}\n\
                   spec: {interval: 1m, url: https://github.com/example/fleet, ref: {branch: archive}}\n---\n\
@@ -272,7 +272,7 @@ fn leaves_sources_of_other_branches_alone() {
 }
 
 #[test]
-fn leaves_out_files_that_no_artifact_has() {
+fn skips_files_that_no_artifact_contains() {
     let copy = monorepo();
     copy.write("clusters/staging/.sops.yaml", "creation_rules: []\n");
     copy.write("clusters/staging/notes.yaml", "no: object\n");
@@ -287,7 +287,7 @@ fn leaves_out_files_that_no_artifact_has() {
 }
 
 #[test]
-fn reports_unreadable_remotes_once_and_judges_all_the_same() {
+fn reports_unreadable_remotes_once_and_judges_all_roots() {
     let copy = monorepo();
     fs::remove_dir_all(copy.0.path().join(".git")).unwrap();
     copy.write(".git", "gitdir: ../gone/.git/worktrees/x\n");
@@ -297,7 +297,7 @@ fn reports_unreadable_remotes_once_and_judges_all_the_same() {
 }
 
 #[test]
-fn takes_submodules_that_are_not_checked_out_for_unknown() {
+fn treats_submodules_that_are_not_checked_out_as_unknown() {
     let copy = monorepo();
     copy.write(".gitmodules", "[submodule \"lib\"]\n\tpath = lib\n\turl = https://example.org/lib\n");
     fs::create_dir(copy.0.path().join("lib")).unwrap();
@@ -309,7 +309,7 @@ fn takes_submodules_that_are_not_checked_out_for_unknown() {
 }
 
 #[test]
-fn survives_kustomizations_that_contain_one_another() {
+fn handles_kustomizations_that_contain_each_other() {
     let copy = monorepo();
     let apps = fs::read_to_string(copy.0.path().join("clusters/staging/apps.yaml")).unwrap();
     copy.write("clusters/staging/apps.yaml", &apps.replace("./apps/staging", "./clusters/loop"));
@@ -324,7 +324,7 @@ const KUSTOMIZATION: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: K
                              flux-system}\nspec: {path: ./apps/old, sourceRef: {kind: GitRepository, name: flux-system}}\n";
 
 #[test]
-fn does_not_deny_what_nothing_builds() {
+fn does_not_deny_files_that_nothing_builds() {
     let copy = monorepo();
     copy.write("archive/old/ks.yaml", KUSTOMIZATION);
     copy.write("archive/old/app/kustomization.yaml", "resources: [gone.yaml]\n");
@@ -350,15 +350,15 @@ fn judges_every_root_if_objects_build_only_a_few() {
 }
 
 /// Returns a repository without objects that tell which tool builds it.
-fn plain() -> Copy {
-    let copy = Copy(tempfile::tempdir().unwrap());
+fn repository_without_builder() -> Checkout {
+    let copy = Checkout(tempfile::tempdir().unwrap());
     copy.write(".git/HEAD", "ref: refs/heads/main\n");
     copy
 }
 
 #[test]
-fn takes_files_that_are_written_before_the_build_for_unknown() {
-    let copy = plain();
+fn treats_files_that_are_written_before_the_build_as_unknown() {
+    let copy = repository_without_builder();
     copy.write("app/kustomization.yaml", "secretGenerator:\n- name: s\n  files: [password=secret.txt]\n");
     copy.write("crd/kustomization.yaml", "resources: [bases/, generated.yaml]\n");
     assert_eq!(copy.roots(&[]), ["kubectl reject app", "kubectl reject crd"]);
@@ -371,20 +371,20 @@ fn takes_files_that_are_written_before_the_build_for_unknown() {
     let reasons = format!("{reasons:?}");
     assert!(reasons.contains(".gitignore excludes it from the repository"), "{reasons}");
     assert!(reasons.contains("Makefile:2 writes a file with this name"), "{reasons}");
-    let on_these_files = ["kubectl reject app", "kubectl reject crd"];
-    assert_eq!(copy.roots(&["--profile", "kubectl"]), on_these_files);
-    assert_eq!(copy.roots(&["--root", "app", "--root", "crd"]), on_these_files);
+    let expected = ["kubectl reject app", "kubectl reject crd"];
+    assert_eq!(copy.roots(&["--profile", "kubectl"]), expected);
+    assert_eq!(copy.roots(&["--root", "app", "--root", "crd"]), expected);
     copy.write("app/kustomization.yaml", "resources: [missing.yaml]\n");
     assert_eq!(copy.roots(&[]), ["kubectl reject app", "kubectl unknown crd"]);
     copy.write("app/kustomization.yaml", "resources:\n- {{ name }}\n");
     assert_eq!(copy.roots(&[]), ["kubectl unknown app", "kubectl unknown crd"], "a template");
-    assert_eq!(copy.roots(&["--profile", "kubectl"]), on_these_files);
+    assert_eq!(copy.roots(&["--profile", "kubectl"]), expected);
 }
 
 /// In sourcegraph/deploy-sourcegraph-k8s, users copy and edit `kustomization.template.yaml` before they build it.
 #[test]
 fn judges_a_kustomization_file_of_another_name_only_if_it_is_given() {
-    let copy = plain();
+    let copy = repository_without_builder();
     let template = "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nresources: [a.yaml]\n";
     copy.write("docs/kustomization.template.yaml", template);
     assert_eq!(copy.findings(&[]), Vec::<String>::new());
@@ -394,7 +394,7 @@ fn judges_a_kustomization_file_of_another_name_only_if_it_is_given() {
 
 #[test]
 fn builds_with_the_options_that_scripts_use() {
-    let copy = plain();
+    let copy = repository_without_builder();
     copy.write("app/kustomization.yaml", "resources: [../shared.yaml]\n");
     copy.write("shared.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\n");
     copy.write("chart/kustomization.yaml", "helmCharts: [{name: a, repo: https://example.org/charts}]\n");
@@ -408,7 +408,7 @@ fn builds_with_the_options_that_scripts_use() {
 
 #[test]
 fn does_not_report_files_that_scripts_mention_as_forgotten() {
-    let copy = plain();
+    let copy = repository_without_builder();
     copy.write("app/kustomization.yaml", "namePrefix: a-\nresources: [a.yaml]\n");
     for name in ["a", "b"] {
         copy.write(&format!("app/{name}.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: b}\n");
@@ -435,7 +435,7 @@ fn does_not_report_patches_of_files_that_bootstrap_fills_in() {
 }
 
 #[test]
-fn counts_what_is_built_from_external_artifacts_by_itself() {
+fn counts_kustomizations_that_build_from_external_artifacts_separately() {
     let copy = team_repositories();
     let file = "apiVersion: kustomize.toolkit.fluxcd.io/v1\nkind: Kustomization\nmetadata: {name: made, namespace: red}\n\
                 spec: {path: ., sourceRef: {kind: ExternalArtifact, name: made}}\n";
@@ -457,7 +457,7 @@ fn groups_findings_of_the_same_text() {
     }
     let text = copy.check(&[]);
     assert_eq!(text.matches("error[KZ004]").count(), 1, "{text}");
-    assert!(!text.contains("help"), "each help names its own folder: {text}");
+    assert!(!text.contains("help"), "help that differs between folders is not shown: {text}");
     for name in ["a", "b", "c", "d", "e"] {
         copy.write(&format!("tools/{name}/kustomization.yaml"), "resources: [x.yaml]\nnameprefix: a-\n");
         copy.write(&format!("tools/{name}/x.yaml"), "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n");
@@ -472,7 +472,7 @@ fn groups_findings_of_the_same_text() {
 
 #[test]
 fn reports_missing_objects_only_if_the_files_are_complete() {
-    let copy = Copy(tempfile::tempdir().unwrap());
+    let copy = Checkout(tempfile::tempdir().unwrap());
     copy.write(
         "a.yaml",
         "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Installation\nmetadata: {name: a, namespace: n}\n\
@@ -486,7 +486,7 @@ fn reports_missing_objects_only_if_the_files_are_complete() {
 }
 
 #[test]
-fn explains_who_builds_which_root() {
+fn explains_what_builds_each_root() {
     let copy = monorepo();
     copy.write("unused/kustomization.yaml", "resources: []\nnamePrefix: x-\n");
     copy.write("apps/forgotten.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n");
@@ -515,7 +515,7 @@ not part of any build:
 }
 
 #[test]
-fn explains_what_comes_from_elsewhere_and_what_waits() {
+fn explains_external_sources_and_dependencies() {
     let copy = team_repositories();
     copy.replace("tenants/blue.yaml", "path: ./deploy", "path: ./deploy\n  dependsOn: [{name: red, namespace: red}]");
     let text = copy.run(&["explain", "repository"]);
@@ -526,7 +526,7 @@ fn explains_what_comes_from_elsewhere_and_what_waits() {
 /// Argo CD builds the folders that Applications and ApplicationSets name. It rejects files outside of the root.
 #[test]
 fn judges_roots_of_argo_cd_as_it_builds_them() {
-    let copy = Copy::of("tests/repositories/argo-cd", "https://github.com/example/apps.git");
+    let copy = Checkout::of("tests/repositories/argo-cd", "https://github.com/example/apps.git");
     assert_eq!(copy.roots(&[]), ["apps/api", "apps/web", "platform/dns"].map(|root| format!("argocd accept {root}")));
     let expected = "\
 Argo CD
@@ -540,8 +540,8 @@ Argo CD
     assert_eq!((&rejected["profile"], &rejected["owners"][0]), (&"argocd".into(), &"Application argocd/dns".into()));
 }
 
-fn argo_cd() -> Copy {
-    Copy::of("tests/repositories/argo-cd", "https://github.com/example/apps.git")
+fn argo_cd() -> Checkout {
+    Checkout::of("tests/repositories/argo-cd", "https://github.com/example/apps.git")
 }
 
 #[test]
@@ -559,7 +559,7 @@ fn applies_the_kustomize_options_of_argo_cd() {
     assert_eq!(
         with("      namePrefix: a-\n      images: ['a:1']\n      replicas: [{name: a, count: 2}]\n").len(),
         1,
-        "no a"
+        "`replicas` names an object that does not exist"
     );
     assert_eq!(with("      components: [../gone]\n"), ["deny KZ004 argocd/dns.yaml 13"]);
     assert_eq!(with("      components: [../gone]\n      ignoreMissingComponents: true\n"), [""; 0]);
@@ -632,7 +632,7 @@ fn judges_folders_of_application_sets_with_lists() {
 
 #[test]
 fn judges_roots_of_fleet_and_sveltos() {
-    let copy = Copy::of("tests/repositories/fleet-and-sveltos", "https://github.com/example/clusters");
+    let copy = Checkout::of("tests/repositories/fleet-and-sveltos", "https://github.com/example/clusters");
     assert_eq!(
         copy.roots(&[]),
         ["fleet accept web/base", "fleet accept web/overlays/production", "sveltos accept addons/dns"]
@@ -648,7 +648,7 @@ Fleet and Sveltos
 }
 
 #[test]
-fn init_writes_what_it_found_out_once() {
+fn init_writes_detected_settings_once() {
     let copy = team_repositories();
     let paths = ["portcullis.yaml", ".pre-commit-config.yaml", ".github/workflows/portcullis.yaml"];
     let shown = copy.run(&["init", "--dry-run"]);
@@ -662,12 +662,15 @@ fn init_writes_what_it_found_out_once() {
     assert!(read(paths[2]).contains("- uses: "), "{}", read(paths[2]));
     let again: String = paths.iter().map(|path| format!("{path} exists and needs no change\n")).collect();
     assert_eq!(copy.run(&["init"]), again);
-    assert!(copy.check(&[]).contains("0 denied, 0 warnings"), "the configuration is valid, and no manifest");
+    assert!(
+        copy.check(&[]).contains("0 denied, 0 warnings"),
+        "the configuration is valid and is not judged as a manifest"
+    );
 }
 
 #[test]
-fn init_knows_gitlab_and_keeps_files() {
-    let copy = Copy::of("examples/gitops", "https://gitlab.example.org/team/fleet.git");
+fn init_supports_gitlab_and_keeps_existing_files() {
+    let copy = Checkout::of("examples/gitops", "https://gitlab.example.org/team/fleet.git");
     copy.write(".pre-commit-config.yaml", "repos:\n- repo: https://example.org/a\n  rev: v1\n  hooks: [{id: a}]\n");
     copy.write(".gitlab-ci.yml", "test: {script: [make test]}\n");
     let text = copy.run(&["init"]);

@@ -181,7 +181,7 @@ fn review(file: &str) -> String {
 }
 
 #[test]
-fn review_answers() {
+fn review_prints_the_answer() {
     let refused = with_input(&["review"], &review("refused.json"));
     assert_eq!((refused.code, &refused.json()["response"]["allowed"]), (0, &json!(false)));
     let args = ["review", "--manifests", "examples/landscaper"];
@@ -245,9 +245,9 @@ fn explain_shows_the_computation_of_an_environment() {
     assert_eq!(reported[0]["patch"][0]["path"], "/spec/region");
     let drawing = portcullis(&[&args[..], &["archive", "--output", "svg"]].concat()).stdout;
     assert!(drawing.starts_with("<svg ") && drawing.contains("EnvironmentConfig prod"), "{drawing}");
-    assert!(drawing.contains("line-through"), "what was replaced is struck through: {drawing}");
+    assert!(drawing.contains("line-through"), "replaced values are struck through: {drawing}");
     let several = portcullis(&[&args[..], &["--output", "svg"]].concat());
-    assert_eq!((several.code, several.stdout.as_str()), (2, ""), "a drawing is of one composite");
+    assert_eq!((several.code, several.stdout.as_str()), (2, ""), "--output svg needs exactly one composite");
     let missing = portcullis(&[&args[..], &["no-such-composite"]].concat());
     assert_eq!(missing.code, 2);
     assert!(missing.stderr.contains("no-such-composite"), "{}", missing.stderr);
@@ -346,7 +346,7 @@ fn manifests_are_written_for_the_families_that_are_on() {
     let mut manager: Vec<_> =
         std::fs::read_dir(folder.path().join("companion")).unwrap().map(|file| file.unwrap().file_name()).collect();
     manager.sort();
-    assert_eq!(manager, ["audit.yaml", "flux-trees.yaml", "rbac.yaml"], "audits are for any family");
+    assert_eq!(manager, ["audit.yaml", "flux-trees.yaml", "rbac.yaml"], "the audit does not depend on the families");
     let other = tempfile::tempdir().unwrap();
     let without_mutators = other.path().display().to_string();
     assert_eq!(portcullis(&["manifests", "--out", &without_mutators, "--families", "LS"]).code, 0);
@@ -483,11 +483,14 @@ fn verify_checks_the_configuration_before_it_asks_the_cluster() {
 }
 
 #[test]
-fn version_reports_what_the_program_was_built_from() {
+fn version_reports_build_information() {
     let reported = portcullis(&["version", "--output", "json"]).json();
     assert_eq!(reported["version"], env!("CARGO_PKG_VERSION"));
     assert!(reported["target"].as_str().unwrap().starts_with(std::env::consts::ARCH), "{reported}");
     assert_eq!(reported["features"] == json!(["otlp"]), cfg!(feature = "otlp"), "{reported}");
-    assert!(reported.as_object().unwrap().contains_key("commit"), "null in a development build: {reported}");
+    assert!(
+        reported.as_object().unwrap().contains_key("commit"),
+        "`commit` is missing (a development build has null): {reported}"
+    );
     assert_eq!(portcullis(&["version"]).stdout.trim(), reported["kustomize"]);
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 
 /// Published component descriptors, with their component references as keys.
 #[derive(Debug, Clone, Default)]
-struct World(BTreeMap<String, Value>);
+struct ComponentRegistry(BTreeMap<String, Value>);
 
 fn key(reference: &ComponentReference) -> String {
     let context = reference.value(Attribute::RepositoryContext);
@@ -39,7 +39,7 @@ fn entries(list: &Value) -> Vec<Entry> {
     read_entries(&json!({"overwrites": list}), &mut Vec::new())
 }
 
-impl World {
+impl ComponentRegistry {
     /// Creates descriptors from a registry in the format of the test vectors. Every other descriptor has the newer
     /// schema.
     fn of(registry: &Value) -> Self {
@@ -90,8 +90,8 @@ fn resolves_every_case_like_landscaper() {
     let cases = file["cases"].as_array().expect("cases is a list");
     assert!(!cases.is_empty());
     for case in cases {
-        let world = World::of(&case["registry"]);
-        let closure = world.closure(&reference(&case["reference"]), &entries(&case["overwrites"]));
+        let registry = ComponentRegistry::of(&case["registry"]);
+        let closure = registry.closure(&reference(&case["reference"]), &entries(&case["overwrites"]));
         let (name, expect) = (&case["name"], &case["expect"]);
         // Landscaper stops at the first component that it cannot find.
         let first_gap = closure.steps.iter().position(|step| matches!(step.to, Target::Gap(_)));
@@ -101,9 +101,9 @@ fn resolves_every_case_like_landscaper() {
         assert_eq!(closure.failure(), expect.get("error").map(|error| error.as_str().unwrap().to_owned()), "{name}");
         if let Some(components) = expect.get("components") {
             let identity = |c: &Component| format!("{}@{}", c.descriptor.name, c.descriptor.version);
-            let met: BTreeSet<_> = closure.components.iter().map(identity).collect();
-            assert_eq!(json!(met), *components, "{name}");
-            assert_eq!(met.len(), closure.components.len(), "{name}");
+            let identities: BTreeSet<_> = closure.components.iter().map(identity).collect();
+            assert_eq!(json!(identities), *components, "{name}");
+            assert_eq!(identities.len(), closure.components.len(), "{name}");
         }
     }
 }
@@ -113,38 +113,38 @@ fn resolves_every_case_like_landscaper() {
 #[test]
 fn patches_of_every_case_equal_the_overwrites() {
     for case in vectors("landscaper/transitive.json")["cases"].as_array().expect("cases is a list") {
-        let world = World::of(&case["registry"]);
-        patched_is_overwritten(&world, &reference(&case["reference"]), &entries(&case["overwrites"]));
+        let registry = ComponentRegistry::of(&case["registry"]);
+        assert_patches_equal_overwrites(&registry, &reference(&case["reference"]), &entries(&case["overwrites"]));
     }
 }
 
-fn patched_is_overwritten(world: &World, root: &ComponentReference, entries: &[Entry]) {
-    let closure = world.closure(root, entries);
-    let Some(first) = closure.root() else { panic!("there is always a root") };
+fn assert_patches_equal_overwrites(registry: &ComponentRegistry, root: &ComponentReference, entries: &[Entry]) {
+    let closure = registry.closure(root, entries);
+    let Some(first) = closure.root() else { panic!("the component tree has no root") };
     let context = first.substitution.result.repository_context.clone();
     for (at, component) in closure.components.iter().enumerate() {
-        let mut value = world.0[&key(&component.reference)].clone();
+        let mut value = registry.0[&key(&component.reference)].clone();
         let patch = patch::of(&component.descriptor, closure.references_of(at));
         json_patch::patch(&mut value, &patch).expect("the patch fits the descriptor it was made for");
         let patched = Descriptor::read(&value).expect("a patched descriptor is a descriptor");
-        let leads_to = patched.references.iter().map(|reference| ComponentReference {
+        let patched_targets = patched.references.iter().map(|reference| ComponentReference {
             repository_context: reference.repository_context.as_ref().map(|(_, own)| own.clone()).or(context.clone()),
             component_name: reference.component_name.clone(),
             version: reference.version.clone(),
         });
         let overwritten: Vec<_> = closure.references_of(at).map(|step| step.substitution.result.clone()).collect();
-        assert_eq!(leads_to.collect::<Vec<_>>(), overwritten);
+        assert_eq!(patched_targets.collect::<Vec<_>>(), overwritten);
         for (step, reference) in closure.references_of(at).zip(&patched.references) {
             let is_kept = step.substitution.changed().next().is_none();
             let before = component.descriptor.references[step.at].digest.as_ref().filter(|_| is_kept);
-            assert_eq!(reference.digest.as_ref(), before, "a digest goes with what it was made of");
+            assert_eq!(reference.digest.as_ref(), before, "a digest is kept if and only if the reference is unchanged");
         }
         assert_eq!(
             (patched.name, patched.version),
             (component.descriptor.name.clone(), component.descriptor.version.clone())
         );
         let tests = patch.0.iter().any(|operation| matches!(operation, PatchOperation::Test(_)));
-        assert!(!tests || json_patch::patch(&mut value, &patch).is_err(), "it fits nothing else");
+        assert!(!tests || json_patch::patch(&mut value, &patch).is_err(), "the patch can be applied twice");
     }
 }
 
@@ -175,7 +175,7 @@ fn overwrites() -> impl Strategy<Value = Value> {
 }
 
 /// Generates a registry with most of the possible component versions, each with up to three references.
-fn world(repositories: usize) -> impl Strategy<Value = World> {
+fn registry(repositories: usize) -> impl Strategy<Value = ComponentRegistry> {
     let target = (proptest::sample::select(&NAMES[..]), proptest::sample::select(&VERSIONS[..]));
     let references = proptest::collection::vec(target, 0..4);
     let count = repositories * NAMES.len() * VERSIONS.len();
@@ -196,7 +196,7 @@ fn world(repositories: usize) -> impl Strategy<Value = World> {
             registry.push(json!({"name": name, "version": version, "repositoryContext": context(at / 15),
                                  "references": references}));
         }
-        World::of(&json!(registry))
+        ComponentRegistry::of(&json!(registry))
     })
 }
 
@@ -205,11 +205,11 @@ fn root() -> ComponentReference {
 }
 
 /// Resolves a component tree while descriptors become available one at a time. `shuffle` determines their order.
-fn discovered(world: &World, entries: &[Entry], shuffle: &[usize]) -> Closure {
+fn resolve_incrementally(registry: &ComponentRegistry, entries: &[Entry], shuffle: &[usize]) -> Closure {
     let mut known: HashSet<String> = HashSet::new();
     for round in 0.. {
         let find = |reference: &ComponentReference| {
-            if known.contains(&key(reference)) { world.find(reference) } else { Found::Pending }
+            if known.contains(&key(reference)) { registry.find(reference) } else { Found::Pending }
         };
         let closure = Closure::of(root(), entries, &find);
         let pending: Vec<_> = closure.pending().map(key).collect();
@@ -219,49 +219,49 @@ fn discovered(world: &World, entries: &[Entry], shuffle: &[usize]) -> Closure {
         let first = shuffle.get(round % shuffle.len()).copied().unwrap_or_default();
         known.insert(pending[first % pending.len()].clone());
     }
-    unreachable!("every round makes one more known")
+    unreachable!("each round adds a known descriptor")
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn patched_descriptors_equal_the_overwrites(world in world(2), overwrites in overwrites()) {
-        patched_is_overwritten(&world, &root(), &entries(&overwrites));
+    fn patched_descriptors_equal_the_overwrites(registry in registry(2), overwrites in overwrites()) {
+        assert_patches_equal_overwrites(&registry, &root(), &entries(&overwrites));
     }
 
     #[test]
     fn is_independent_of_the_order_of_discovery(
-        world in world(2),
+        registry in registry(2),
         overwrites in overwrites(),
         shuffle in proptest::collection::vec(0..100usize, 1..8),
     ) {
         let entries = entries(&overwrites);
-        prop_assert_eq!(discovered(&world, &entries, &shuffle), world.closure(&root(), &entries));
+        prop_assert_eq!(resolve_incrementally(&registry, &entries, &shuffle), registry.closure(&root(), &entries));
     }
 
     /// Within one repository, the order of references does not matter: a component version has the same content, no
     /// matter which reference is resolved first.
     #[test]
-    fn is_independent_of_the_order_of_references(world in world(1), overwrites in overwrites()) {
+    fn is_independent_of_the_order_of_references(registry in registry(1), overwrites in overwrites()) {
         let overwrites: Vec<_> = entries(&overwrites).into_iter().map(|mut entry| {
             entry.substitution.repository_context = None;
             entry
         }).collect();
-        let mut turned = world.clone();
-        for value in turned.0.values_mut() {
+        let mut reversed = registry.clone();
+        for value in reversed.0.values_mut() {
             for pointer in ["/component/componentReferences", "/spec/references"] {
                 value.pointer_mut(pointer).and_then(Value::as_array_mut).into_iter().for_each(|list| list.reverse());
             }
         }
-        let met = |closure: &Closure| -> BTreeSet<String> {
+        let identities = |closure: &Closure| -> BTreeSet<String> {
             closure.components.iter().map(|component| key(&component.reference)).collect()
         };
         let gaps = |closure: &Closure| -> BTreeSet<String> {
             closure.gaps().map(|(step, _)| key(&step.substitution.result)).collect()
         };
-        let (one, other) = (world.closure(&root(), &overwrites), turned.closure(&root(), &overwrites));
-        prop_assert_eq!(met(&one), met(&other));
+        let (one, other) = (registry.closure(&root(), &overwrites), reversed.closure(&root(), &overwrites));
+        prop_assert_eq!(identities(&one), identities(&other));
         prop_assert_eq!(gaps(&one), gaps(&other));
     }
 }

@@ -110,13 +110,13 @@ fn stored(composition: &str) -> Vec<Value> {
 
 /// Returns a policy for a Crossplane with `--enable-environment-configs`, in which values of functions are written to
 /// composites of the definition.
-fn writing() -> Policy {
+fn writing_policy() -> Policy {
     let text = "environmentConfigs: {native: enabled, writesTo: [xexamples.example.org]}\n";
     config::parse(text, "test", &Registry::standard()).unwrap()
 }
 
 fn case(object: Value, composition: &str) -> Case {
-    Case::new(Operation::Create, object).stored(stored(composition)).policy(writing())
+    Case::new(Operation::Create, object).stored(stored(composition)).policy(writing_policy())
 }
 
 /// Returns the composite after mutation.
@@ -165,7 +165,7 @@ fn writes_values_of_functions_only_if_configured() {
     let own = admit(stored(FUNCTION), Policy::default());
     assert_eq!(own["spec"], object["spec"]);
     assert_ne!(annotation(&own, "environment-patches"), Value::Null);
-    assert_eq!(admit(stored(FUNCTION), writing())["spec"]["region"], "eu-2");
+    assert_eq!(admit(stored(FUNCTION), writing_policy())["spec"]["region"], "eu-2");
     let chosen = DEFINITION.replace("labels:", "annotations: {portcullis.dev/environment-writes: \"true\"}, labels:");
     let stored: Vec<Value> = [&chosen, CONFIGS, FUNCTION].iter().flat_map(|text| objects(text)).collect();
     assert_eq!(admit(stored, Policy::default())["spec"]["region"], "eu-2");
@@ -180,15 +180,15 @@ fn writes_native_environments_if_the_flag_is_detected() {
         let policy = config::parse(text, "test", &Registry::standard()).unwrap();
         mutated(&Case::new(Operation::Create, object.clone()).stored(stored).policy(policy))
     };
-    let unseen = admit(stored(NATIVE), "");
-    assert_eq!(unseen["spec"], object["spec"]);
-    assert_ne!(annotation(&unseen, "environment-patches"), Value::Null);
-    let mut seen = stored(NATIVE);
+    let not_detected = admit(stored(NATIVE), "");
+    assert_eq!(not_detected["spec"], object["spec"]);
+    assert_ne!(annotation(&not_detected, "environment-patches"), Value::Null);
+    let mut detected = stored(NATIVE);
     let mut other = composite(json!({"stage": "prod", "environmentConfigRefs": [{"name": "base"}]}));
     other["metadata"]["name"] = json!("other");
-    seen.push(other);
-    assert_eq!(admit(seen.clone(), "")["spec"]["region"], "eu-2");
-    assert_eq!(admit(seen, "environmentConfigs: {native: disabled}\n"), object);
+    detected.push(other);
+    assert_eq!(admit(detected.clone(), "")["spec"]["region"], "eu-2");
+    assert_eq!(admit(detected, "environmentConfigs: {native: disabled}\n"), object);
     assert_eq!(admit(stored(NATIVE), "environmentConfigs: {native: enabled}\n")["spec"]["region"], "eu-2");
 }
 
@@ -252,7 +252,7 @@ fn never_writes_values_that_the_schema_rejects() {
         let composition = NATIVE.replace("fromFieldPath: region, toFieldPath: spec.region", patch);
         let stored: Vec<Value> = [&definition, CONFIGS, &composition].iter().flat_map(|text| objects(text)).collect();
         let object = composite(json!({"stage": "prod"}));
-        let case = Case::new(Operation::Create, object).stored(stored).policy(writing());
+        let case = Case::new(Operation::Create, object).stored(stored).policy(writing_policy());
         let written = mutated(&case);
         assert_eq!(written["spec"].as_object().unwrap().len(), 2, "{written}");
         assert_eq!(written["metadata"]["labels"], json!({"example.org/vpc": "vpc-1"}), "the rest is written");
@@ -286,7 +286,7 @@ fn keeps_optional_references_to_missing_objects() {
             "{type: Reference, ref: {name: base}}\n      - {type: Reference, ref: {name: nope}}",
         );
     let names = |stored: Vec<Value>, object: Value| {
-        let object = mutated(&Case::new(Operation::Create, object).stored(stored).policy(writing()));
+        let object = mutated(&Case::new(Operation::Create, object).stored(stored).policy(writing_policy()));
         let refs = object["spec"]["environmentConfigRefs"].as_array().unwrap().iter();
         (refs.map(|reference| reference["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>(), object)
     };
@@ -330,7 +330,7 @@ fn the_environment_is_that_of_the_revision() {
     let (_, stored) = revised();
     let admit = |spec: Value| {
         let object = composite(spec);
-        mutated(&Case::new(Operation::Create, object).stored(stored.clone()).policy(writing()))
+        mutated(&Case::new(Operation::Create, object).stored(stored.clone()).policy(writing_policy()))
     };
     let refs = |object: &Value| object["spec"]["environmentConfigRefs"].as_array().map(Vec::len);
     let reference = json!({"name": "example"});
@@ -369,10 +369,10 @@ fn users_of_an_environment_config_are_those_of_revisions() {
     let pinned =
         composite(json!({"stage": "prod", "compositionRef": {"name": "example"}, "compositionUpdatePolicy": "Manual",
                                   "compositionRevisionRef": {"name": "example-1"}}));
-    assert_eq!(deleted("base", stored.clone()), Vec::<String>::new(), "no composite uses an old revision");
+    assert_eq!(deletion_findings("base", stored.clone()), Vec::<String>::new(), "no composite uses an old revision");
     stored.push(pinned.clone());
     assert_eq!(
-        deleted("base", stored.clone()),
+        deletion_findings("base", stored.clone()),
         ["EN010 deny EN010 EnvironmentConfig \"base\" is required by XExample \"mine\""]
     );
     let reported = found(
@@ -387,7 +387,7 @@ fn users_of_an_environment_config_are_those_of_revisions() {
     );
     stored.pop();
     stored.push(composite(json!({"stage": "prod", "compositionRef": {"name": "example"}})));
-    assert_eq!(deleted("base", stored), Vec::<String>::new(), "the composite's revision does not need it");
+    assert_eq!(deletion_findings("base", stored), Vec::<String>::new(), "the composite's revision does not need it");
 }
 
 #[test]
@@ -441,7 +441,7 @@ fn writes_nothing_after_failures_or_with_unknown_values() {
 
 #[test]
 fn mode_annotate_does_not_change_the_composite() {
-    let mut policy = writing();
+    let mut policy = writing_policy();
     policy.modes.insert("environments".to_owned(), Mode::Annotate);
     let object = mutated(&case(composite(json!({"stage": "prod"})), NATIVE).policy(policy));
     assert_eq!(object["spec"], json!({"stage": "prod"}));
@@ -466,7 +466,8 @@ fn selects_the_same_composition_as_crossplane() {
     let mut stored = stored(NATIVE);
     stored.extend(objects(&other));
     let region = |spec: Value| {
-        let object = mutated(&Case::new(Operation::Create, composite(spec)).stored(stored.clone()).policy(writing()));
+        let object =
+            mutated(&Case::new(Operation::Create, composite(spec)).stored(stored.clone()).policy(writing_policy()));
         (object["spec"]["region"].clone(), object["spec"]["zone"].clone())
     };
     let (eu, none) = (json!("eu-2"), Value::Null);
@@ -503,7 +504,7 @@ fn warns_about_references_without_a_source() {
     assert!(kept.decide(Phase::Validate).is_allowed());
 }
 
-fn deleted(name: &str, stored: Vec<Value>) -> Vec<String> {
+fn deletion_findings(name: &str, stored: Vec<Value>) -> Vec<String> {
     let config =
         stored.iter().find(|object| object["metadata"]["name"] == name && object["kind"] == "EnvironmentConfig");
     found(&Case::new(Operation::Delete, config.unwrap().clone()).stored(stored))
@@ -513,7 +514,7 @@ fn deleted(name: &str, stored: Vec<Value>) -> Vec<String> {
 fn users_of_an_environment_config_are_named() {
     let mut stored = stored(NATIVE);
     assert_eq!(
-        deleted("base", stored.clone()),
+        deletion_findings("base", stored.clone()),
         [
             "EN010 warn EN010 EnvironmentConfig \"base\" is selected by Composition \"example\", which no known composite uses"
         ]
@@ -521,12 +522,12 @@ fn users_of_an_environment_config_are_named() {
     let unknown: Vec<Value> =
         stored.iter().filter(|one| one["kind"] != "CompositeResourceDefinition").cloned().collect();
     assert_eq!(
-        deleted("base", unknown),
+        deletion_findings("base", unknown),
         ["EN010 deny EN010 EnvironmentConfig \"base\" is required by Composition \"example\""]
     );
     stored.push(composite(json!({"stage": "prod", "compositionRef": {"name": "example"}})));
     assert_eq!(
-        deleted("prod", stored.clone()),
+        deletion_findings("prod", stored.clone()),
         ["EN010 deny EN010 EnvironmentConfig \"prod\" is required by XExample \"mine\""]
     );
     let config = stored.iter().find(|object| object["metadata"]["name"] == "prod").unwrap().clone();
@@ -547,10 +548,10 @@ fn warns_about_one_of_several_compositions() {
     let many = NATIVE.replace("selector: {matchLabels:", "selector: {mode: Multiple, minMatch: 1, matchLabels:");
     let mut stored = stored(&many);
     stored.push(composite(json!({"stage": "prod", "compositionRef": {"name": "example"}})));
-    assert!(deleted("prod", stored.clone())[0].starts_with("EN010 deny"));
+    assert!(deletion_findings("prod", stored.clone())[0].starts_with("EN010 deny"));
     stored.extend(objects("apiVersion: apiextensions.crossplane.io/v1beta1\nkind: EnvironmentConfig\nmetadata: {name: prod2, labels: {stage: prod}}\ndata: {}\n"));
     assert_eq!(
-        deleted("prod", stored),
+        deletion_findings("prod", stored),
         ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\"; its data will be missing there"]
     );
 }
@@ -588,7 +589,7 @@ fn does_not_predict_one_of_more_than_100_compositions() {
         }
         // The last composite by name has the label too.
         stored.last_mut().unwrap()["metadata"]["labels"] = json!({"site": "a"});
-        found(&Case::new(Operation::Create, selecting.clone()).stored(stored).policy(writing()))
+        found(&Case::new(Operation::Create, selecting.clone()).stored(stored).policy(writing_policy()))
     };
     assert_eq!((with_others(0).len(), with_others(99).len(), with_others(100).len()), (1, 0, 0));
 }
@@ -631,18 +632,18 @@ fn config(name: &str, labels: Value, data: Value) -> Value {
 }
 
 /// Returns the findings about an update of the EnvironmentConfig `prod`.
-fn updated(stored: &[Value], change: impl Fn(&mut Value)) -> Vec<String> {
-    updated_under(Policy::default(), stored, change)
+fn update_findings(stored: &[Value], change: impl Fn(&mut Value)) -> Vec<String> {
+    update_findings_under(Policy::default(), stored, change)
 }
 
-fn updated_under(policy: Policy, stored: &[Value], change: impl Fn(&mut Value)) -> Vec<String> {
+fn update_findings_under(policy: Policy, stored: &[Value], change: impl Fn(&mut Value)) -> Vec<String> {
     let config = stored.iter().find(|object| object["metadata"]["name"] == "prod").unwrap().clone();
     let mut now = config.clone();
     change(&mut now);
     found(&Case::new(Operation::Create, now).stored(stored.to_vec()).update(config).policy(policy))
 }
 
-fn using(composition: &str) -> Vec<Value> {
+fn stored_with_composite(composition: &str) -> Vec<Value> {
     let mut stored = stored(composition);
     stored.push(composite(json!({"stage": "prod", "compositionRef": {"name": "example"}})));
     stored
@@ -654,7 +655,7 @@ fn names_the_patch_that_a_change_breaks() {
         "fromFieldPath: network.vpc, toFieldPath: \"metadata.labels[example.org/vpc]\"",
         "fromFieldPath: network.subnet, toFieldPath: spec.subnet, policy: {fromFieldPath: Required}",
     );
-    let broken = updated(&using(&failing), |config| config["data"] = json!({"region": "eu-2"}));
+    let broken = update_findings(&stored_with_composite(&failing), |config| config["data"] = json!({"region": "eu-2"}));
     assert_eq!(
         broken,
         ["EN010 warn EN010 data: with this data XExample \"mine\" breaks: Composition \"example\", \
@@ -665,7 +666,7 @@ fn names_the_patch_that_a_change_breaks() {
 #[test]
 fn reports_a_second_matching_environment_config() {
     let second = || config("second", json!({"stage": "prod"}), json!({}));
-    let created = Case::new(Operation::Create, second()).stored(using(NATIVE));
+    let created = Case::new(Operation::Create, second()).stored(stored_with_composite(NATIVE));
     let reported = found(&created);
     assert_eq!(reported.len(), 1, "{reported:?}");
     assert!(
@@ -673,7 +674,7 @@ fn reports_a_second_matching_environment_config() {
         "{reported:?}"
     );
     assert!(reported[0].contains("environmentConfigs[1]") || reported[0].contains("found: 2"), "{reported:?}");
-    let mut stored = using(NATIVE);
+    let mut stored = stored_with_composite(NATIVE);
     stored.push(config("second", json!({}), json!({})));
     let case = Case::new(Operation::Create, second()).stored(stored.clone()).update(stored.last().unwrap().clone());
     assert!(
@@ -681,7 +682,8 @@ fn reports_a_second_matching_environment_config() {
         "{:?}",
         found(&case)
     );
-    let other = Case::new(Operation::Create, config("other", json!({"stage": "dev"}), json!({}))).stored(using(NATIVE));
+    let other = Case::new(Operation::Create, config("other", json!({"stage": "dev"}), json!({})))
+        .stored(stored_with_composite(NATIVE));
     assert_eq!(found(&other), Vec::<String>::new());
 }
 
@@ -691,26 +693,35 @@ fn judges_unused_compositions_with_an_empty_composite() {
         "{type: FromCompositeFieldPath, key: stage, valueFromFieldPath: spec.stage}",
         "{type: Value, key: stage, value: prod}",
     );
-    let reported = updated(&stored(&fixed), |config| config["data"] = json!({"region": "eu-2"}));
+    let reported = update_findings(&stored(&fixed), |config| config["data"] = json!({"region": "eu-2"}));
     assert_eq!(reported.len(), 1, "{reported:?}");
     assert!(reported[0].contains("with this data Composition \"example\" breaks: "), "{reported:?}");
     assert!(reported[0].contains("resource \"bucket\", patch of data.subnet"), "{reported:?}");
-    assert_eq!(updated(&stored(&fixed), |config| config["data"]["more"] = json!(1)), Vec::<String>::new());
+    assert_eq!(update_findings(&stored(&fixed), |config| config["data"]["more"] = json!(1)), Vec::<String>::new());
 }
 
 #[test]
 fn denies_breaking_changes_if_configured() {
     let policy = config::parse("environmentConfigs: {onChange: deny}\n", "test", &Registry::standard()).unwrap();
-    let reported = updated_under(policy.clone(), &using(NATIVE), |config| config["data"] = json!({}));
+    let reported =
+        update_findings_under(policy.clone(), &stored_with_composite(NATIVE), |config| config["data"] = json!({}));
     assert!(
         reported[0].starts_with("EN010 deny EN010 data: with this data XExample \"mine\" breaks: "),
         "{reported:?}"
     );
     let relabel = |config: &mut Value| config["metadata"]["labels"] = json!({"stage": "other"});
-    assert!(updated_under(policy.clone(), &using(NATIVE), relabel)[0].starts_with("EN010 deny"));
-    assert_eq!(updated_under(policy, &using(NATIVE), |config| config["data"]["more"] = json!(1)), Vec::<String>::new());
+    assert!(
+        update_findings_under(policy.clone(), &stored_with_composite(NATIVE), relabel)[0].starts_with("EN010 deny")
+    );
+    assert_eq!(
+        update_findings_under(policy, &stored_with_composite(NATIVE), |config| config["data"]["more"] = json!(1)),
+        Vec::<String>::new()
+    );
     let off = config::parse("environmentConfigs: {onChange: off}\n", "test", &Registry::standard()).unwrap();
-    assert_eq!(updated_under(off, &using(NATIVE), |config| config["data"] = json!({})), Vec::<String>::new());
+    assert_eq!(
+        update_findings_under(off, &stored_with_composite(NATIVE), |config| config["data"] = json!({})),
+        Vec::<String>::new()
+    );
 }
 
 #[test]
@@ -721,7 +732,7 @@ fn reports_the_number_of_unjudged_composites() {
         one["metadata"]["name"] = json!(format!("mine-{at:03}"));
         stored.push(one);
     }
-    let reported = updated(&stored, |config| config["data"] = json!({}));
+    let reported = update_findings(&stored, |config| config["data"] = json!({}));
     assert_eq!(reported.len(), 7, "{reported:?}");
     assert!(reported[5].contains("with this data 95 more objects break"), "{reported:?}");
     assert!(reported[6].contains("3 more composites use it and were not checked: the limit is 100"), "{reported:?}");
@@ -763,12 +774,15 @@ fn reports_unsortable_selections() {
     }
     let wrong = reported(&many(from), configs(one, text), true);
     assert!(wrong.len() == 1 && wrong[0].contains("not matching types"), "{wrong:?}");
-    let nobody = reported(&many(fixed), configs(none.clone(), none), false);
-    assert!(nobody[0].contains("no matching EnvironmentConfig has data.priority, for example one, two"), "{nobody:?}");
+    let without_sort_key = reported(&many(fixed), configs(none.clone(), none), false);
+    assert!(
+        without_sort_key[0].contains("no matching EnvironmentConfig has data.priority, for example one, two"),
+        "{without_sort_key:?}"
+    );
 }
 
 /// Returns the definition with a schema in which the region is immutable.
-fn keeping() -> String {
+fn definition_with_immutable_region() -> String {
     DEFINITION.replace(
         "region: {type: string}",
         "region: {type: string, x-kubernetes-validations: [{rule: self == oldSelf}]}, b: {type: integer}, c: {type: object, \
@@ -779,18 +793,20 @@ fn keeping() -> String {
 
 #[test]
 fn keeps_immutable_fields() {
-    let stored: Vec<Value> = [&keeping(), CONFIGS, NATIVE].iter().flat_map(|text| objects(text)).collect();
-    let created =
-        Case::new(Operation::Create, composite(json!({"stage": "prod"}))).stored(stored.clone()).policy(writing());
+    let stored: Vec<Value> =
+        [&definition_with_immutable_region(), CONFIGS, NATIVE].iter().flat_map(|text| objects(text)).collect();
+    let created = Case::new(Operation::Create, composite(json!({"stage": "prod"})))
+        .stored(stored.clone())
+        .policy(writing_policy());
     assert_eq!(mutated(&created)["spec"]["region"], "eu-2");
-    let there = composite(json!({"stage": "prod", "region": "eu-9"}));
+    let with_region = composite(json!({"stage": "prod", "region": "eu-9"}));
     let before = composite(json!({"region": "eu-9"}));
-    let update = Case::new(Operation::Create, there.clone()).stored(stored).update(before.clone());
-    let kept = mutated(&update.policy(writing()));
+    let update = Case::new(Operation::Create, with_region.clone()).stored(stored).update(before.clone());
+    let kept = mutated(&update.policy(writing_policy()));
     assert_eq!(kept["spec"]["region"], "eu-9");
     assert_eq!(kept["metadata"]["labels"], json!({"example.org/vpc": "vpc-1"}), "the rest is written");
-    let free = mutated(&case(there, NATIVE).update(before));
-    assert_eq!(free["spec"]["region"], "eu-2", "without such a rule it is");
+    let free = mutated(&case(with_region, NATIVE).update(before));
+    assert_eq!(free["spec"]["region"], "eu-2", "without the immutability rule, the region is written");
 }
 
 /// Regression test for issue 18 (tests with real controllers): a native environment may be detected between the
@@ -865,7 +881,7 @@ fn generated(patches: &[Value], resource: &[String], is_native: bool) -> Value {
 }
 
 /// Returns an object without the fields that the mutator may change.
-fn untouchable(object: &Value) -> Value {
+fn without_mutable_fields(object: &Value) -> Value {
     let mut rest = object.clone();
     let members = rest.as_object_mut().unwrap();
     members.remove("spec");
@@ -888,27 +904,27 @@ proptest! {
         is_native: bool, is_update: bool,
     ) {
         let composition = generated(&patches, &resource, is_native);
-        let mut stored: Vec<Value> = objects(&keeping());
+        let mut stored: Vec<Value> = objects(&definition_with_immutable_region());
         stored.extend([config("one", json!({}), data), composition.clone()]);
         let mut object = composite(spec);
         object["spec"]["region"] = json!("mine");
         object["status"] = json!({"a": "observed"});
         let admit = |object: &Value| {
-            let case = Case::new(Operation::Create, object.clone()).stored(stored.clone()).policy(writing());
+            let case = Case::new(Operation::Create, object.clone()).stored(stored.clone()).policy(writing_policy());
             if is_update { case.update(object.clone()) } else { case }
         };
         let once = mutated(&admit(&object));
-        let kept = as_stored(&once, &objects(&keeping())[0]);
-        prop_assert_eq!(admit(&kept).decide(Phase::Mutate).patch, None, "the stored object gives another: {}", kept);
-        prop_assert_eq!(untouchable(&once), untouchable(&object));
+        let kept = as_stored(&once, &objects(&definition_with_immutable_region())[0]);
+        prop_assert_eq!(admit(&kept).decide(Phase::Mutate).patch, None, "the stored object is patched again: {}", kept);
+        prop_assert_eq!(without_mutable_fields(&once), without_mutable_fields(&object));
         if is_update {
             prop_assert_eq!(&once["spec"]["region"], &json!("mine"));
         }
         let given = once["spec"]["environmentConfigRefs"].as_array();
         prop_assert!(given.is_none_or(|refs| is_native && refs.len() == 1 && refs[0]["name"] == "one"), "{:?}", given);
         let annotated = annotation(&once, "environment-patches");
-        let schema = Structural::of(&objects(&keeping())[0], "v1").unwrap();
-        prop_assert_eq!(annotated.get("one").cloned(), engines_patch(&composition, &schema.stored(&once), &stored));
+        let schema = Structural::of(&objects(&definition_with_immutable_region())[0], "v1").unwrap();
+        prop_assert_eq!(annotated.get("one").cloned(), engine_patch(&composition, &schema.stored(&once), &stored));
     }
 }
 
@@ -917,9 +933,10 @@ proptest! {
 #[test]
 fn fields_below_a_dropped_null_are_written_at_once() {
     let patch = json!({"type": "ToCompositeFieldPath", "fromFieldPath": "c", "toFieldPath": "spec.a.a"});
-    let mut stored: Vec<Value> = objects(&keeping());
+    let mut stored: Vec<Value> = objects(&definition_with_immutable_region());
     stored.extend([config("one", json!({}), json!({"c": null})), generated(&[patch], &[], false)]);
-    let admit = |object: &Value| Case::new(Operation::Create, object.clone()).stored(stored.clone()).policy(writing());
+    let admit =
+        |object: &Value| Case::new(Operation::Create, object.clone()).stored(stored.clone()).policy(writing_policy());
     let once = mutated(&admit(&composite(json!({"a": null, "region": "mine"}))));
     assert_eq!(once["spec"]["a"], json!({"a": null}), "{once}");
     let kept = as_stored(&once, &stored[0]);
@@ -937,7 +954,7 @@ fn as_stored(object: &Value, definition: &Value) -> Value {
 
 /// Returns the change that the engine computes for the only composed resource, as a JSON Patch of its base. Returns
 /// `None` if there is no change.
-fn engines_patch(composition: &Value, object: &Value, stored: &[Value]) -> Option<Value> {
+fn engine_patch(composition: &Value, object: &Value, stored: &[Value]) -> Option<Value> {
     use portcullis::crossplane::environment::{ActionOutcome, compute};
     let declaration = portcullis::crossplane::composition::declaration(composition)?;
     let configs = stored.iter().filter(|object| object["kind"] == "EnvironmentConfig");
@@ -1027,10 +1044,10 @@ fn computes_composed_resources_from_the_stored_composite() {
 #[test]
 fn does_not_report_composites_that_already_fail() {
     let without = |config: &Value| config["metadata"]["name"] != "base";
-    let stored: Vec<Value> = using(NATIVE).into_iter().filter(without).collect();
-    let mut lonely = stored.clone();
-    lonely.pop();
-    for stored in [stored, lonely] {
+    let stored: Vec<Value> = stored_with_composite(NATIVE).into_iter().filter(without).collect();
+    let mut without_composite = stored.clone();
+    without_composite.pop();
+    for stored in [stored, without_composite] {
         let base = config("base", json!({}), json!({"region": "eu-1"}));
         assert_eq!(found(&Case::new(Operation::Create, base).stored(stored)), Vec::<String>::new());
     }
@@ -1039,12 +1056,13 @@ fn does_not_report_composites_that_already_fail() {
 /// Regression test for issue 18 (Crossplane 10): the author of a claim gets the warnings about its composite.
 #[test]
 fn claims_get_the_warnings_of_their_composites() {
-    let offering = DEFINITION.replace("names: {kind", "claimNames: {kind: Example, plural: examples}\n  names: {kind");
+    let definition =
+        DEFINITION.replace("names: {kind", "claimNames: {kind: Example, plural: examples}\n  names: {kind");
     let misspelled = NATIVE.replace("fromFieldPath: network.subnet,", "fromFieldPath: network.sub-net,");
-    let stored: Vec<Value> = [&offering, CONFIGS, &misspelled].iter().flat_map(|text| objects(text)).collect();
+    let stored: Vec<Value> = [&definition, CONFIGS, &misspelled].iter().flat_map(|text| objects(text)).collect();
     let claim = |spec: Value| json!({"apiVersion": "example.org/v1", "kind": "Example", "metadata": {"name": "mine", "namespace": "team"}, "spec": spec});
     let reported = |object: Value, stored: Vec<Value>| {
-        found(&Case::new(Operation::Create, object).stored(stored).policy(writing()))
+        found(&Case::new(Operation::Create, object).stored(stored).policy(writing_policy()))
     };
     let of_claim = reported(claim(json!({"stage": "prod"})), stored.clone());
     assert_eq!(of_claim, reported(composite(json!({"stage": "prod"})), stored.clone()));
@@ -1054,7 +1072,8 @@ fn claims_get_the_warnings_of_their_composites() {
         missing.iter().any(|line| line.starts_with("EN006 warn") && line.contains("existing values of stage: prod")),
         "{missing:?}"
     );
-    let case = Case::new(Operation::Create, claim(json!({"stage": "prod"}))).stored(stored.clone()).policy(writing());
+    let case =
+        Case::new(Operation::Create, claim(json!({"stage": "prod"}))).stored(stored.clone()).policy(writing_policy());
     assert_eq!(case.decide(Phase::Mutate).patch, None, "a claim is never changed");
     let mut bound = stored;
     let mut composite = composite(json!({"stage": "prod", "environmentConfigRefs": [{"name": "gone"}]}));
@@ -1067,12 +1086,12 @@ fn claims_get_the_warnings_of_their_composites() {
 /// Regression test for issue 18 (Crossplane 7): an EnvironmentConfig can be deleted if composites work without it.
 #[test]
 fn optional_and_renewed_selections_do_not_block_deletion() {
-    let using = |composition: &str, spec: Value| {
+    let deletion_with = |composition: &str, spec: Value| {
         let mut stored = stored(composition);
         let mut spec = spec;
         spec["compositionRef"] = json!({"name": "example"});
         stored.push(composite(spec));
-        deleted("prod", stored)
+        deletion_findings("prod", stored)
     };
     let merged =
         ["EN010 warn EN010 EnvironmentConfig \"prod\" is merged for XExample \"mine\"; its data will be missing there"];
@@ -1087,12 +1106,12 @@ fn optional_and_renewed_selections_do_not_block_deletion() {
         )
     };
     let refs = json!({"stage": "prod", "environmentConfigRefs": [{"name": "base"}, {"name": "prod"}]});
-    assert_eq!(using(&policy("{resolution: Optional}", &named), refs.clone()), merged);
+    assert_eq!(deletion_with(&policy("{resolution: Optional}", &named), refs.clone()), merged);
     let required = ["EN010 deny EN010 EnvironmentConfig \"prod\" is required by XExample \"mine\""];
-    assert_eq!(using(&named, refs.clone()), required, "one message");
+    assert_eq!(deletion_with(&named, refs.clone()), required, "the finding is reported once");
     let many = NATIVE.replace("selector: {matchLabels", "selector: {mode: Multiple, matchLabels");
-    assert_eq!(using(&policy("{resolve: Always}", &many), refs.clone()), merged);
-    assert_eq!(using(&many, refs), required, "references that are kept must exist");
+    assert_eq!(deletion_with(&policy("{resolve: Always}", &many), refs.clone()), merged);
+    assert_eq!(deletion_with(&many, refs), required, "references that are kept must exist");
 }
 
 /// Regression test for issue 18 (Crossplane 7): Crossplane 2 passes the EnvironmentConfigs in
@@ -1106,12 +1125,12 @@ fn an_environment_config_that_a_step_requires_is_in_use() {
         resource["apiVersion"] = json!("apiextensions.crossplane.io/v1beta1");
         resource["kind"] = json!("EnvironmentConfig");
         composition["spec"]["pipeline"] = json!([{"step": "own", "requirements": {"requiredResources": [resource]}}]);
-        deleted("prod", stored)
+        deletion_findings("prod", stored)
     };
-    let handed =
+    let expected =
         ["EN010 warn EN010 EnvironmentConfig \"prod\" is passed to a pipeline step of Composition \"example\" by \
                    requirements.requiredResources"];
-    assert_eq!(requires(json!({"requirementName": "own", "name": "prod"})), handed);
-    assert_eq!(requires(json!({"requirementName": "own", "matchLabels": {"stage": "prod"}})), handed);
+    assert_eq!(requires(json!({"requirementName": "own", "name": "prod"})), expected);
+    assert_eq!(requires(json!({"requirementName": "own", "matchLabels": {"stage": "prod"}})), expected);
     assert_eq!(requires(json!({"requirementName": "own", "matchLabels": {"stage": "dev"}})), Vec::<String>::new());
 }

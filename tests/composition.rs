@@ -37,7 +37,7 @@ fn found(object: Value) -> Vec<Finding> {
 }
 
 /// Returns rule, level, the end of the field path, and message of every finding about a Composition alone.
-fn brief(object: Value) -> Vec<String> {
+fn summaries(object: Value) -> Vec<String> {
     let line = |finding: &Finding| {
         let field = finding.field.to_string();
         let short =
@@ -69,7 +69,7 @@ fn reports_all_errors_of_crossplanes_webhook_at_once() {
     let source = |at: usize, rest: &str| format!("EN001 deny environmentConfigs[{at}].{rest}");
     let label = |at: usize, rest: &str| source(5, &format!("selector.matchLabels[{at}].{rest}"));
     assert_eq!(
-        brief(native(json!({"environmentConfigs": sources}))),
+        summaries(native(json!({"environmentConfigs": sources}))),
         [
             source(0, "ref: Required value: ref is required"),
             source(1, "ref.name: Required value: name is required"),
@@ -104,7 +104,7 @@ fn patches_require_the_fields_of_their_type() {
     ]);
     let patch = |at: usize, rest: &str| format!("EN001 deny patches[{at}].{rest}");
     assert_eq!(
-        brief(native(json!({"patches": patches}))),
+        summaries(native(json!({"patches": patches}))),
         [
             patch(0, "fromFieldPath: Required value: fromFieldPath must be set for patch type FromCompositeFieldPath"),
             patch(1, "toFieldPath: Required value: toFieldPath must be set for patch type CombineFromComposite"),
@@ -156,15 +156,15 @@ fn reports_values_of_the_wrong_type() {
         }
         found(composition(&json!({"environment": value, "pipeline": value, "resources": value})));
     }
-    assert!(!brief(native(json!({"environmentConfigs": {}}))).is_empty());
+    assert!(!summaries(native(json!({"environmentConfigs": {}}))).is_empty());
 }
 
 #[test]
 fn functions_have_no_defaults_for_transforms() {
     let transforms = json!([{"type": "string", "string": {"fmt": "x-%s"}}, {"type": "math", "math": {"multiply": 2}}]);
     let patches = json!([{"fromFieldPath": "spec.a", "transforms": transforms}]);
-    assert_eq!(brief(native(json!({"patches": patches}))).len(), 1, "a text cannot be multiplied");
-    let found = brief(resources(json!({"environment": {"patches": patches}, "resources": []})));
+    assert_eq!(summaries(native(json!({"patches": patches}))).len(), 1, "a text cannot be multiplied");
+    let found = summaries(resources(json!({"environment": {"patches": patches}, "resources": []})));
     assert_eq!(
         found[0],
         "EN001 deny environment.patches[0].transforms[0].string.type: Required value: string transform type is required"
@@ -175,30 +175,33 @@ fn functions_have_no_defaults_for_transforms() {
 #[test]
 fn a_number_is_a_float_to_the_functions() {
     let patch = json!({"fromFieldPath": "spec.a", "transforms": [{"type": "string", "string": {"type": "Format", "fmt": "%d"}}]});
-    assert_eq!(brief(native(json!({"patches": [patch]}))), Vec::<String>::new());
-    let found = brief(resources(json!({"environment": {"patches": [patch]}, "resources": []})));
+    assert_eq!(summaries(native(json!({"patches": [patch]}))), Vec::<String>::new());
+    let found = summaries(resources(json!({"environment": {"patches": [patch]}, "resources": []})));
     assert!(found[0].starts_with("EN003 deny") && found[0].contains("%!d(float64=…)"), "{found:?}");
     let converted = json!({"fromFieldPath": "spec.a", "transforms": [
         {"type": "convert", "convert": {"toType": "int64"}}, {"type": "string", "string": {"type": "Format", "fmt": "%d"}}]});
     assert_eq!(
-        brief(resources(json!({"environment": {"patches": [converted]}, "resources": []}))),
+        summaries(resources(json!({"environment": {"patches": [converted]}, "resources": []}))),
         Vec::<String>::new()
     );
 }
 
 #[test]
-fn patches_that_are_ignored_are_named() {
+fn warns_about_ignored_patches() {
     let status = json!({"type": "ToCompositeFieldPath", "fromFieldPath": "a", "toFieldPath": "status.a"});
-    assert!(brief(native(json!({"patches": [status]})))[0].starts_with("EN009 warn patches[0].toFieldPath"));
-    assert_eq!(brief(resources(json!({"environment": {"patches": [status]}, "resources": []}))), Vec::<String>::new());
+    assert!(summaries(native(json!({"patches": [status]})))[0].starts_with("EN009 warn patches[0].toFieldPath"));
+    assert_eq!(
+        summaries(resources(json!({"environment": {"patches": [status]}, "resources": []}))),
+        Vec::<String>::new()
+    );
     let mut pipeline = native(json!({"patches": [{"fromFieldPath": "a"}]}));
     pipeline["spec"]["mode"] = json!("Pipeline");
-    assert!(brief(pipeline)[0].starts_with("EN009 warn patches: ignored: in mode Pipeline"));
+    assert!(summaries(pipeline)[0].starts_with("EN009 warn patches: ignored: in mode Pipeline"));
     let nested = json!({"environment": {"resources": []}, "resources": [{"name": "one"}]});
-    assert!(brief(resources(nested))[0].starts_with("EN009 warn environment.resources"));
+    assert!(summaries(resources(nested))[0].starts_with("EN009 warn environment.resources"));
     let twice = json!({"environmentConfigs": [{"type": "Selector", "selector": {"matchLabels": [
         {"key": "a", "valueFromFieldPath": "spec.a"}, {"key": "a", "type": "Value", "value": "b"}]}}]});
-    assert!(brief(configs(twice))[0].starts_with("EN009 warn spec.environmentConfigs[0].selector.matchLabels[0]"));
+    assert!(summaries(configs(twice))[0].starts_with("EN009 warn spec.environmentConfigs[0].selector.matchLabels[0]"));
 }
 
 #[test]
@@ -207,7 +210,7 @@ fn checks_patch_sets_at_definition_and_use() {
         "patchSets": [{"name": "common", "patches": [{"type": "PatchSet", "patchSetName": "common"}, {"type": "FromEnvironmentFieldPath", "fromFieldPath": "a["}]}],
         "resources": [{"name": "r", "base": {}, "patches": [{"type": "PatchSet", "patchSetName": "commom"}, {"type": "PatchSet", "patchSetName": "common"}]}],
     });
-    let found = brief(composition(&spec));
+    let found = summaries(composition(&spec));
     assert_eq!(found.len(), 3, "{found:?}");
     assert!(found[0].starts_with("EN001 deny spec.patchSets[0].patches[0].type: Unsupported value"));
     assert_eq!(
@@ -269,7 +272,7 @@ fn environment_config(name: &str, labels: Value) -> Value {
 }
 
 /// Returns field and message of every finding that compares a Composition with the objects in the cluster.
-fn about(object: Value, stored: &[Value]) -> Vec<String> {
+fn en006_findings(object: Value, stored: &[Value]) -> Vec<String> {
     let verdict = Case::new(Operation::Create, object).stored(stored.to_vec()).decide(Phase::Validate);
     let line = |finding: &Finding| format!("{}: {}", finding.field, finding.message);
     verdict.findings.iter().filter(|finding| finding.rule == "EN006").map(line).collect()
@@ -291,30 +294,33 @@ fn checks_selectors_against_the_cluster() {
         environment_config("dev", json!({"stage": "development"})),
     ];
     let place = "spec.environment.environmentConfigs[0].selector";
-    assert_eq!(about(selector(json!({}), &[("stage", "development")]), &stored), Vec::<String>::new());
+    assert_eq!(en006_findings(selector(json!({}), &[("stage", "development")]), &stored), Vec::<String>::new());
     assert_eq!(
-        about(selector(json!({}), &[("stage", "production")]), &stored),
+        en006_findings(selector(json!({}), &[("stage", "production")]), &stored),
         [format!(
             "{place}: 2 EnvironmentConfigs have the label stage=production, but mode Single allows only one: prod-eu, \
              prod-us; select by more labels, or set mode: Multiple"
         )]
     );
     assert_eq!(
-        about(selector(json!({}), &[("region", "eu"), ("stage", "productoin")]), &stored),
+        en006_findings(selector(json!({}), &[("region", "eu"), ("stage", "productoin")]), &stored),
         [format!(
             "{place}: no EnvironmentConfig has the labels region=eu, stage=productoin; existing values of stage: production, \
              development"
         )]
     );
     let many = |least: u64| selector(json!({"mode": "Multiple", "minMatch": least}), &[("stage", "production")]);
-    assert_eq!(about(many(2), &stored), Vec::<String>::new());
+    assert_eq!(en006_findings(many(2), &stored), Vec::<String>::new());
     assert_eq!(
-        about(many(3), &stored)[0].split(";").next(),
+        en006_findings(many(3), &stored)[0].split(";").next(),
         Some(&*format!("{place}: 2 EnvironmentConfigs have the label stage=production, but minMatch is 3"))
     );
-    assert_eq!(about(selector(json!({"mode": "Multiple"}), &[("stage", "none")]), &stored), Vec::<String>::new());
     assert_eq!(
-        about(selector(json!({}), &[("zone", "a")]), &stored)[0].split("; ").nth(1),
+        en006_findings(selector(json!({"mode": "Multiple"}), &[("stage", "none")]), &stored),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        en006_findings(selector(json!({}), &[("zone", "a")]), &stored)[0].split("; ").nth(1),
         Some("no EnvironmentConfig has a label zone")
     );
 }
@@ -322,11 +328,11 @@ fn checks_selectors_against_the_cluster() {
 #[test]
 fn does_not_report_optional_fields() {
     let reference = json!([{"ref": {"name": "missing"}}]);
-    assert_eq!(about(native(json!({"environmentConfigs": reference})), &[]).len(), 1);
-    assert_eq!(about(configs(json!({"environmentConfigs": reference})), &[]).len(), 1);
+    assert_eq!(en006_findings(native(json!({"environmentConfigs": reference})), &[]).len(), 1);
+    assert_eq!(en006_findings(configs(json!({"environmentConfigs": reference})), &[]).len(), 1);
     let optional = json!({"environmentConfigs": reference, "policy": {"resolution": "Optional"}});
-    assert_eq!(about(native(optional.clone()), &[]), Vec::<String>::new());
-    assert_eq!(about(configs(optional), &[]), Vec::<String>::new());
+    assert_eq!(en006_findings(native(optional.clone()), &[]), Vec::<String>::new());
+    assert_eq!(en006_findings(configs(optional), &[]), Vec::<String>::new());
 }
 
 #[test]
@@ -334,7 +340,7 @@ fn uses_go_regular_expressions() {
     let regexp = |pattern: &str, group: i64| {
         let transform =
             json!({"type": "string", "string": {"type": "Regexp", "regexp": {"match": pattern, "group": group}}});
-        brief(native(json!({"patches": [{"fromFieldPath": "spec.a", "transforms": [transform]}]})))
+        summaries(native(json!({"patches": [{"fromFieldPath": "spec.a", "transforms": [transform]}]})))
     };
     for (pattern, group) in [(r"^(\d+)-(.*)$", 2), (r"\Qa.b\E", 0), ("{name}", 0), ("[[a]", 0), ("(?P<n>a)", 1)] {
         assert_eq!(regexp(pattern, group), Vec::<String>::new(), "{pattern}");
@@ -362,19 +368,19 @@ properties:
   network: {type: object, properties: {subnets: {type: array, items: {type: string}}}}
 ";
 
-fn declaring(mut composition: Value, annotation: &str, text: &str) -> Value {
+fn with_annotation(mut composition: Value, annotation: &str, text: &str) -> Value {
     composition["metadata"]["annotations"] = json!({format!("portcullis.dev/{annotation}"): text});
     composition
 }
 
 /// Returns level, field and message of every finding of EN008.
-fn against(object: Value, stored: &[Value]) -> Vec<String> {
+fn en008_findings(object: Value, stored: &[Value]) -> Vec<String> {
     let verdict = Case::new(Operation::Create, object).stored(stored.to_vec()).decide(Phase::Validate);
     let found = verdict.findings.iter().filter(|finding| finding.rule == "EN008");
     found.map(|finding| format!("{} {}: {}", finding.level, finding.field, finding.message)).collect()
 }
 
-fn reading(path: &str, transforms: Value) -> Value {
+fn to_composite_patch(path: &str, transforms: Value) -> Value {
     json!({"type": "ToCompositeFieldPath", "fromFieldPath": path, "toFieldPath": "spec.x", "transforms": transforms})
 }
 
@@ -386,13 +392,14 @@ fn checks_patches_with_the_declared_schema() {
     for make in
         [native as fn(Value) -> Value, |environment| resources(json!({"environment": environment, "resources": []}))]
     {
-        let found =
-            |patch: Value| against(declaring(make(json!({"patches": [patch]})), "environment-schema", SCHEMA), &[]);
+        let found = |patch: Value| {
+            en008_findings(with_annotation(make(json!({"patches": [patch]})), "environment-schema", SCHEMA), &[])
+        };
         for (path, transforms) in [("region", &upper), ("region", &map), ("size", &twice), ("network.subnets[0]", &map)]
         {
-            assert_eq!(found(reading(path, transforms.clone())), Vec::<String>::new(), "{path}");
+            assert_eq!(found(to_composite_patch(path, transforms.clone())), Vec::<String>::new(), "{path}");
         }
-        let misspelled = found(reading("network.subnet[0]", json!([])));
+        let misspelled = found(to_composite_patch("network.subnet[0]", json!([])));
         assert_eq!(misspelled.len(), 1, "{misspelled:?}");
         assert!(
             misspelled[0].starts_with("warn spec.") && misspelled[0].contains("environment.patches[0].fromFieldPath")
@@ -407,7 +414,7 @@ fn checks_patches_with_the_declared_schema() {
             ("network.subnets", &map, "a map transform cannot take a list"),
             ("region.name", &map, "the environment's schema has no such field"),
         ] {
-            let found = found(reading(path, transforms.clone()));
+            let found = found(to_composite_patch(path, transforms.clone()));
             assert!(found.len() == 1 && found[0].contains(words), "{path}: {found:?}");
         }
         let combined = json!({"type": "CombineToComposite", "toFieldPath": "spec.x", "combine": {"strategy": "string",
@@ -420,13 +427,15 @@ fn checks_patches_with_the_declared_schema() {
 #[test]
 fn accepts_fields_that_the_composition_writes() {
     let own = json!({"defaultData": {"zone": "a"}, "patches": [
-        {"fromFieldPath": "spec.name", "toFieldPath": "own.name"}, reading("own.name", json!([])), reading("zone", json!([]))]});
-    assert_eq!(against(declaring(native(own), "environment-schema", SCHEMA), &[]), Vec::<String>::new());
+        {"fromFieldPath": "spec.name", "toFieldPath": "own.name"}, to_composite_patch("own.name", json!([])),
+        to_composite_patch("zone", json!([]))]});
+    assert_eq!(en008_findings(with_annotation(native(own), "environment-schema", SCHEMA), &[]), Vec::<String>::new());
     // Another function in the pipeline may write any value to the environment.
-    let mut piped = resources(json!({"environment": {"patches": [reading("other", json!([]))]}, "resources": []}));
-    assert_eq!(against(declaring(piped.clone(), "environment-schema", SCHEMA), &[]).len(), 1);
+    let mut piped =
+        resources(json!({"environment": {"patches": [to_composite_patch("other", json!([]))]}, "resources": []}));
+    assert_eq!(en008_findings(with_annotation(piped.clone(), "environment-schema", SCHEMA), &[]).len(), 1);
     piped["spec"]["pipeline"].as_array_mut().unwrap().insert(0, json!({"step": "other"}));
-    assert_eq!(against(declaring(piped, "environment-schema", SCHEMA), &[]), Vec::<String>::new());
+    assert_eq!(en008_findings(with_annotation(piped, "environment-schema", SCHEMA), &[]), Vec::<String>::new());
 }
 
 #[test]
@@ -439,7 +448,7 @@ fn checks_patches_of_composed_resources_with_the_schema() {
         {"type": "FromEnvironmentFieldPath", "fromFieldPath": "region", "toFieldPath": "b"},
         {"type": "FromCompositeFieldPath", "fromFieldPath": "spec.any", "toFieldPath": "c"},
         {"type": "FromEnvironmentFieldPath", "fromFieldPath": "regions", "toFieldPath": "d"}]}]);
-    let found = against(declaring(composition, "environment-schema", SCHEMA), &[]);
+    let found = en008_findings(with_annotation(composition, "environment-schema", SCHEMA), &[]);
     assert_eq!(found.len(), 2, "{found:?}");
     assert!(found[0].contains("spec.patchSets[0].patches[0].fromFieldPath"), "{found:?}");
     assert!(found[1].contains("spec.resources[0].patches[3].fromFieldPath"), "{found:?}");
@@ -447,11 +456,12 @@ fn checks_patches_of_composed_resources_with_the_schema() {
 
 #[test]
 fn reads_the_schema_from_a_named_config_map() {
-    let wrong = || native(json!({"patches": [reading("zone", json!([]))]}));
+    let wrong = || native(json!({"patches": [to_composite_patch("zone", json!([]))]}));
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "schemas", "namespace": "platform"},
                      "data": {"environment.yaml": SCHEMA}});
-    let from =
-        |reference: &str| against(declaring(wrong(), "environment-schema-from", reference), std::slice::from_ref(&map));
+    let from = |reference: &str| {
+        en008_findings(with_annotation(wrong(), "environment-schema-from", reference), std::slice::from_ref(&map))
+    };
     let found = from("platform/schemas/environment.yaml");
     assert!(found.len() == 1 && found[0].contains("the environment's schema has no such field"), "{found:?}");
     let place = "warn metadata.annotations[portcullis.dev/environment-schema-from]: ";
@@ -468,18 +478,18 @@ fn reads_the_schema_from_a_named_config_map() {
 #[test]
 fn reports_an_unreadable_schema() {
     for text in ["{", "[]", "type: text", "$ref: '#/nowhere'", "properties: {a: 1}"] {
-        let wrong = declaring(native(json!({"patches": [{"type": "Nope"}]})), "environment-schema", text);
-        let found = against(wrong.clone(), &[]);
+        let wrong = with_annotation(native(json!({"patches": [{"type": "Nope"}]})), "environment-schema", text);
+        let found = en008_findings(wrong.clone(), &[]);
         assert_eq!(found.len(), 1, "{text}: {found:?}");
         assert!(found[0].starts_with("warn metadata.annotations[portcullis.dev/environment-schema]: "), "{found:?}");
-        assert!(brief(wrong).iter().any(|line| line.starts_with("EN001 deny patches[0].type")));
+        assert!(summaries(wrong).iter().any(|line| line.starts_with("EN001 deny patches[0].type")));
     }
 }
 
 /// The cases of `TestEnvironmentPatchValidate`, `TestEnvironmentSourceSelectorValidate` and
 /// `TestCompositionValidateEnvironment` of Crossplane, by their names.
 #[test]
-fn validation_by_the_names_of_upstream() {
+fn validation_cases_of_upstream() {
     let single = |bound: &str| {
         json!({"environmentConfigs": [{"type": "Selector", "selector": {"mode": "Single", bound: 1,
             "matchLabels": [{"key": "a", "type": "Value", "value": "b"}]}}]})
@@ -518,7 +528,7 @@ fn validation_by_the_names_of_upstream() {
         ),
     ];
     for (name, environment, fields) in rows {
-        let found = brief(native(environment));
+        let found = summaries(native(environment));
         assert_eq!(found.len(), fields.len(), "{name}: {found:?}");
         for (found, field) in found.iter().zip(fields) {
             assert!(found.starts_with(&format!("EN001 deny {field}: ")), "{name}: {found}");
@@ -527,7 +537,7 @@ fn validation_by_the_names_of_upstream() {
 }
 
 /// Returns the Composition of an executed case.
-fn executed(case: &Value) -> Value {
+fn executed_composition(case: &Value) -> Value {
     let mut spec = case["spec"].clone();
     if case["profile"] == "function" {
         let steps = case["resources"].as_array().unwrap().iter().enumerate();
@@ -564,7 +574,7 @@ fn denies_compositions_only_if_crossplane_fails() {
     stored.push(executed_definition());
     let mut wrong = Vec::new();
     for case in vectors["cases"].as_array().unwrap() {
-        let composition = executed(case);
+        let composition = executed_composition(case);
         let outcome = case["outcome"].as_str().unwrap();
         let findings = |case: Case| case.decide(Phase::Validate).findings;
         let found = findings(Case::new(Operation::Create, composition.clone()).stored(stored.clone()));
@@ -607,7 +617,7 @@ fn executed_compositions_have_the_recorded_outcome() {
     let mut wrong = Vec::new();
     for case in vectors["cases"].as_array().unwrap() {
         let outcome = case["outcome"].as_str().unwrap();
-        let Some(declaration) = portcullis::crossplane::composition::declaration(&executed(case)) else {
+        let Some(declaration) = portcullis::crossplane::composition::declaration(&executed_composition(case)) else {
             if ["works", "garbage"].contains(&outcome) {
                 wrong.push(format!("cannot be decoded: {} {}", case["profile"], case["name"]));
             }
@@ -677,10 +687,10 @@ fn reports_values_that_transforms_reject() {
         ("spec.list[*].name", json!([]), "a wildcard is not expanded in a path that is read"),
     ] {
         let found = reported(from(path, transforms), json!([]));
-        let is_it = |line: &String| {
+        let is_expected = |line: &String| {
             line.starts_with("EN003 warn") && line.contains("spec.environment.patches[0]") && line.contains(words)
         };
-        assert!(found.iter().any(is_it), "{path}: {found:?}");
+        assert!(found.iter().any(is_expected), "{path}: {found:?}");
     }
     let to = |path: &str, transforms: Value| json!([{"type": "FromEnvironmentFieldPath", "fromFieldPath": path, "toFieldPath": "data.out", "transforms": transforms}]);
     for (path, transforms) in [

@@ -44,16 +44,16 @@ struct Cluster {
 
 impl Cluster {
     fn new() -> Self {
-        Self::with(Limits::default(), &[])
+        Self::with_levels(Limits::default(), &[])
     }
 
-    fn with(limits: Limits, deliveries: &[(&str, Level)]) -> Self {
-        Self::reading(limits, deliveries, None)
+    fn with_levels(limits: Limits, deliveries: &[(&str, Level)]) -> Self {
+        Self::with_reader(limits, deliveries, None)
     }
 
     /// Creates a cluster whose live reads are answered by `reader`. Without a reader, they are answered from the
     /// catalog.
-    fn reading(limits: Limits, deliveries: &[(&str, Level)], reader: Option<Arc<dyn LiveReader>>) -> Self {
+    fn with_reader(limits: Limits, deliveries: &[(&str, Level)], reader: Option<Arc<dyn LiveReader>>) -> Self {
         let server = ArtifactServer::start();
         let registry = Registry::standard();
         let mut catalog = Catalog::new(registry.kinds());
@@ -76,11 +76,11 @@ impl Cluster {
     fn store(&self, object: Value) {
         let kinds = self.gate.registry().kinds();
         let kinds: Vec<_> = kinds.into_iter().filter(|kind| kind.is_kind_of(&object)).collect();
-        assert!(!kinds.is_empty(), "nobody looks it up");
+        assert!(!kinds.is_empty(), "no rule looks up objects of this kind");
         kinds.into_iter().for_each(|kind| self.gate.catalog().insert(kind, object.clone()));
     }
 
-    fn source(&self, artifact: &Artifact) {
+    fn store_source(&self, artifact: &Artifact) {
         self.store(source(artifact));
     }
 
@@ -91,7 +91,7 @@ impl Cluster {
     }
 
     /// Decides on an update of the status of the source `fleet` with this artifact. `old` is the stored object.
-    async fn status(&self, artifact: &Artifact, old: Option<Value>) -> Verdict {
+    async fn update_source_status(&self, artifact: &Artifact, old: Option<Value>) -> Verdict {
         let case = Case::new(Operation::Create, source(artifact)).update(old.unwrap_or(json!({})));
         let mut request = case.request();
         request.resource.subresource = "status".into();
@@ -128,7 +128,7 @@ fn ids(verdict: &Verdict) -> Vec<&'static str> {
 
 /// Checks that a verdict admits the request with exactly one warning, which contains these words.
 #[track_caller]
-fn warned(verdict: &Verdict, words: &[&str]) {
+fn assert_warns(verdict: &Verdict, words: &[&str]) {
     assert!(verdict.is_allowed(), "{}", verdict.message());
     let warnings = verdict.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -140,11 +140,14 @@ fn warned(verdict: &Verdict, words: &[&str]) {
 #[tokio::test]
 async fn reports_a_misplaced_component_with_file_line_and_revision() {
     let cluster = Cluster::new();
-    cluster.source(&cluster.server.artifact(&packed(MISPLACED), "main@sha1:3f2c"));
+    cluster.store_source(&cluster.server.artifact(&packed(MISPLACED), "main@sha1:3f2c"));
     let verdict = cluster.apply(flux("./apps", &[])).await;
-    warned(&verdict, &["KZ001 apps/kustomization.yaml:3:5 of main@sha1:3f2c: resources[1]", "\"../components/ldap\""]);
-    let denying = Cluster::with(Limits::default(), &[("flux-trees", Level::Deny)]);
-    denying.source(&denying.server.artifact(&packed(MISPLACED), "main@sha1:3f2c"));
+    assert_warns(
+        &verdict,
+        &["KZ001 apps/kustomization.yaml:3:5 of main@sha1:3f2c: resources[1]", "\"../components/ldap\""],
+    );
+    let denying = Cluster::with_levels(Limits::default(), &[("flux-trees", Level::Deny)]);
+    denying.store_source(&denying.server.artifact(&packed(MISPLACED), "main@sha1:3f2c"));
     let verdict = denying.apply(flux("./apps", &[])).await;
     let message = verdict.message();
     assert!(
@@ -158,11 +161,15 @@ async fn reports_a_misplaced_component_with_file_line_and_revision() {
 async fn accepts_valid_trees_and_fetches_them_once() {
     let cluster = Cluster::new();
     let artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
-    cluster.source(&artifact);
+    cluster.store_source(&artifact);
     for _ in 0..3 {
         assert_eq!(cluster.apply(flux("./apps", &[])).await, Verdict::default());
     }
-    assert_eq!(cluster.apply(flux("./apps", &["../components/ldap"])).await.warnings().len(), 1, "it is there twice");
+    assert_eq!(
+        cluster.apply(flux("./apps", &["../components/ldap"])).await.warnings().len(),
+        1,
+        "the component is listed twice"
+    );
     assert_eq!(cluster.server.requests(&artifact), 1);
 }
 
@@ -170,7 +177,7 @@ async fn accepts_valid_trees_and_fetches_them_once() {
 async fn concurrent_requests_share_one_fetch() {
     let cluster = Cluster::new();
     let artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
-    cluster.source(&artifact);
+    cluster.store_source(&artifact);
     let verdicts = futures::future::join_all((0..50).map(|_| cluster.apply(flux("./apps", &[])))).await;
     assert!(verdicts.iter().all(|verdict| *verdict == Verdict::default()));
     assert_eq!(cluster.server.requests(&artifact), 1);
@@ -180,22 +187,22 @@ async fn concurrent_requests_share_one_fetch() {
 async fn a_source_status_prefetches_the_artifact() {
     let cluster = Cluster::new();
     let artifact = cluster.server.artifact(&packed(MISPLACED), "main@sha1:2");
-    assert_eq!(cluster.status(&artifact, None).await, Verdict::default());
+    assert_eq!(cluster.update_source_status(&artifact, None).await, Verdict::default());
     for _ in 0..200 {
         if cluster.server.requests(&artifact) > 0 {
             break;
         }
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    cluster.source(&artifact);
-    warned(&cluster.apply(flux("apps", &[])).await, &["KZ001"]);
+    cluster.store_source(&artifact);
+    assert_warns(&cluster.apply(flux("apps", &[])).await, &["KZ001"]);
     assert_eq!(cluster.server.all_requests(), 1);
 }
 
 #[tokio::test]
 async fn judges_every_kustomization_of_a_source() {
     for level in [Level::Warn, Level::Deny] {
-        let cluster = Cluster::with(Limits::default(), &[("flux-sources", level)]);
+        let cluster = Cluster::with_levels(Limits::default(), &[("flux-sources", level)]);
         let good = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
         let bad = cluster.server.artifact(&packed(MISPLACED), "main@sha1:2");
         let mut other = flux("apps", &[]);
@@ -205,19 +212,23 @@ async fn judges_every_kustomization_of_a_source() {
         suspended["metadata"]["name"] = "suspended".into();
         suspended["spec"]["suspend"] = true.into();
         [flux("apps", &[]), other, suspended].into_iter().for_each(|object| cluster.store(object));
-        assert_eq!(cluster.status(&good, None).await, Verdict::default());
-        let verdict = cluster.status(&bad, Some(source(&good))).await;
+        assert_eq!(cluster.update_source_status(&good, None).await, Verdict::default());
+        let verdict = cluster.update_source_status(&bad, Some(source(&good))).await;
         assert_eq!(rules(&verdict, level), ["KZ001", "KZ001"]);
         let shown = format!("{} {}", verdict.message(), verdict.warnings().join(" "));
         for words in ["Kustomization flux-system/apps", "Kustomization team-a/tenant", "main@sha1:2"] {
             assert!(shown.contains(words), "{shown}");
         }
-        assert_eq!(cluster.status(&bad, Some(source(&bad))).await, Verdict::default(), "it is there already");
+        assert_eq!(
+            cluster.update_source_status(&bad, Some(source(&bad))).await,
+            Verdict::default(),
+            "the source has this artifact already"
+        );
     }
 }
 
 /// Decides on an update of a Kustomization with this inventory to `object`. Returns levels and rules of the findings.
-async fn updated(cluster: &Cluster, object: Value, inventory: &[&str]) -> Vec<String> {
+async fn update_findings(cluster: &Cluster, object: Value, inventory: &[&str]) -> Vec<String> {
     let mut old = flux("./former", &[]);
     let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
     old["status"] = json!({"inventory": {"entries": entries}});
@@ -229,31 +240,39 @@ async fn updated(cluster: &Cluster, object: Value, inventory: &[&str]) -> Vec<St
 
 #[tokio::test]
 async fn warns_about_objects_that_an_update_deletes() {
-    let cluster = Cluster::with(Limits::default(), &[("flux-trees", Level::Deny)]);
+    let cluster = Cluster::with_levels(Limits::default(), &[("flux-trees", Level::Deny)]);
     let files = [
         ("apps/kustomization.yaml", "resources: [settings.yaml]\n"),
         ("apps/settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\n  namespace: ${ns}\n"),
     ];
-    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    cluster.store_source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
     let mut apps = flux("./apps", &[]);
     apps["spec"]["postBuild"] = json!({"substitute": {"ns": "a"}});
     assert_eq!(
-        updated(&cluster, apps.clone(), &["a_s__ConfigMap"]).await,
+        update_findings(&cluster, apps.clone(), &["a_s__ConfigMap"]).await,
         [""; 0],
-        "after substitution it is the same"
+        "after substitution, it is the object in the inventory"
     );
-    assert_eq!(updated(&cluster, apps.clone(), &["a_s__ConfigMap", "_a__Namespace"]).await, ["warn KZ060"]);
-    assert_eq!(updated(&cluster, apps.clone(), &["b_s__ConfigMap"]).await, ["warn KZ061"], "nothing is left");
+    assert_eq!(update_findings(&cluster, apps.clone(), &["a_s__ConfigMap", "_a__Namespace"]).await, ["warn KZ060"]);
+    assert_eq!(
+        update_findings(&cluster, apps.clone(), &["b_s__ConfigMap"]).await,
+        ["warn KZ061"],
+        "no object of the inventory is rendered"
+    );
     let many: Vec<_> = (0..10).map(|number| format!("a_x{number}__ConfigMap")).collect();
     let many: Vec<_> = many.iter().map(String::as_str).chain(["a_s__ConfigMap"]).collect();
-    assert_eq!(updated(&cluster, apps.clone(), &many).await, ["warn KZ061"]);
-    assert_eq!(updated(&cluster, apps.clone(), &many[5..]).await, [""; 0], "five are an ordinary change");
-    let mut keeps = apps.clone();
-    keeps["spec"]["prune"] = false.into();
-    assert_eq!(updated(&cluster, keeps, &["_a__Namespace"]).await, [""; 0]);
+    assert_eq!(update_findings(&cluster, apps.clone(), &many).await, ["warn KZ061"]);
+    assert_eq!(
+        update_findings(&cluster, apps.clone(), &many[5..]).await,
+        [""; 0],
+        "five deletions are below the limit"
+    );
+    let mut without_pruning = apps.clone();
+    without_pruning["spec"]["prune"] = false.into();
+    assert_eq!(update_findings(&cluster, without_pruning, &["_a__Namespace"]).await, [""; 0]);
     let mut unknown = apps.clone();
     unknown["spec"]["postBuild"] = json!({"substituteFrom": [{"kind": "Secret", "name": "s"}]});
-    let found = updated(&cluster, unknown, &["_a__Namespace"]).await;
+    let found = update_findings(&cluster, unknown, &["_a__Namespace"]).await;
     assert!(
         !found.iter().any(|finding| finding.contains("KZ06")),
         "the namespace of the ConfigMap is unknown: {found:?}"
@@ -261,11 +280,13 @@ async fn warns_about_objects_that_an_update_deletes() {
     let mut unchanged = apps;
     unchanged["spec"]["path"] = "./former".into();
     unchanged["spec"].as_object_mut().unwrap().remove("postBuild");
-    assert!(!updated(&cluster, unchanged, &["_a__Namespace"]).await.iter().any(|finding| finding.contains("KZ06")));
+    assert!(
+        !update_findings(&cluster, unchanged, &["_a__Namespace"]).await.iter().any(|finding| finding.contains("KZ06"))
+    );
 }
 
 /// Returns a Kustomization with this name that builds the folder of the same name from the source `fleet`.
-fn named(name: &str, spec: Value) -> Value {
+fn kustomization_named(name: &str, spec: Value) -> Value {
     let mut object = flux(name, &[]);
     object["metadata"]["name"] = name.into();
     object["spec"].as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
@@ -274,7 +295,7 @@ fn named(name: &str, spec: Value) -> Value {
 
 #[tokio::test]
 async fn compares_kustomizations_of_a_source() {
-    let cluster = Cluster::with(Limits::default(), &[("flux-trees", Level::Deny)]);
+    let cluster = Cluster::with_levels(Limits::default(), &[("flux-trees", Level::Deny)]);
     let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: a\n");
     let (one, two, three) = (map("one"), map("two"), map("three"));
     let files = [
@@ -283,39 +304,47 @@ async fn compares_kustomizations_of_a_source() {
         ("web/three.yaml", &*three),
         ("both/kustomization.yaml", "resources: [../web/two.yaml, ../apps/one.yaml]\n"),
     ];
-    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    cluster.store_source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
     let inventory = ["a_one__ConfigMap", "a_two__ConfigMap"];
-    let apps = || named("apps", json!({}));
-    let spec = |spec: Value| named("web", spec);
-    assert_eq!(updated(&cluster, apps(), &inventory).await, [""; 0], "one deletion is an ordinary change");
+    let apps = || kustomization_named("apps", json!({}));
+    let spec = |spec: Value| kustomization_named("web", spec);
+    assert_eq!(update_findings(&cluster, apps(), &inventory).await, [""; 0], "one deletion is below the limit");
     cluster.store(spec(json!({})));
-    assert_eq!(updated(&cluster, apps(), &inventory).await, ["warn KZ063"]);
-    let waits = named("apps", json!({"dependsOn": [{"name": "web"}]}));
-    assert_eq!(updated(&cluster, waits.clone(), &inventory).await, [""; 0]);
-    assert_eq!(updated(&cluster, waits, &["a_two__ConfigMap"]).await, [""; 0], "it moves, and is not deleted");
+    assert_eq!(update_findings(&cluster, apps(), &inventory).await, ["warn KZ063"]);
+    let waits = kustomization_named("apps", json!({"dependsOn": [{"name": "web"}]}));
+    assert_eq!(update_findings(&cluster, waits.clone(), &inventory).await, [""; 0]);
+    assert_eq!(
+        update_findings(&cluster, waits, &["a_two__ConfigMap"]).await,
+        [""; 0],
+        "the object moves and is not deleted"
+    );
     let waits = json!({"dependsOn": [{"name": "web", "readyExpr": "true"}]});
-    assert_eq!(updated(&cluster, named("apps", waits), &inventory).await, ["warn KZ063"], "it ignores the revision");
-    cluster.store(named("both", json!({})));
+    assert_eq!(
+        update_findings(&cluster, kustomization_named("apps", waits), &inventory).await,
+        ["warn KZ063"],
+        "`readyExpr` does not compare the revision"
+    );
+    cluster.store(kustomization_named("both", json!({})));
     let warned = cluster.apply(apps()).await;
     assert_eq!(rules(&warned, Level::Warn), ["KZ062"]);
     assert!(warned.warnings()[0].contains("Kustomization flux-system/both renders ConfigMap a/one too"));
     for elsewhere in [json!({"suspend": true}), json!({"kubeConfig": {"secretRef": {"name": "remote"}}})] {
-        cluster.store(named("both", elsewhere));
+        cluster.store(kustomization_named("both", elsewhere));
         assert_eq!(cluster.apply(apps()).await, Verdict::default());
     }
 }
 
 #[tokio::test]
 async fn the_configuration_sets_the_limits_of_deletions() {
-    let cluster = Cluster::with(Limits::default(), &[]);
+    let cluster = Cluster::with_levels(Limits::default(), &[]);
     let files = [("apps/settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\n  namespace: a\n")];
-    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    cluster.store_source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
     let inventory = ["a_s__ConfigMap", "a_x__Secret", "_n__Namespace"];
     let under = async |text: &str| {
         let registry = Registry::standard();
         let policy = portcullis::config::parse(text, "portcullis.yaml", &registry).unwrap();
         cluster.gate.set_policy(Policy { artifact_hosts: vec![cluster.server.host()], ..policy });
-        updated(&cluster, flux("apps", &[]), &inventory).await
+        update_findings(&cluster, flux("apps", &[]), &inventory).await
     };
     assert_eq!(under("{}").await, ["warn KZ060"]);
     assert_eq!(under("deletions: {protectedKinds: [Secret]}").await, ["warn KZ060"]);
@@ -328,7 +357,7 @@ async fn the_configuration_sets_the_limits_of_deletions() {
 async fn audits_report_what_the_current_revision_deletes() {
     let cluster = Cluster::new();
     let files = [("apps/settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s\n  namespace: a\n")];
-    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    cluster.store_source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
     let mut stored = flux("apps", &[]);
     stored["status"] = json!({"inventory": {"entries": [{"id": "_n__Namespace", "v": "v1"}]}});
     let found = async |new: Value| {
@@ -344,12 +373,12 @@ async fn audits_report_what_the_current_revision_deletes() {
 }
 
 #[tokio::test]
-async fn the_flux_vectors() {
+async fn judges_the_flux_vectors_like_flux() {
     for case in vectors("kustomize/flux.json").as_array().unwrap() {
         let name = case["name"].as_str().unwrap();
-        let cluster = Cluster::with(Limits::default(), &[("flux-trees", Level::Deny)]);
+        let cluster = Cluster::with_levels(Limits::default(), &[("flux-trees", Level::Deny)]);
         let files = serde_json::from_value(case["files"].clone()).unwrap();
-        cluster.source(&cluster.server.artifact(&packed_map(&files), "main@sha1:3f2c"));
+        cluster.store_source(&cluster.server.artifact(&packed_map(&files), "main@sha1:3f2c"));
         let mut object = objects(case["flux_kustomization"].as_str().unwrap()).remove(0);
         object["spec"]["sourceRef"] = json!({"kind": "GitRepository", "name": "fleet", "namespace": "flux-system"});
         let verdict = cluster.apply(object).await;
@@ -384,17 +413,17 @@ async fn static_findings_need_no_source_and_deny() {
 #[tokio::test]
 async fn warns_about_a_missing_source_or_artifact() {
     let cluster = Cluster::new();
-    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "GitRepository flux-system/fleet does not exist"]);
+    assert_warns(&cluster.apply(flux("apps", &[])).await, &["KZ041", "GitRepository flux-system/fleet does not exist"]);
     let mut empty = source(&Artifact { url: String::new(), digest: String::new(), revision: String::new() });
     empty["status"] = json!({"observedGeneration": -1});
     cluster.store(empty);
-    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "has no artifact yet"]);
+    assert_warns(&cluster.apply(flux("apps", &[])).await, &["KZ041", "has no artifact yet"]);
 }
 
 type Behaviour = Box<dyn Fn(Arc<[u8]>) -> Answer>;
 
 /// Returns limits that are low enough to be exceeded by a small archive.
-fn small() -> Limits {
+fn small_limits() -> Limits {
     Limits { fetch: deadline(), packed: 1 << 20, unpacked: 1 << 21, ..Limits::default() }
 }
 
@@ -406,7 +435,7 @@ async fn artifact_server_errors_never_deny() {
         ("404", Box::new(|_| Answer::Status(404))),
         ("500", Box::new(|_| Answer::Status(500))),
         ("redirect", Box::new(|_| Answer::Redirect("http://169.254.169.254/".to_owned()))),
-        (SLOW, Box::new(Answer::Drip)),
+        (SLOW, Box::new(Answer::Slow)),
         (SLOW, Box::new(|_| Answer::Hang)),
         ("was interrupted", Box::new(Answer::Truncated)),
         ("is larger than", Box::new(|_| Answer::Endless)),
@@ -415,36 +444,36 @@ async fn artifact_server_errors_never_deny() {
     for (words, answer) in answers {
         // Tests with a slow server use a short timeout, so that they end soon.
         let fetch = if words == SLOW { Duration::from_millis(700) } else { deadline() };
-        let cluster = Cluster::with(Limits { fetch, ..small() }, &[("flux-trees", Level::Deny)]);
-        cluster.source(&cluster.server.behaving(&good, "main@sha1:1", answer));
-        warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "main@sha1:1 is not checked", words]);
-        let asked = cluster.server.all_requests();
-        warned(&cluster.apply(flux("apps", &[])).await, &[words]);
-        assert_eq!(cluster.server.all_requests(), asked, "{words}: a failure is remembered");
+        let cluster = Cluster::with_levels(Limits { fetch, ..small_limits() }, &[("flux-trees", Level::Deny)]);
+        cluster.store_source(&cluster.server.artifact_with_answer(&good, "main@sha1:1", answer));
+        assert_warns(&cluster.apply(flux("apps", &[])).await, &["KZ041", "main@sha1:1 is not checked", words]);
+        let requests_before = cluster.server.all_requests();
+        assert_warns(&cluster.apply(flux("apps", &[])).await, &[words]);
+        assert_eq!(cluster.server.all_requests(), requests_before, "{words}: a failed fetch is repeated at once");
     }
 }
 
 #[tokio::test]
 async fn reports_unreachable_servers_and_foreign_hosts() {
-    let cluster = Cluster::with(small(), &[("flux-trees", Level::Deny)]);
+    let cluster = Cluster::with_levels(small_limits(), &[("flux-trees", Level::Deny)]);
     let mut artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
     artifact.url = "http://127.0.0.1:1/a.tar.gz".to_owned();
-    cluster.source(&artifact);
-    warned(
+    cluster.store_source(&artifact);
+    assert_warns(
         &cluster.apply(flux("apps", &[])).await,
         &["KZ041", "127.0.0.1:1 is not in the list of allowed artifact hosts"],
     );
     let policy = Policy { artifact_hosts: vec!["127.0.0.1:1".to_owned()], ..Policy::default() };
     cluster.gate.set_policy(policy);
-    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "127.0.0.1:1 does not answer"]);
+    assert_warns(&cluster.apply(flux("apps", &[])).await, &["KZ041", "127.0.0.1:1 does not answer"]);
 }
 
 #[tokio::test]
 async fn levels_of_rules_do_not_exceed_that_of_the_source() {
-    let cluster = Cluster::with(small(), &[]);
+    let cluster = Cluster::with_levels(small_limits(), &[]);
     let mut artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
     artifact.url = "http://127.0.0.1:1/a.tar.gz".to_owned();
-    cluster.source(&artifact);
+    cluster.store_source(&artifact);
     let with = |max_level| Policy {
         levels: [("KZ041".to_owned(), Level::Deny)].into(),
         deliveries: [("flux-trees".to_owned(), max_level)].into(),
@@ -453,55 +482,55 @@ async fn levels_of_rules_do_not_exceed_that_of_the_source() {
     cluster.gate.set_policy(with(Level::Deny));
     assert!(!cluster.apply(flux("apps", &[])).await.is_allowed());
     cluster.gate.set_policy(with(Level::Warn));
-    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041"]);
+    assert_warns(&cluster.apply(flux("apps", &[])).await, &["KZ041"]);
 }
 
 #[tokio::test]
 async fn late_artifacts_serve_the_next_request() {
     let cluster = Cluster::new();
     let is_open = Arc::new(AtomicBool::new(false));
-    let late = |bytes| Answer::Held(bytes, is_open.clone());
-    let slowly = cluster.server.behaving(&packed(MISPLACED), "main@sha1:1", late);
-    cluster.source(&slowly);
+    let late = |bytes| Answer::WaitForFlag(bytes, is_open.clone());
+    let late_artifact = cluster.server.artifact_with_answer(&packed(MISPLACED), "main@sha1:1", late);
+    cluster.store_source(&late_artifact);
     let mut request = Case::new(Operation::Create, flux("apps", &[])).request();
     request.deadline = Some(Instant::now() + Duration::from_millis(300));
     let verdict = cluster.gate.decide(Phase::Validate, &request).await;
-    warned(&verdict, &["KZ041", "still being fetched"]);
+    assert_warns(&verdict, &["KZ041", "still being fetched"]);
     is_open.store(true, Ordering::SeqCst);
-    warned(&cluster.apply(flux("apps", &[])).await, &["KZ001"]);
-    assert_eq!(cluster.server.requests(&slowly), 1);
+    assert_warns(&cluster.apply(flux("apps", &[])).await, &["KZ001"]);
+    assert_eq!(cluster.server.requests(&late_artifact), 1);
 }
 
 #[tokio::test]
 async fn rejects_bombs_links_and_names_outside_the_tree() {
-    let cluster = Cluster::with(small(), &[("flux-trees", Level::Deny)]);
+    let cluster = Cluster::with_levels(small_limits(), &[("flux-trees", Level::Deny)]);
     let bomb = bomb(64);
     assert!(bomb.len() < 1 << 20);
-    cluster.source(&cluster.server.artifact(&bomb, "main@sha1:1"));
-    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "when unpacked"]);
+    cluster.store_source(&cluster.server.artifact(&bomb, "main@sha1:1"));
+    assert_warns(&cluster.apply(flux("apps", &[])).await, &["KZ041", "when unpacked"]);
 
     let mut archive = Packer::new();
     archive.file("../../apps/kustomization.yaml", b"resources: []\n");
-    cluster.source(&cluster.server.artifact(&archive.finish(), "main@sha1:2"));
-    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "which may point outside of it"]);
+    cluster.store_source(&cluster.server.artifact(&archive.finish(), "main@sha1:2"));
+    assert_warns(&cluster.apply(flux("apps", &[])).await, &["KZ041", "which may point outside of it"]);
 
     // Flux does not extract links, no matter where they lead.
     let mut archive = Packer::new();
     archive.file("apps/kustomization.yaml", b"resources: [out, passwd.yaml]\n");
     archive.link("apps/out", "../../../../etc");
     archive.link("apps/passwd.yaml", "/etc/passwd");
-    cluster.source(&cluster.server.artifact(&archive.finish(), "main@sha1:2"));
+    cluster.store_source(&cluster.server.artifact(&archive.finish(), "main@sha1:2"));
     assert_eq!(rules(&cluster.apply(flux("apps", &[])).await, Level::Deny), ["KZ004", "KZ004"]);
 
-    cluster.source(&cluster.server.artifact(b"this is no archive", "main@sha1:3"));
-    warned(&cluster.apply(flux("apps", &[])).await, &["KZ041", "cannot be read"]);
+    cluster.store_source(&cluster.server.artifact(b"this is no archive", "main@sha1:3"));
+    assert_warns(&cluster.apply(flux("apps", &[])).await, &["KZ041", "cannot be read"]);
 }
 
 fn base64(bytes: &[u8]) -> String {
     STANDARD.encode(bytes)
 }
 
-fn gz(text: &str) -> String {
+fn gzip_base64(text: &str) -> String {
     use std::io::Write as _;
     let mut packer = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
     packer.write_all(text.as_bytes()).unwrap();
@@ -515,7 +544,7 @@ fn decided(object: Value) -> Verdict {
 fn bundle(files: &[(&str, &str)], dir: Option<&str>) -> Value {
     let resource = |(at, (name, text)): (usize, &(&str, &str))| match at % 2 {
         0 => json!({"name": name, "content": text}),
-        _ => json!({"name": name, "content": gz(text), "encoding": "base64+gz"}),
+        _ => json!({"name": name, "content": gzip_base64(text), "encoding": "base64+gz"}),
     };
     let resources: Vec<_> = files.iter().enumerate().map(resource).collect();
     json!({
@@ -532,14 +561,18 @@ fn judges_trees_in_fleet_bundles() {
         message.contains("KZ001 spec.kustomize.dir: resources[1]") && message.contains("apps/kustomization.yaml:3:5")
     );
     assert_eq!(decided(bundle(&PLACED, Some("apps"))), Verdict::default());
-    assert_eq!(decided(bundle(&MISPLACED, None)), Verdict::default(), "its root is no kustomization");
+    assert_eq!(
+        decided(bundle(&MISPLACED, None)),
+        Verdict::default(),
+        "the root of the bundle has no kustomization file"
+    );
     let mut target = bundle(&MISPLACED, None);
     target["spec"]["targets"] = json!([{"name": "prod"}, {"kustomize": {"dir": "./apps"}}]);
     let verdict = decided(target);
     assert_eq!(verdict.findings[0].field.to_string(), "spec.targets[1].kustomize.dir");
     let mut unreadable = bundle(&PLACED, Some("apps"));
     unreadable["spec"]["resources"][1]["content"] = "!".into();
-    warned(&decided(unreadable), &["KZ041", "is not base64"]);
+    assert_warns(&decided(unreadable), &["KZ041", "is not base64"]);
 }
 
 fn config_map(labels: Value, data: Value, binary: Value) -> Value {
@@ -601,16 +634,16 @@ fn judges_argo_cd_applications() {
     let fields: Vec<_> = verdict.denials().map(|finding| format!("{} {}", finding.rule, finding.field)).collect();
     let field = |rule, index| format!("{rule} spec.sources[1].kustomize.components[{index}]");
     assert_eq!(fields, [field("KZ010", 0), field("KZ004", 1), field("KZ009", 2)]);
-    warned(&decided(application(json!({"source": source(&["../c/kustomization.yaml"])}))), &["KZ003"]);
+    assert_warns(&decided(application(json!({"source": source(&["../c/kustomization.yaml"])}))), &["KZ003"]);
     let set = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "ApplicationSet", "metadata": {"name": "a", "namespace": "argocd"},
                      "spec": {"template": {"spec": {"source": source(&["/abs", "{{x}}"])}}}});
     assert_eq!(rules(&decided(set), Level::Deny), ["KZ010"]);
     let mut lenient = source(&["/abs"]);
     lenient["kustomize"]["ignoreMissingComponents"] = true.into();
-    warned(&decided(application(json!({"source": lenient}))), &["KZ010"]);
+    assert_warns(&decided(application(json!({"source": lenient}))), &["KZ010"]);
 }
 
-fn stored(kind: &str, name: &str, path: &str, lists: Value) -> Value {
+fn stored_kustomization(kind: &str, name: &str, path: &str, lists: Value) -> Value {
     let version = if kind == "Component" { "v1alpha1" } else { "v1beta1" };
     let mut object = json!({
         "apiVersion": format!("kustomize.config.k8s.io/{version}"), "kind": kind,
@@ -620,60 +653,64 @@ fn stored(kind: &str, name: &str, path: &str, lists: Value) -> Value {
     object
 }
 
-fn after(there: &[Value], operation: Operation, object: Value) -> Vec<&'static str> {
-    let verdict = Case::new(operation, object).stored(there.to_vec()).decide(Phase::Validate);
+fn denials_after(existing: &[Value], operation: Operation, object: Value) -> Vec<&'static str> {
+    let verdict = Case::new(operation, object).stored(existing.to_vec()).decide(Phase::Validate);
     rules(&verdict, Level::Deny)
 }
 
 #[test]
 fn stored_kustomizations_are_judged_in_both_directions() {
-    let component = stored("Component", "ldap", "components/ldap", json!({}));
-    let base = stored("Kustomization", "base", "base", json!({"resources": ["a.yaml"]}));
-    let app = |lists| stored("Kustomization", "app", "clusters/app", lists);
+    let component = stored_kustomization("Component", "ldap", "components/ldap", json!({}));
+    let base = stored_kustomization("Kustomization", "base", "base", json!({"resources": ["a.yaml"]}));
+    let app = |lists| stored_kustomization("Kustomization", "app", "clusters/app", lists);
     let wrong = app(json!({"resources": ["../../base", "../../components/ldap"], "components": ["../../base"]}));
     let right = app(json!({"resources": ["../../base", "x.yaml"], "components": ["../../components/ldap"]}));
-    let there = [component.clone(), base.clone()];
-    assert_eq!(after(&there, Operation::Create, wrong.clone()), ["KZ001", "KZ002"]);
-    assert_eq!(after(&there, Operation::Create, right.clone()), [""; 0]);
+    let existing = [component.clone(), base.clone()];
+    assert_eq!(denials_after(&existing, Operation::Create, wrong.clone()), ["KZ001", "KZ002"]);
+    assert_eq!(denials_after(&existing, Operation::Create, right.clone()), [""; 0]);
     // The other order: the Kustomization with the error exists first.
-    assert_eq!(after(std::slice::from_ref(&wrong), Operation::Create, component.clone()), ["KZ001"]);
-    assert_eq!(after(&[wrong], Operation::Create, base.clone()), ["KZ002"]);
-    assert_eq!(after(std::slice::from_ref(&right), Operation::Create, component.clone()), [""; 0]);
+    assert_eq!(denials_after(std::slice::from_ref(&wrong), Operation::Create, component.clone()), ["KZ001"]);
+    assert_eq!(denials_after(&[wrong], Operation::Create, base.clone()), ["KZ002"]);
+    assert_eq!(denials_after(std::slice::from_ref(&right), Operation::Create, component.clone()), [""; 0]);
     // An object that another object uses must not be deleted.
     let all = [component.clone(), base.clone(), right];
-    assert_eq!(after(&all, Operation::Delete, component.clone()), ["KZ004"]);
-    assert_eq!(after(&there, Operation::Delete, component.clone()), [""; 0]);
-    let mut moved = Case::new(Operation::Create, stored("Component", "ldap", "components/other", json!({})));
+    assert_eq!(denials_after(&all, Operation::Delete, component.clone()), ["KZ004"]);
+    assert_eq!(denials_after(&existing, Operation::Delete, component.clone()), [""; 0]);
+    let mut moved =
+        Case::new(Operation::Create, stored_kustomization("Component", "ldap", "components/other", json!({})));
     moved = moved.update(component.clone()).stored(all.to_vec());
     assert_eq!(rules(&moved.decide(Phase::Validate), Level::Deny), ["KZ004"]);
     // An object of another kind in the same folder.
-    let changed = stored("Kustomization", "ldap", "components/ldap", json!({"resources": []}));
-    assert_eq!(after(&all, Operation::Create, changed), ["KZ006", "KZ002"]);
-    assert_eq!(after(&[], Operation::Create, app(json!({"resources": [".."]}))), ["KZ009"]);
+    let changed = stored_kustomization("Kustomization", "ldap", "components/ldap", json!({"resources": []}));
+    assert_eq!(denials_after(&all, Operation::Create, changed), ["KZ006", "KZ002"]);
+    assert_eq!(denials_after(&[], Operation::Create, app(json!({"resources": [".."]}))), ["KZ009"]);
     let mut elsewhere = component;
     elsewhere["metadata"]["namespace"] = "team-b".into();
-    assert_eq!(after(&[elsewhere], Operation::Create, app(json!({"resources": ["../../components/ldap"]}))), [""; 0]);
+    assert_eq!(
+        denials_after(&[elsewhere], Operation::Create, app(json!({"resources": ["../../components/ldap"]}))),
+        [""; 0]
+    );
 }
 
 #[test]
 fn does_not_deny_garbage_collection_and_namespace_deletion() {
-    let component = stored("Component", "ldap", "components/ldap", json!({}));
-    let app = stored("Kustomization", "app", "app", json!({"components": ["../components/ldap"]}));
+    let component = stored_kustomization("Component", "ldap", "components/ldap", json!({}));
+    let app = stored_kustomization("Kustomization", "app", "app", json!({"components": ["../components/ldap"]}));
     let case = || Case::new(Operation::Delete, component.clone()).stored(vec![component.clone(), app.clone()]);
     assert!(!case().decide(Phase::Validate).is_allowed());
     assert!(case().user("system:serviceaccount:kube-system:namespace-controller").decide(Phase::Validate).is_allowed());
-    let going = json!({"apiVersion": "v1", "kind": "Namespace",
+    let terminating = json!({"apiVersion": "v1", "kind": "Namespace",
                        "metadata": {"name": "team-a", "deletionTimestamp": "2026-01-01T00:00:00Z"}});
     let mut case = case();
-    case.stored.push(going);
+    case.stored.push(terminating);
     assert!(case.decide(Phase::Validate).is_allowed());
 }
 
 #[test]
 fn reports_a_stored_kustomization_without_a_path() {
-    let mut object = stored("Kustomization", "app", "app", json!({"resources": []}));
+    let mut object = stored_kustomization("Kustomization", "app", "app", json!({"resources": []}));
     object["metadata"]["annotations"] = json!({});
-    assert_eq!(after(&[], Operation::Create, object), ["KZ050"]);
+    assert_eq!(denials_after(&[], Operation::Create, object), ["KZ050"]);
 }
 
 /// A patch that copies an object into itself forty times would expand to 10^12 objects.
@@ -701,26 +738,26 @@ fn applied_by(owner: &str, mut object: Value) -> Value {
     object
 }
 
-fn denying() -> Cluster {
-    Cluster::with(Limits::default(), &[("flux-trees", Level::Deny)])
+fn denying_cluster() -> Cluster {
+    Cluster::with_levels(Limits::default(), &[("flux-trees", Level::Deny)])
 }
 
 /// Regression test for issue 18 (Flux 1): the same apply may change the branch of the source. If the Kustomization were
 /// denied, the whole apply would fail, and both objects would stay as they are.
 #[tokio::test]
 async fn never_denies_a_path_missing_in_the_revision() {
-    let cluster = denying();
-    cluster.source(&cluster.server.artifact(&packed(PLACED), "main@sha1:3f2c9a1b04de77"));
-    warned(
+    let cluster = denying_cluster();
+    cluster.store_source(&cluster.server.artifact(&packed(PLACED), "main@sha1:3f2c9a1b04de77"));
+    assert_warns(
         &cluster.apply(flux("./app", &[])).await,
         &["KZ004 spec.path: \"app\" does not exist (revision main@sha1:3f2c9a1b04de)", "did you mean \"apps\"?"],
     );
-    warned(
+    assert_warns(
         &cluster.apply(flux("./apps", &["../gone"])).await,
         &["KZ004 spec.components[0]: \"../gone\" does not exist"],
     );
     let similar = cluster.apply(flux("./apps", &["../components/ldp"])).await;
-    warned(&similar, &["KZ004 spec.components[0]: ", "did you mean \"../components/ldap\"?"]);
+    assert_warns(&similar, &["KZ004 spec.components[0]: ", "did you mean \"../components/ldap\"?"]);
     let nothing_similar = cluster.apply(flux("./elsewhere", &[])).await;
     assert!(!nothing_similar.warnings()[0].contains("relative to"), "{:?}", nothing_similar.warnings());
 }
@@ -729,7 +766,7 @@ async fn never_denies_a_path_missing_in_the_revision() {
 /// expected.
 #[tokio::test]
 async fn never_denies_errors_that_another_revision_may_fix() {
-    let cluster = denying();
+    let cluster = denying_cluster();
     let artifact = cluster.server.artifact(&packed(MISPLACED), "main@sha1:1");
     type Change = fn(&mut Value);
     let late: [(&str, Change); 5] = [
@@ -747,38 +784,47 @@ async fn never_denies_errors_that_another_revision_may_fix() {
         change(&mut source);
         cluster.store(source);
         let verdict = cluster.apply(child.clone()).await;
-        warned(&verdict, &["KZ001"]);
+        assert_warns(&verdict, &["KZ001"]);
         let noted = verdict.at_level(Level::Audit).any(|finding| finding.message.contains(why));
         assert!(noted, "{why}: {:?}", verdict.findings);
     }
     cluster.store(applied_by("infrastructure", source(&artifact)));
     assert!(!cluster.apply(child).await.is_allowed(), "another Kustomization applies the source");
-    cluster.source(&artifact);
-    assert!(!cluster.apply(flux("./apps", &[])).await.is_allowed(), "it is applied by hand");
-    assert!(cluster.apply(applied_by("apps", flux("./apps", &[]))).await.is_allowed(), "the apply may take the source");
+    cluster.store_source(&artifact);
+    assert!(
+        !cluster.apply(flux("./apps", &[])).await.is_allowed(),
+        "the Kustomization is not applied together with its source"
+    );
+    assert!(
+        cluster.apply(applied_by("apps", flux("./apps", &[]))).await.is_allowed(),
+        "the same apply may change the source"
+    );
 }
 
 /// Regression test for issue 18 (Flux 1): a revision that adds the folder of a component may also change the list of
 /// components.
 #[tokio::test]
 async fn does_not_deny_revisions_that_may_change_the_kustomization() {
-    let cluster = Cluster::with(Limits::default(), &[("flux-sources", Level::Deny)]);
+    let cluster = Cluster::with_levels(Limits::default(), &[("flux-sources", Level::Deny)]);
     let artifact = cluster.server.artifact(&packed(PLACED), "main@sha1:2");
     cluster.store(applied_by("flux-system", flux("./apps", &["../gone"])));
-    let verdict = cluster.status(&artifact, None).await;
-    warned(&verdict, &["KZ004", "spec.components[0]: \"../gone\" does not exist"]);
+    let verdict = cluster.update_source_status(&artifact, None).await;
+    assert_warns(&verdict, &["KZ004", "spec.components[0]: \"../gone\" does not exist"]);
     cluster.store(flux("./renamed", &[]));
-    warned(&cluster.status(&artifact, None).await, &["KZ004", "\"renamed\" does not exist"]);
+    assert_warns(&cluster.update_source_status(&artifact, None).await, &["KZ004", "\"renamed\" does not exist"]);
 }
 
 /// Regression test for issue 18 (Flux 2): Flux does not decode the kustomization file of a root strictly.
 #[tokio::test]
 async fn converts_scalars_of_the_root_file_to_strings() {
-    let cluster = denying();
+    let cluster = denying_cluster();
     let root = "resources: [settings.yaml]\nnamePrefix: 7\nimages: [{name: a, newTag: 1.25}]\nunknown: true\n";
     let files = [("apps/kustomization.yaml", root), ("apps/settings.yaml", SETTINGS)];
-    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
-    warned(&cluster.apply(flux("./apps", &[])).await, &["KZ008", "there is no field \"unknown\"", "Flux ignores it"]);
+    cluster.store_source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    assert_warns(
+        &cluster.apply(flux("./apps", &[])).await,
+        &["KZ008", "there is no field \"unknown\"", "Flux ignores it"],
+    );
 }
 
 /// Regression test for issue 18 (Flux 3): errors in the spec are found without the source.
@@ -801,11 +847,11 @@ async fn denies_an_invalid_spec_without_its_source() {
 /// Regression test for issue 18 (Flux 3): variables are substituted as in Flux.
 #[tokio::test]
 async fn substitutes_variables_like_flux() {
-    let cluster = denying();
+    let cluster = denying_cluster();
     let settings = format!("{SETTINGS}data: {{a: '${{{{ x }}}}'}}\n");
     let files = [("apps/kustomization.yaml", "resources: [settings.yaml]\n"), ("apps/settings.yaml", &*settings)];
-    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
-    assert_eq!(cluster.apply(flux("./apps", &[])).await, Verdict::default(), "nothing is put in");
+    cluster.store_source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    assert_eq!(cluster.apply(flux("./apps", &[])).await, Verdict::default(), "no variable is substituted");
     let mut object = flux("./apps", &[]);
     object["spec"]["postBuild"] = json!({"substitute": {"cluster": "prod"}});
     let verdict = cluster.apply(object).await;
@@ -816,24 +862,24 @@ async fn substitutes_variables_like_flux() {
 /// Regression test for issue 18 (Flux 3): Portcullis does not read the Secrets and ConfigMaps of `substituteFrom`.
 #[tokio::test]
 async fn records_that_variables_of_secrets_are_unknown() {
-    let cluster = denying();
+    let cluster = denying_cluster();
     let settings = format!("{SETTINGS}data: {{a: '${{color}}'}}\n");
     let files = [("apps/kustomization.yaml", "resources: [settings.yaml]\n"), ("apps/settings.yaml", &*settings)];
-    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    cluster.store_source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
     let mut object = flux("./apps", &[]);
     object["spec"]["postBuild"] = json!({"substituteFrom": [{"kind": "Secret", "name": "colors"}]});
     let verdict = cluster.apply(object).await;
     assert!(verdict.is_allowed() && verdict.warnings().is_empty(), "{:?}", verdict.findings);
     let recorded: Vec<_> = verdict.at_level(Level::Audit).collect();
-    let is_it = |message: &str| message.contains("the content of Secret/colors is unknown");
-    assert!(recorded.iter().any(|finding| finding.rule == "KZ040" && is_it(&finding.message)), "{recorded:?}");
+    let is_expected = |message: &str| message.contains("the content of Secret/colors is unknown");
+    assert!(recorded.iter().any(|finding| finding.rule == "KZ040" && is_expected(&finding.message)), "{recorded:?}");
 }
 
 /// Regression test for issue 18 (Flux 4): an update that does not change the build gets warnings instead of a denial.
 #[tokio::test]
 async fn never_denies_updates_that_do_not_change_the_build() {
-    let cluster = denying();
-    cluster.source(&cluster.server.artifact(&packed(MISPLACED), "main@sha1:1"));
+    let cluster = denying_cluster();
+    cluster.store_source(&cluster.server.artifact(&packed(MISPLACED), "main@sha1:1"));
     let decided = async |change: fn(&mut Value)| {
         let mut case = Case::new(Operation::Create, flux("./apps", &["/abs"])).update(flux("./apps", &["/abs"]));
         change(&mut case.object);
@@ -847,19 +893,19 @@ async fn never_denies_updates_that_do_not_change_the_build() {
 
 /// Sends the two status updates with which source-controller publishes a revision: the conditions, then the artifact.
 /// Returns the stored source.
-async fn published(cluster: &Cluster, before: &Value, artifact: &Artifact) -> Value {
+async fn publish_revision(cluster: &Cluster, before: &Value, artifact: &Artifact) -> Value {
     let stored = format!("stored artifact for revision '{}'", artifact.revision);
     let mut announced = before.clone();
     let condition = |kind: &str| json!({"type": kind, "status": "True", "reason": "Succeeded", "message": stored});
     announced["status"]["conditions"] = json!([condition("Ready"), condition("ArtifactInStorage")]);
-    let announced = written(cluster, before, announced).await;
+    let announced = update_status(cluster, before, announced).await;
     let mut complete = announced.clone();
     complete["status"]["artifact"] = source(artifact)["status"]["artifact"].clone();
-    written(cluster, &announced, complete).await
+    update_status(cluster, &announced, complete).await
 }
 
 /// Sends an update of a source's status. Returns the stored source.
-async fn written(cluster: &Cluster, before: &Value, now: Value) -> Value {
+async fn update_status(cluster: &Cluster, before: &Value, now: Value) -> Value {
     let decide = async |phase, object: Value| {
         let mut request = Case::new(Operation::Create, object).update(before.clone()).request();
         request.resource.subresource = "status".into();
@@ -868,17 +914,17 @@ async fn written(cluster: &Cluster, before: &Value, now: Value) -> Value {
     };
     let mut stored = now.clone();
     if let Some(patch) = decide(Phase::Mutate, now).await.patch {
-        json_patch::patch(&mut stored, &patch).expect("it applies");
+        json_patch::patch(&mut stored, &patch).expect("the patch applies");
     }
     let served = stored["status"]["artifact"]["revision"].as_str();
-    let [status, message] = ready(&stored);
+    let [status, message] = ready_condition(&stored);
     assert!(status != "True" || served.is_some_and(|served| message.contains(served)), "{served:?}: {message}");
-    assert!(decide(Phase::Validate, stored.clone()).await.is_allowed(), "nothing is denied");
-    assert_eq!(decide(Phase::Mutate, stored.clone()).await.patch, None, "what is stored is sent again");
+    assert!(decide(Phase::Validate, stored.clone()).await.is_allowed(), "the update is denied");
+    assert_eq!(decide(Phase::Mutate, stored.clone()).await.patch, None, "the stored status is patched again");
     stored
 }
 
-fn ready(source: &Value) -> [&str; 2] {
+fn ready_condition(source: &Value) -> [&str; 2] {
     let ready = &source["status"]["conditions"][0];
     [ready["status"].as_str().unwrap(), ready["message"].as_str().unwrap()]
 }
@@ -886,30 +932,30 @@ fn ready(source: &Value) -> [&str; 2] {
 /// Regression test for issue 18 (Flux 5): a source whose new revision is denied is not ready.
 #[tokio::test]
 async fn a_denied_revision_is_never_ready() {
-    let cluster = Cluster::with(Limits::default(), &[("flux-sources", Level::Deny)]);
+    let cluster = Cluster::with_levels(Limits::default(), &[("flux-sources", Level::Deny)]);
     cluster.store(flux("apps", &[]));
     let good = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
     let bad = cluster.server.artifact(&packed(MISPLACED), "main@sha1:2");
     let mut empty = source(&good);
     empty["status"] = json!({});
-    let first = published(&cluster, &empty, &good).await;
-    assert_eq!(ready(&first), ["True", "stored artifact for revision 'main@sha1:1'"]);
+    let first = publish_revision(&cluster, &empty, &good).await;
+    assert_eq!(ready_condition(&first), ["True", "stored artifact for revision 'main@sha1:1'"]);
     let mut refused = first.clone();
     for _ in 0..2 {
-        refused = published(&cluster, &refused, &bad).await;
+        refused = publish_revision(&cluster, &refused, &bad).await;
         assert_eq!(refused["status"]["artifact"], first["status"]["artifact"]);
-        let [status, message] = ready(&refused);
+        let [status, message] = ready_condition(&refused);
         assert!(status == "False" && message.contains("revision main@sha1:2 is withheld"), "{message}");
         assert!(message.contains("KZ001") && message.contains("Kustomization flux-system/apps"), "{message}");
     }
-    let repaired = published(&cluster, &refused, &good).await;
-    assert_eq!(ready(&repaired), ["True", "stored artifact for revision 'main@sha1:1'"]);
-    let alone = published(&cluster, &empty, &bad).await;
-    assert_eq!((alone["status"].get("artifact"), ready(&alone)[0]), (None, "False"));
+    let repaired = publish_revision(&cluster, &refused, &good).await;
+    assert_eq!(ready_condition(&repaired), ["True", "stored artifact for revision 'main@sha1:1'"]);
+    let alone = publish_revision(&cluster, &empty, &bad).await;
+    assert_eq!((alone["status"].get("artifact"), ready_condition(&alone)[0]), (None, "False"));
 }
 
 /// Configures the guard so that it withholds revisions at their sources. `more` is additional configuration.
-fn holding(cluster: &Cluster, more: &str) {
+fn set_hold_policy(cluster: &Cluster, more: &str) {
     let text = format!("guard: {{hold: source}}\ndeletions: {{maxCount: 2, protectedKinds: [Secret]}}\n{more}");
     let policy = portcullis::config::parse(&text, "portcullis.yaml", cluster.gate.registry()).unwrap();
     cluster.gate.set_policy(Policy { artifact_hosts: vec![cluster.server.host()], ..policy });
@@ -917,8 +963,8 @@ fn holding(cluster: &Cluster, more: &str) {
 
 /// Returns a Kustomization with an inventory of objects in the namespace `a`, which approves the deletions of one
 /// revision.
-fn applied(name: &str, inventory: &[&str], approves: &str) -> Value {
-    let mut object = named(name, json!({}));
+fn kustomization_with_inventory(name: &str, inventory: &[&str], approves: &str) -> Value {
+    let mut object = kustomization_named(name, json!({}));
     let entries: Vec<_> = inventory.iter().map(|id| json!({"id": format!("a_{id}"), "v": "v1"})).collect();
     object["status"] = json!({"inventory": {"entries": entries}});
     object["metadata"]["annotations"] = json!({"portcullis.dev/approve-deletions": approves});
@@ -926,44 +972,44 @@ fn applied(name: &str, inventory: &[&str], approves: &str) -> Value {
 }
 
 /// Returns an artifact with the folders `apps`, which has one ConfigMap, and `web`, which has none.
-fn shrunk(cluster: &Cluster, revision: &str) -> Artifact {
+fn shrunk_artifact(cluster: &Cluster, revision: &str) -> Artifact {
     let kept = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: kept\n  namespace: a\n";
     let files = [("apps/kept.yaml", kept), ("web/kustomization.yaml", "resources: []\n"), ("note", revision)];
     cluster.server.artifact(&packed(files), revision)
 }
 
 /// Returns a source that serves its first artifact, even if the guard would withhold that artifact.
-async fn begun(cluster: &Cluster, artifact: &Artifact) -> Value {
+async fn source_serving(cluster: &Cluster, artifact: &Artifact) -> Value {
     let mut empty = source(artifact);
     empty["status"] = json!({});
-    let mut first = published(cluster, &empty, artifact).await;
+    let mut first = publish_revision(cluster, &empty, artifact).await;
     first["status"]["artifact"] = source(artifact)["status"]["artifact"].clone();
     first
 }
 
-const FOUR: [&str; 4] = ["one__ConfigMap", "two__ConfigMap", "three__ConfigMap", "kept__ConfigMap"];
+const FOUR_OBJECTS: [&str; 4] = ["one__ConfigMap", "two__ConfigMap", "three__ConfigMap", "kept__ConfigMap"];
 
 #[tokio::test]
 async fn a_revision_that_deletes_too_much_waits_for_the_approval_of_each_kustomization() {
     let cluster = Cluster::new();
-    holding(&cluster, "");
+    set_hold_policy(&cluster, "");
     let old = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
-    let before = begun(&cluster, &old).await;
-    let new = shrunk(&cluster, "main@sha1:12");
+    let before = source_serving(&cluster, &old).await;
+    let new = shrunk_artifact(&cluster, "main@sha1:12");
     let outcome = async |apps: &str, web: &str| {
-        cluster.store(applied("apps", &FOUR, apps));
-        cluster.store(applied("web", &["x__Secret"], web));
-        published(&cluster, &before, &new).await
+        cluster.store(kustomization_with_inventory("apps", &FOUR_OBJECTS, apps));
+        cluster.store(kustomization_with_inventory("web", &["x__Secret"], web));
+        publish_revision(&cluster, &before, &new).await
     };
-    let asks = |object: &Value, name: &str| {
+    let requests_approval = |object: &Value, name: &str| {
         let command = format!(
             "kubectl -n flux-system annotate kustomization {name} --overwrite portcullis.dev/approve-deletions=main@sha1:12"
         );
-        ready(object)[1].lines().any(|line| line.ends_with(&command))
+        ready_condition(object)[1].lines().any(|line| line.ends_with(&command))
     };
     let held = outcome("", "").await;
     assert_eq!(held["status"]["artifact"]["revision"], "main@sha1:1");
-    let [status, message] = ready(&held);
+    let [status, message] = ready_condition(&held);
     assert!(status == "False" && message.starts_with("revision main@sha1:12 is withheld"), "{message}");
     for words in [
         "GD002 status.artifact: Kustomization flux-system/apps: revision main@sha1:12 would delete 3 of 4 objects, more than 2",
@@ -972,27 +1018,30 @@ async fn a_revision_that_deletes_too_much_waits_for_the_approval_of_each_kustomi
     ] {
         assert!(message.contains(words), "{message}");
     }
-    assert!(asks(&held, "apps") && asks(&held, "web"));
+    assert!(requests_approval(&held, "apps") && requests_approval(&held, "web"));
     let half = outcome("main@sha1:12", "main@sha1:1").await;
-    assert!(ready(&half)[0] == "False" && !asks(&half, "apps") && asks(&half, "web"), "{half}");
+    assert!(
+        ready_condition(&half)[0] == "False" && !requests_approval(&half, "apps") && requests_approval(&half, "web"),
+        "{half}"
+    );
     let released = outcome("main@sha1:12", "main@sha1:12").await;
     assert_eq!(released["status"]["artifact"]["revision"], "main@sha1:12");
-    assert_eq!(ready(&released), ["True", "stored artifact for revision 'main@sha1:12'"]);
-    let recorded = cluster.status(&new, Some(source(&old))).await;
+    assert_eq!(ready_condition(&released), ["True", "stored artifact for revision 'main@sha1:12'"]);
+    let recorded = cluster.update_source_status(&new, Some(source(&old))).await;
     assert_eq!((rules(&recorded, Level::Audit), recorded.is_allowed()), (vec!["GD002", "GD002"], true));
 }
 
 #[tokio::test]
-async fn holds_nothing_unless_configured_and_known() {
+async fn withholds_revisions_only_if_configured_and_known() {
     let cluster = Cluster::new();
     let old = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
-    let new = shrunk(&cluster, "main@sha1:2");
+    let new = shrunk_artifact(&cluster, "main@sha1:2");
     let judged = async |configuration: &str, change: fn(&mut Value)| {
-        holding(&cluster, configuration);
-        let mut object = applied("apps", &FOUR, "");
+        set_hold_policy(&cluster, configuration);
+        let mut object = kustomization_with_inventory("apps", &FOUR_OBJECTS, "");
         change(&mut object);
         cluster.store(object);
-        let verdict = cluster.status(&new, Some(source(&old))).await;
+        let verdict = cluster.update_source_status(&new, Some(source(&old))).await;
         verdict.findings.iter().map(|finding| format!("{} {}", finding.level, finding.rule)).collect::<Vec<_>>()
     };
     let unchanged = |_: &mut Value| {};
@@ -1002,8 +1051,8 @@ async fn holds_nothing_unless_configured_and_known() {
     assert_eq!(judged("deliveries: {guard-sources: audit}", unchanged).await, ["audit GD002"]);
     assert_eq!(judged("", |object| object["spec"]["prune"] = false.into()).await, [""; 0]);
     assert_eq!(judged("", |object| object["spec"]["suspend"] = true.into()).await, [""; 0]);
-    assert_eq!(judged("", |object| object["spec"]["path"] = "gone".into()).await, [""; 0], "it cannot be built");
-    assert_eq!(judged("", |object| object["status"] = json!({})).await, [""; 0], "nothing was applied");
+    assert_eq!(judged("", |object| object["spec"]["path"] = "gone".into()).await, [""; 0], "the tree cannot be built");
+    assert_eq!(judged("", |object| object["status"] = json!({})).await, [""; 0], "the inventory is empty");
     let deleting = |object: &mut Value| object["metadata"]["deletionTimestamp"] = "2026-11-23T12:00:00Z".into();
     assert_eq!(judged("", deleting).await, [""; 0]);
     let unknown = |object: &mut Value| {
@@ -1011,16 +1060,20 @@ async fn holds_nothing_unless_configured_and_known() {
         object["spec"]["postBuild"] = json!({"substituteFrom": [{"kind": "Secret", "name": "s"}]});
     };
     assert_eq!(judged("", unknown).await, ["audit GD002"]);
-    holding(&cluster, "");
+    set_hold_policy(&cluster, "");
     cluster.gate.set_policy(Policy { artifact_hosts: vec![cluster.server.host()], ..Policy::default() });
-    assert_eq!(cluster.status(&new, Some(source(&old))).await, Verdict::default(), "it is off by default");
+    assert_eq!(
+        cluster.update_source_status(&new, Some(source(&old))).await,
+        Verdict::default(),
+        "the guard is disabled by default"
+    );
 }
 
 /// A live reader that answers each read with its value: an object, or null if the object does not exist. A string is an
 /// error, and a boolean means that the read never ends.
-struct Answering(Value);
+struct FixedReader(Value);
 
-impl LiveReader for Answering {
+impl LiveReader for FixedReader {
     fn read<'a>(&'a self, _: &'a Reference) -> LiveReading<'a> {
         Box::pin(async {
             match &self.0 {
@@ -1034,15 +1087,18 @@ impl LiveReader for Answering {
 }
 
 #[tokio::test]
-async fn holds_nothing_whose_inventory_cannot_be_read() {
+async fn does_not_withhold_revisions_if_the_inventory_cannot_be_read() {
     let elsewhere = || {
-        let mut object = applied("apps", &FOUR, "");
+        let mut object = kustomization_with_inventory("apps", &FOUR_OBJECTS, "");
         object["spec"]["sourceRef"]["name"] = "other".into();
         object
     };
     let none: &[&str] = &[];
     for (answer, expected) in [
-        (applied("apps", &FOUR, ""), &["deny: revision main@sha1:2 would delete 3 of 4 objects"][..]),
+        (
+            kustomization_with_inventory("apps", &FOUR_OBJECTS, ""),
+            &["deny: revision main@sha1:2 would delete 3 of 4 objects"][..],
+        ),
         (
             json!("forbidden"),
             &[
@@ -1058,11 +1114,13 @@ async fn holds_nothing_whose_inventory_cannot_be_read() {
         (Value::Null, none),
         (elsewhere(), none),
     ] {
-        let cluster = Cluster::reading(Limits::default(), &[], Some(Arc::new(Answering(answer.clone()))));
-        holding(&cluster, "");
-        cluster.store(applied("apps", &FOUR, "main@sha1:2"));
-        let (old, new) = (cluster.server.artifact(&packed(PLACED), "main@sha1:1"), shrunk(&cluster, "main@sha1:2"));
-        let mut request = Case::new(Operation::Create, source(&new)).update(source(&old)).of("status").request();
+        let cluster = Cluster::with_reader(Limits::default(), &[], Some(Arc::new(FixedReader(answer.clone()))));
+        set_hold_policy(&cluster, "");
+        cluster.store(kustomization_with_inventory("apps", &FOUR_OBJECTS, "main@sha1:2"));
+        let (old, new) =
+            (cluster.server.artifact(&packed(PLACED), "main@sha1:1"), shrunk_artifact(&cluster, "main@sha1:2"));
+        let mut request =
+            Case::new(Operation::Create, source(&new)).update(source(&old)).for_subresource("status").request();
         let is_silent = answer == json!(true);
         request.deadline = Some(Instant::now() + if is_silent { Duration::from_millis(200) } else { deadline() });
         let verdict = cluster.gate.decide(Phase::Validate, &request).await;
@@ -1079,14 +1137,15 @@ async fn holds_nothing_whose_inventory_cannot_be_read() {
 #[tokio::test]
 async fn judges_a_bounded_number_of_kustomizations_at_a_source() {
     let cluster = Cluster::new();
-    holding(&cluster, "");
-    let (old, new) = (cluster.server.artifact(&packed(PLACED), "main@sha1:1"), shrunk(&cluster, "main@sha1:2"));
+    set_hold_policy(&cluster, "");
+    let (old, new) =
+        (cluster.server.artifact(&packed(PLACED), "main@sha1:1"), shrunk_artifact(&cluster, "main@sha1:2"));
     for number in 0..101 {
-        let mut object = applied(&format!("apps-{number:03}"), &FOUR, "");
+        let mut object = kustomization_with_inventory(&format!("apps-{number:03}"), &FOUR_OBJECTS, "");
         object["spec"]["path"] = "apps".into();
         cluster.store(object);
     }
-    let verdict = cluster.status(&new, Some(source(&old))).await;
+    let verdict = cluster.update_source_status(&new, Some(source(&old))).await;
     assert_eq!(rules(&verdict, Level::Deny).len(), 100);
     let others: Vec<_> = verdict.at_level(Level::Audit).map(|finding| finding.message.as_str()).collect();
     assert_eq!(
@@ -1099,87 +1158,96 @@ async fn judges_a_bounded_number_of_kustomizations_at_a_source() {
 #[tokio::test]
 async fn leaves_the_status_of_sources_alone_unless_revisions_can_be_withheld() {
     let cluster = Cluster::new();
-    cluster.store(applied("apps", &FOUR, ""));
+    cluster.store(kustomization_with_inventory("apps", &FOUR_OBJECTS, ""));
     let old = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
     let announced = json!({"type": "Ready", "status": "True", "message": "stored artifact for revision 'main@sha1:2'"});
     let stored = json!({"type": "ArtifactInStorage", "status": "True", "message": announced["message"]});
     let mut object = source(&old);
     object["status"]["conditions"] = json!([announced, stored]);
     let patch = async |configuration: &str| {
-        holding(&cluster, configuration);
+        set_hold_policy(&cluster, configuration);
         let mut request = Case::new(Operation::Create, object.clone()).update(source(&old)).request();
         request.resource.subresource = "status".into();
         cluster.gate.decide(Phase::Mutate, &request).await.patch
     };
-    assert!(patch("").await.is_some(), "it is not ready before it has the artifact");
+    assert!(patch("").await.is_some(), "the source is ready without the artifact");
     assert_eq!(patch("rules: {GD001: warn}").await, None);
     assert_eq!(patch("deliveries: {guard-sources: warn}").await, None);
 }
 
 /// If one source of trees withholds a revision, another one without findings must not release it.
 #[tokio::test]
-async fn two_gates_at_a_source_are_reported_together() {
+async fn findings_of_flux_sources_and_the_guard_are_reported_together() {
     let cluster = Cluster::new();
     let old = cluster.server.artifact(&packed(PLACED), "main@sha1:1");
     let broken = cluster.server.artifact(&packed(MISPLACED), "main@sha1:2");
     for (configuration, inventory, expected) in [
         ("deliveries: {flux-sources: deny}", &[][..], [true, false]),
-        ("deliveries: {flux-sources: deny}", &FOUR[..], [true, false]),
-        ("", &FOUR[..], [false, false]),
+        ("deliveries: {flux-sources: deny}", &FOUR_OBJECTS[..], [true, false]),
+        ("", &FOUR_OBJECTS[..], [false, false]),
     ] {
-        holding(&cluster, configuration);
-        cluster.store(applied("apps", inventory, ""));
-        let before = begun(&cluster, &old).await;
-        let message = ready(&published(&cluster, &before, &broken).await)[1].to_owned();
+        set_hold_policy(&cluster, configuration);
+        cluster.store(kustomization_with_inventory("apps", inventory, ""));
+        let before = source_serving(&cluster, &old).await;
+        let message = ready_condition(&publish_revision(&cluster, &before, &broken).await)[1].to_owned();
         assert_eq!(["KZ001", "GD002"].map(|rule| message.contains(rule)), expected, "{message}");
     }
-    holding(&cluster, "deliveries: {flux-sources: deny}");
-    cluster.store(applied("web", &FOUR, ""));
+    set_hold_policy(&cluster, "deliveries: {flux-sources: deny}");
+    cluster.store(kustomization_with_inventory("web", &FOUR_OBJECTS, ""));
     let files = MISPLACED.into_iter().chain([("web/kustomization.yaml", "resources: []\n")]);
     let both = cluster.server.artifact(&packed(files), "main@sha1:3");
-    let message = ready(&published(&cluster, &begun(&cluster, &old).await, &both).await)[1].to_owned();
+    let message =
+        ready_condition(&publish_revision(&cluster, &source_serving(&cluster, &old).await, &both).await)[1].to_owned();
     assert!(message.contains("KZ001") && message.contains("GD002"), "{message}");
 }
 
 #[tokio::test]
 async fn compares_kustomizations_of_other_sources() {
-    let cluster = Cluster::with(Limits::default(), &[("flux-trees", Level::Deny)]);
+    let cluster = Cluster::with_levels(Limits::default(), &[("flux-trees", Level::Deny)]);
     let map = |name: &str| format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: a\n");
     let (one, two) = (map("one"), map("two"));
-    cluster.source(&cluster.server.artifact(&packed([("apps/one.yaml", &*one)]), "main@sha1:1"));
+    cluster.store_source(&cluster.server.artifact(&packed([("apps/one.yaml", &*one)]), "main@sha1:1"));
     let mut elsewhere = source(&cluster.server.artifact(&packed([("web/two.yaml", &*two)]), "v2@sha1:2"));
     elsewhere["metadata"]["name"] = "web".into();
     cluster.store(elsewhere.clone());
     let web = |spec: Value| {
-        let mut object = named("web", spec);
+        let mut object = kustomization_named("web", spec);
         object["spec"]["sourceRef"]["name"] = "web".into();
         object
     };
     let inventory = ["a_one__ConfigMap", "a_two__ConfigMap"];
     cluster.store(web(json!({})));
-    assert_eq!(updated(&cluster, named("apps", json!({})), &inventory).await, ["warn KZ063"]);
-    let waits = named("apps", json!({"dependsOn": [{"name": "web"}]}));
-    assert_eq!(updated(&cluster, waits, &inventory).await, ["warn KZ063"], "it waits for any revision");
-    let mut both = named("apps", json!({}));
+    assert_eq!(update_findings(&cluster, kustomization_named("apps", json!({})), &inventory).await, ["warn KZ063"]);
+    let waits = kustomization_named("apps", json!({"dependsOn": [{"name": "web"}]}));
+    assert_eq!(
+        update_findings(&cluster, waits, &inventory).await,
+        ["warn KZ063"],
+        "it waits for readiness with any revision"
+    );
+    let mut both = kustomization_named("apps", json!({}));
     both["spec"]["path"] = "web".into();
     both["spec"]["sourceRef"]["name"] = "web".into();
     both["metadata"]["name"] = "both".into();
     let verdict = cluster.apply(both).await;
     assert!(verdict.warnings()[0].contains("in revision v2@sha1:2, Kustomization flux-system/web renders"));
-    cluster.source(&cluster.server.artifact(&packed([("apps/two.yaml", &*two)]), "main@sha1:3"));
-    let verdict = cluster.apply(named("apps", json!({}))).await;
+    cluster.store_source(&cluster.server.artifact(&packed([("apps/two.yaml", &*two)]), "main@sha1:3"));
+    let verdict = cluster.apply(kustomization_named("apps", json!({}))).await;
     let words = "revision main@sha1:3 renders ConfigMap a/two, and Kustomization flux-system/web too, in revision v2@sha1:2 of \
                  GitRepository flux-system/web";
     assert!(verdict.warnings()[0].contains(words), "{:?}", verdict.warnings());
     for change in [json!({"suspend": true}), json!({"kubeConfig": {"secretRef": {"name": "remote"}}})] {
         cluster.store(web(change));
-        assert_eq!(cluster.apply(named("apps", json!({}))).await, Verdict::default());
+        assert_eq!(cluster.apply(kustomization_named("apps", json!({}))).await, Verdict::default());
     }
     cluster.store(web(json!({})));
     elsewhere["status"]["artifact"]["url"] = "http://127.0.0.1:1/a.tar.gz".into();
     elsewhere["status"]["artifact"]["digest"] = "sha256:0".into();
     cluster.store(elsewhere);
-    assert_eq!(cluster.apply(named("apps", json!({}))).await, Verdict::default(), "it cannot be fetched");
+    assert_eq!(
+        cluster.apply(kustomization_named("apps", json!({}))).await,
+        Verdict::default(),
+        "the artifact cannot be fetched"
+    );
 }
 
 /// The Secret of `spec.kubeConfig` is in the namespace of the Kustomization, so the same name means two clusters.
@@ -1187,9 +1255,10 @@ async fn compares_kustomizations_of_other_sources() {
 async fn equal_kubeconfigs_of_two_namespaces_are_two_clusters() {
     let cluster = Cluster::new();
     let one = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: one\n  namespace: a\n";
-    cluster.source(&cluster.server.artifact(&packed([("apps/one.yaml", one)]), "main@sha1:1"));
+    cluster.store_source(&cluster.server.artifact(&packed([("apps/one.yaml", one)]), "main@sha1:1"));
     let remote = |name: &str, namespace: &str| {
-        let mut object = named(name, json!({"path": "apps", "kubeConfig": {"secretRef": {"name": "remote"}}}));
+        let mut object =
+            kustomization_named(name, json!({"path": "apps", "kubeConfig": {"secretRef": {"name": "remote"}}}));
         object["metadata"]["namespace"] = namespace.into();
         object["spec"]["sourceRef"]["namespace"] = "flux-system".into();
         object
@@ -1206,7 +1275,7 @@ async fn equal_kubeconfigs_of_two_namespaces_are_two_clusters() {
 async fn records_deprecated_fields_in_trees() {
     let cluster = Cluster::new();
     let files = [("apps/kustomization.yaml", "resources: [s.yaml]\ncommonLabels: {a: b}\n"), ("apps/s.yaml", SETTINGS)];
-    cluster.source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
+    cluster.store_source(&cluster.server.artifact(&packed(files), "main@sha1:1"));
     let verdict = cluster.apply(flux("apps", &[])).await;
     assert_eq!((rules(&verdict, Level::Audit), verdict.warnings()), (vec!["KZ024"], Vec::new()));
 }
@@ -1215,7 +1284,7 @@ async fn records_deprecated_fields_in_trees() {
 #[tokio::test]
 async fn warns_service_accounts_only_if_configured() {
     let cluster = Cluster::new();
-    cluster.source(&cluster.server.artifact(&packed(MISPLACED), "main@sha1:1"));
+    cluster.store_source(&cluster.server.artifact(&packed(MISPLACED), "main@sha1:1"));
     let decided = async |warns: bool, user: &'static str| {
         let policy = Policy { warn_service_accounts: warns, ..(*cluster.gate.policy()).clone() };
         cluster.gate.set_policy(policy);

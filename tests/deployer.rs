@@ -177,12 +177,12 @@ fn statuses(being_deleted: bool) -> Vec<Status<'static>> {
     all
 }
 
-fn every_change(mut look: impl FnMut(&Change<'_>)) {
+fn for_each_change(mut visit: impl FnMut(&Change<'_>)) {
     for being_deleted in [false, true] {
         let all = statuses(being_deleted);
         for old in &all {
             for new in &all {
-                look(&Change { old: *old, new: *new });
+                visit(&Change { old: *old, new: *new });
             }
         }
     }
@@ -193,7 +193,7 @@ fn every_change(mut look: impl FnMut(&Change<'_>)) {
 #[test]
 fn the_table_and_the_requirements_agree() {
     let mut seen = BTreeSet::new();
-    every_change(|change| {
+    for_each_change(|change| {
         let (from, to) = (State::of(&change.old), State::of(&change.new));
         let rules: Vec<_> = violated(change).iter().map(|requirement| requirement.rule).collect();
         match to.info().prevented_by {
@@ -205,7 +205,7 @@ fn the_table_and_the_requirements_agree() {
         }
     });
     let rows: BTreeSet<_> = TRANSITIONS.iter().map(|row| (row.from, row.to)).collect();
-    assert_eq!(seen, rows, "every row is a write that can be made, and meets the requirements");
+    assert_eq!(seen, rows, "the rows of the table are the possible updates that meet the requirements");
     assert_eq!(
         REQUIREMENTS.len(),
         REQUIREMENTS.iter().map(|requirement| requirement.rule).collect::<BTreeSet<_>>().len()
@@ -216,16 +216,16 @@ fn the_table_and_the_requirements_agree() {
 ///
 /// The function follows the prose of the contract, independently of Landscaper's code. `deployItemPhase` is the phase
 /// that the contract refers to.
-fn prose(Change { old, new }: &Change<'_>) -> Option<&'static str> {
-    let works = |status: &Status<'_>| !["", "Succeeded", "Failed"].contains(&status.phase_text);
+fn violated_sentence(Change { old, new }: &Change<'_>) -> Option<&'static str> {
+    let is_processing = |status: &Status<'_>| !["", "Succeeded", "Failed"].contains(&status.phase_text);
     let is_open = |status: &Status<'_>| status.job != status.finished;
-    let begins = !works(old) && works(new);
+    let begins = !is_processing(old) && is_processing(new);
     let ends = is_open(old) && !is_open(new);
     let is_allowed = |phase: &str| ["", "Init", "Progressing", "Deleting", "Succeeded", "Failed"].contains(&phase);
     if !is_allowed(new.phase_text) {
         return Some("values");
     }
-    if !is_open(new) && works(new) {
+    if !is_open(new) && is_processing(new) {
         return Some("equal");
     }
     if !is_open(new) && !new.job.is_empty() && new.phase_text.is_empty() {
@@ -243,10 +243,10 @@ fn prose(Change { old, new }: &Change<'_>) -> Option<&'static str> {
     if new.finished != old.finished && new.finished != new.job {
         return Some("finished");
     }
-    if works(old) && !works(new) && is_open(new) {
+    if is_processing(old) && !is_processing(new) && is_open(new) {
         return Some("atomic");
     }
-    if ends && !works(old) {
+    if ends && !is_processing(old) {
         return Some("processed");
     }
     if new.job != old.job && new.finished != old.finished {
@@ -255,13 +255,13 @@ fn prose(Change { old, new }: &Change<'_>) -> Option<&'static str> {
     if !is_open(old) && !is_open(new) && old.phase_text != new.phase_text {
         return Some("finished-phase");
     }
-    if old.phase_text != new.phase_text && !works(old) && !works(new) {
+    if old.phase_text != new.phase_text && !is_processing(old) && !is_processing(new) {
         return Some("processed");
     }
     if new.phase_text == "Deleting" && !new.being_deleted {
         return Some("deletion");
     }
-    if works(old) && new.phase_text.is_empty() {
+    if is_processing(old) && new.phase_text.is_empty() {
         return Some("values");
     }
     None
@@ -274,7 +274,7 @@ fn is_after(old: &Status<'_>, new: &Status<'_>) -> bool {
 }
 
 /// Returns the result of our rules for a status update: `refuses`, `warns` or `admits`, with the rule.
-fn ours(change: &Change<'_>) -> String {
+fn our_result(change: &Change<'_>) -> String {
     let rules: Vec<_> = violated(change).iter().map(|requirement| requirement.rule).collect();
     let warns = ["DP006", "DP014"];
     match rules.iter().find(|rule| !warns.contains(rule)).or(rules.first()) {
@@ -290,9 +290,9 @@ fn ours(change: &Change<'_>) -> String {
 fn the_page_explains_all_differences_from_the_prose() {
     let mut differences = BTreeSet::new();
     let mut judged = 0_u64;
-    every_change(|change| {
+    for_each_change(|change| {
         judged += 1;
-        let (prose, ours) = (prose(change), ours(change));
+        let (prose, ours) = (violated_sentence(change), our_result(change));
         match prose {
             Some(sentence) if !ours.starts_with("refuses") => differences.insert(format!("{sentence}, {ours}")),
             None if ours != "admits" => differences.insert(format!("admitted, {ours}")),
@@ -317,11 +317,11 @@ fn a_status_is_judged_at_its_subresource_only() {
     };
     let case = || Case::new(Operation::Update, item("Progressing", "b")).update(item("Progressing", "a"));
     assert!(case().decide(Webhook::Validate).is_allowed());
-    assert!(!case().of("status").decide(Webhook::Validate).is_allowed());
-    let mut deleted = case().of("status");
+    assert!(!case().for_subresource("status").decide(Webhook::Validate).is_allowed());
+    let mut deleted = case().for_subresource("status");
     deleted.object["metadata"]["deletionTimestamp"] = json!("2026-01-01T12:00:00Z");
-    assert!(!deleted.decide(Webhook::Validate).is_allowed(), "a status keeps nothing from being deleted");
-    let as_before = case().update(item("Progressing", "b")).of("status").decide(Webhook::Validate);
+    assert!(!deleted.decide(Webhook::Validate).is_allowed(), "the rules also apply to objects that are being deleted");
+    let as_before = case().update(item("Progressing", "b")).for_subresource("status").decide(Webhook::Validate);
     assert_eq!(as_before.findings.iter().map(|finding| finding.level).collect::<Vec<_>>(), [Level::Warn]);
 }
 

@@ -155,7 +155,7 @@ fn values_of_secrets_are_never_printed() {
 }
 
 #[test]
-fn says_which_roots_appear_vanish_and_stop_building() {
+fn reports_roots_that_appear_vanish_or_stop_building() {
     let new = [("prod/kustomization.yaml", "resources: [../missing]\n"), ("more/kustomization.yaml", KUSTOMIZATION)];
     let folder = folders(&SHOP, &new, &["other/kustomization.yaml"]);
     let plan = plan(folder.path(), &["old", "new"]);
@@ -174,23 +174,26 @@ fn a_root_that_needs_the_network_is_unknown() {
     let run = diff(folder.path(), &["old", "new"]);
     assert_eq!(run.code, 3, "{}", run.stdout);
     assert!(run.stdout.contains("prod (unknown)\n"), "{}", run.stdout);
-    assert!(run.stdout.contains("0 to delete"), "nothing is guessed: {}", run.stdout);
+    assert!(run.stdout.contains("0 to delete"), "no deletion is reported for an unknown root: {}", run.stdout);
 }
 
 #[test]
 fn limits_end_with_exit_code_2() {
     let folder = folders(&SHOP, &[("base/kustomization.yaml", "resources: []\n")], &[]);
-    let broken = |args: &[&str]| {
+    let exceeded_limits = |args: &[&str]| {
         let run = diff(folder.path(), &[&["old", "new"], args].concat());
         (run.code, run.stdout.lines().filter(|line| line.starts_with("error: ")).map(str::to_owned).collect::<Vec<_>>())
     };
-    assert_eq!(broken(&["--max-deletions", "2"]), (0, vec![]));
-    assert_eq!(broken(&["--max-deletions", "1"]).1, ["error: 2 objects are deleted; the maximum is 1"]);
-    assert_eq!(broken(&["--max-deletions", "50%"]).1, ["error: 2 of 2 objects are deleted; the maximum is 50%"]);
-    assert_eq!(broken(&["--fail-on", "delete,create"]).1, ["error: 2 objects are deleted"]);
-    assert_eq!(broken(&["--fail-on", "protected"]), (0, vec![]));
+    assert_eq!(exceeded_limits(&["--max-deletions", "2"]), (0, vec![]));
+    assert_eq!(exceeded_limits(&["--max-deletions", "1"]).1, ["error: 2 objects are deleted; the maximum is 1"]);
+    assert_eq!(
+        exceeded_limits(&["--max-deletions", "50%"]).1,
+        ["error: 2 of 2 objects are deleted; the maximum is 50%"]
+    );
+    assert_eq!(exceeded_limits(&["--fail-on", "delete,create"]).1, ["error: 2 objects are deleted"]);
+    assert_eq!(exceeded_limits(&["--fail-on", "protected"]), (0, vec![]));
     let protected = "error: Service shop/web is protected, and prod deletes it";
-    assert_eq!(broken(&["--protect", "Service"]), (2, vec![protected.to_owned()]));
+    assert_eq!(exceeded_limits(&["--protect", "Service"]), (2, vec![protected.to_owned()]));
 }
 
 fn git(folder: &Path, args: &[&str]) -> String {
@@ -267,7 +270,7 @@ fn a_revision_that_a_shallow_clone_lacks_is_reported_with_the_reason() {
 }
 
 #[test]
-fn takes_archives() {
+fn compares_archives() {
     let folder = shop_repository();
     for (name, revision) in [("old.tar", "HEAD~1"), ("new.tar", "HEAD")] {
         git(folder.path(), &["archive", "--output", name, revision]);
@@ -317,7 +320,7 @@ fn github_appends_to_the_job_summary() {
 fn gitops(changes: &[(&str, &str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for side in ["old", "new"] {
-        copied(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/gitops"), &folder.path().join(side));
+        copy_folder(&Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/gitops"), &folder.path().join(side));
     }
     for (path, from, to) in changes {
         let path = folder.path().join("new").join(path);
@@ -328,12 +331,12 @@ fn gitops(changes: &[(&str, &str, &str)]) -> TempDir {
     folder
 }
 
-fn copied(from: &Path, to: &Path) {
+fn copy_folder(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let (path, target) = entry.map(|entry| (entry.path(), to.join(entry.file_name()))).unwrap();
         if path.is_dir() {
-            copied(&path, &target);
+            copy_folder(&path, &target);
         } else {
             fs::copy(&path, &target).unwrap();
         }
@@ -342,7 +345,7 @@ fn copied(from: &Path, to: &Path) {
 
 /// The roots are built with the options of Flux. kubectl could not build them, because a patch is outside of the root.
 #[test]
-fn builds_roots_as_flux_does_and_puts_variables_in() {
+fn builds_roots_and_substitutes_variables_as_flux_does() {
     let folder = gitops(&[("clusters/production/settings.yaml", "domain: example.org", "domain: example.com")]);
     let run = diff(folder.path(), &["old", "new"]);
     let expected = "\
@@ -381,7 +384,7 @@ fn follows_a_kustomization_to_another_folder() {
 }
 
 #[test]
-fn says_what_a_cluster_keeps_without_pruning() {
+fn reports_orphaned_objects_without_pruning() {
     let gone = ("apps/base/web/kustomization.yaml", "deployment.yaml", "config.yaml");
     let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\n";
     let prunes = gitops(&[gone]);
@@ -404,7 +407,7 @@ fn says_what_a_cluster_keeps_without_pruning() {
 
 /// If a Kustomization is removed, Flux deletes its objects, unless its `deletionPolicy` is `Orphan`.
 #[test]
-fn a_kustomization_that_goes_takes_its_objects_with_it() {
+fn deletes_the_objects_of_removed_kustomizations() {
     for (policy, expected) in [("", (1, 0)), ("\n  deletionPolicy: Orphan", (0, 1))] {
         let folder = gitops(&[]);
         let apps = "clusters/production/apps.yaml";

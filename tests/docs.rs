@@ -41,7 +41,7 @@ fn collect(folder: &Path, is_top: bool, pages: &mut Vec<PathBuf>) {
     }
 }
 
-fn shown(path: &Path) -> String {
+fn display_path(path: &Path) -> String {
     path.strip_prefix(repository()).unwrap_or(path).display().to_string()
 }
 
@@ -74,22 +74,22 @@ fn anchor(heading: &str) -> String {
 }
 
 #[test]
-fn links_of_pages_lead_somewhere() {
+fn links_of_pages_have_targets() {
     let mut missing = Vec::new();
     for page in pages() {
         let text = fs::read_to_string(&page).unwrap();
         for link in prose(&text).flat_map(links) {
             let (file, fragment) = link.split_once('#').unwrap_or((&link, ""));
             let target = if file.is_empty() { page.clone() } else { page.parent().unwrap().join(file) };
-            let is_there = target.exists()
+            let exists = target.exists()
                 && (fragment.is_empty()
                     || anchors(&fs::read_to_string(&target).unwrap_or_default()).contains(fragment));
-            if !is_there {
-                missing.push(format!("{}: {link}", shown(&page)));
+            if !exists {
+                missing.push(format!("{}: {link}", display_path(&page)));
             }
         }
     }
-    assert!(missing.is_empty(), "links to nothing:\n{}", missing.join("\n"));
+    assert!(missing.is_empty(), "broken links:\n{}", missing.join("\n"));
 }
 
 /// Returns the paths in the repository that code spans of a page contain, such as `tests/docs.rs`.
@@ -108,7 +108,7 @@ fn files_named_in_pages_exist() {
         let text = fs::read_to_string(&page).unwrap();
         let prose = prose(&text).collect::<Vec<_>>().join("\n");
         let paths = named_paths(&prose).into_iter().filter(|path| !repository().join(path).exists());
-        missing.extend(paths.map(|path| format!("{}: {path}", shown(&page))));
+        missing.extend(paths.map(|path| format!("{}: {path}", display_path(&page))));
     }
     assert!(missing.is_empty(), "files that do not exist:\n{}", missing.join("\n"));
 }
@@ -129,20 +129,24 @@ fn the_book_has_every_page() {
 }
 
 /// A command in a page, with the output that the page shows.
-struct Shown {
+struct ShownCommand {
     page: String,
     command: String,
     output: String,
 }
 
-fn commands(page: &Path) -> Vec<Shown> {
+fn commands(page: &Path) -> Vec<ShownCommand> {
     let text = fs::read_to_string(page).unwrap();
     let blocks = text.split("```console\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block);
     let mut commands = Vec::new();
     for block in blocks.filter(|block| block.starts_with("$ portcullis ")) {
         for command in block.split("$ ").skip(1) {
             let (command, output) = command.split_once('\n').unwrap();
-            commands.push(Shown { page: shown(page), command: command.to_owned(), output: output.to_owned() });
+            commands.push(ShownCommand {
+                page: display_path(page),
+                command: command.to_owned(),
+                output: output.to_owned(),
+            });
         }
     }
     commands
@@ -159,12 +163,12 @@ fn commands_of_pages_have_the_shown_output() {
         .flat_map(|page| commands(page))
         .collect();
     assert!(!commands.is_empty());
-    for Shown { page, command, output } in commands {
+    for ShownCommand { page, command, output } in commands {
         let mut shell = Command::new("sh");
         shell.args(["-c", &format!("{command} 2>&1")]).env("PATH", &path).env("NO_COLOR", "1");
         let run = shell.current_dir(repository()).output().unwrap();
-        let came = String::from_utf8(run.stdout).unwrap();
-        assert_eq!(came.trim_end(), output.trim_end(), "{page}: $ {command}");
+        let actual = String::from_utf8(run.stdout).unwrap();
+        assert_eq!(actual.trim_end(), output.trim_end(), "{page}: $ {command}");
     }
 }
 

@@ -31,7 +31,7 @@ fn object(kind: &str, name: &str, owner: Option<(&str, &str)>) -> Value {
     object
 }
 
-fn with_marks(mut object: Value, dry_run: &str, configuration: Option<&str>) -> Value {
+fn with_annotations(mut object: Value, dry_run: &str, configuration: Option<&str>) -> Value {
     object["metadata"]["annotations"] = json!({DRY_RUN_ANNOTATION: dry_run});
     if let Some(name) = configuration {
         object["metadata"]["annotations"][CONFIGURATION_ANNOTATION] = json!(name);
@@ -40,11 +40,11 @@ fn with_marks(mut object: Value, dry_run: &str, configuration: Option<&str>) -> 
 }
 
 fn in_dry_run(object: Value) -> Value {
-    with_marks(object, "true", Some("fragments"))
+    with_annotations(object, "true", Some("fragments"))
 }
 
 /// Returns the owners of the DeployItem of [`item`]: root, sub-installation and Execution.
-fn above() -> [Value; 3] {
+fn ancestors() -> [Value; 3] {
     [
         object("Installation", "root", None),
         object("Installation", "sub", Some(("Installation", "root"))),
@@ -76,7 +76,7 @@ fn create(object: Value, stored: impl Into<Vec<Value>>) -> Case {
 
 #[test]
 fn every_level_inherits_from_the_root() {
-    let [root, sub, execution] = above();
+    let [root, sub, execution] = ancestors();
     let stored = [in_dry_run(root), sub.clone(), execution.clone()];
     for object in [sub, execution, item()] {
         assert_eq!(mutated(&create(object.clone(), stored.clone())), in_dry_run(object));
@@ -85,8 +85,8 @@ fn every_level_inherits_from_the_root() {
 
 #[test]
 fn removes_annotations_after_the_dry_run() {
-    let [root, sub, execution] = above();
-    for root in [root.clone(), with_marks(root, "false", Some("fragments"))] {
+    let [root, sub, execution] = ancestors();
+    for root in [root.clone(), with_annotations(root, "false", Some("fragments"))] {
         let stored = [root, in_dry_run(sub.clone()), in_dry_run(execution.clone())];
         for object in [sub.clone(), execution.clone(), item()] {
             assert_eq!(mutated(&create(in_dry_run(object.clone()), stored.clone())), object);
@@ -96,20 +96,20 @@ fn removes_annotations_after_the_dry_run() {
 
 #[test]
 fn removes_a_configuration_that_the_root_no_longer_names() {
-    let [root, sub, execution] = above();
-    let stored = [with_marks(root, "true", None), sub, execution];
-    assert_eq!(mutated(&create(in_dry_run(item()), stored)), with_marks(item(), "true", None));
+    let [root, sub, execution] = ancestors();
+    let stored = [with_annotations(root, "true", None), sub, execution];
+    assert_eq!(mutated(&create(in_dry_run(item()), stored)), with_annotations(item(), "true", None));
 }
 
 #[test]
 fn without_dry_run_nothing_changes() {
-    for object in above().into_iter().chain([item()]) {
-        assert_eq!(create(object, above()).decide(Phase::Mutate), Verdict::default());
+    for object in ancestors().into_iter().chain([item()]) {
+        assert_eq!(create(object, ancestors()).decide(Phase::Mutate), Verdict::default());
     }
     let mut other = in_dry_run(object("Installation", "root", None));
     other["metadata"]["ownerReferences"] =
         json!([{"apiVersion": "apps/v1", "kind": "Deployment", "name": "x", "controller": true}]);
-    assert_eq!(create(other, above()).decide(Phase::Mutate), Verdict::default());
+    assert_eq!(create(other, ancestors()).decide(Phase::Mutate), Verdict::default());
 }
 
 #[test]
@@ -128,7 +128,7 @@ fn denies_an_orphan_but_not_its_deletion() {
 
 #[test]
 fn another_object_of_the_owners_name_is_not_the_owner() {
-    let [mut root, ..] = above();
+    let [mut root, ..] = ancestors();
     root["metadata"]["uid"] = json!("new");
     let mut sub = object("Installation", "sub", Some(("Installation", "root")));
     sub["metadata"]["ownerReferences"][0]["uid"] = json!("old");
@@ -153,7 +153,7 @@ fn stops_at_cycles_of_owners() {
 
 #[test]
 fn reports_annotations_that_the_root_overrides() {
-    let [root, sub, _] = above();
+    let [root, sub, _] = ancestors();
     let verdict = create(in_dry_run(sub.clone()), [root]).decide(Phase::Mutate);
     assert!(verdict.notices[0].contains("is inherited from the root Installation \"root\""), "{:?}", verdict.notices);
     assert_eq!(patched(&in_dry_run(sub.clone()), &verdict), sub);
@@ -161,9 +161,9 @@ fn reports_annotations_that_the_root_overrides() {
 
 /// The objects in the API server, which may be newer than those in the catalog.
 #[derive(Default)]
-struct Truth(Mutex<HashMap<(String, String), Value>>);
+struct ApiServer(Mutex<HashMap<(String, String), Value>>);
 
-impl Truth {
+impl ApiServer {
     fn put(&self, object: &Value) {
         let key =
             (object["kind"].as_str().unwrap().to_owned(), object["metadata"]["name"].as_str().unwrap().to_owned());
@@ -171,7 +171,7 @@ impl Truth {
     }
 }
 
-impl LiveReader for Truth {
+impl LiveReader for ApiServer {
     fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         Box::pin(async move {
             tokio::task::yield_now().await;
@@ -182,9 +182,9 @@ impl LiveReader for Truth {
 }
 
 /// An API server that does not answer live reads.
-struct Silent;
+struct UnreachableApiServer;
 
-impl LiveReader for Silent {
+impl LiveReader for UnreachableApiServer {
     fn read<'a>(&'a self, _: &'a Reference) -> LiveReading<'a> {
         Box::pin(async { Err("connection refused".to_owned()) })
     }
@@ -202,12 +202,12 @@ fn runtime() -> tokio::runtime::Runtime {
 }
 
 /// A pseudo-random number generator with a fixed seed.
-struct Dice(u64);
+struct Random(u64);
 
-impl Dice {
-    fn roll(&mut self, sides: u64) -> u64 {
+impl Random {
+    fn below(&mut self, limit: u64) -> u64 {
         self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % sides
+        (self.0 >> 33) % limit
     }
 }
 
@@ -216,21 +216,21 @@ impl Dice {
 #[test]
 fn annotates_a_child_of_a_root_annotated_just_before() {
     let runtime = runtime();
-    let mut dice = Dice(5);
+    let mut random = Random(5);
     for round in 0..4000 {
-        let [root, sub, execution] = above();
+        let [root, sub, execution] = ancestors();
         let children = [sub.clone(), execution.clone(), item()];
-        let child = children[usize::try_from(dice.roll(3)).unwrap()].clone();
+        let child = children[usize::try_from(random.below(3)).unwrap()].clone();
         let known = [root.clone(), sub.clone(), execution.clone()];
-        let known: Vec<_> = known.into_iter().filter(|_| dice.roll(3) > 0).collect();
-        let truth = Arc::new(Truth::default());
-        let gate = gate(truth.clone(), known);
+        let known: Vec<_> = known.into_iter().filter(|_| random.below(3) > 0).collect();
+        let api_server = Arc::new(ApiServer::default());
+        let gate = gate(api_server.clone(), known);
         let fresh = [in_dry_run(root), sub, execution];
-        fresh.iter().for_each(|object| truth.put(object));
+        fresh.iter().for_each(|object| api_server.put(object));
 
         let catalog = gate.catalog().clone();
-        let delays: Vec<_> = fresh.iter().map(|_| Duration::from_micros(dice.roll(120))).collect();
-        let lagging = std::thread::spawn(move || {
+        let delays: Vec<_> = fresh.iter().map(|_| Duration::from_micros(random.below(120))).collect();
+        let delayed_watch = std::thread::spawn(move || {
             for (object, delay) in fresh.into_iter().zip(delays) {
                 std::thread::sleep(delay);
                 let kind = if object["kind"] == "Execution" { &EXECUTIONS } else { &INSTALLATIONS };
@@ -239,7 +239,7 @@ fn annotates_a_child_of_a_root_annotated_just_before() {
         });
         let case = create(child.clone(), []);
         let verdict = runtime.block_on(gate.decide(Phase::Mutate, &case.request()));
-        lagging.join().unwrap();
+        delayed_watch.join().unwrap();
         assert!(verdict.is_allowed(), "round {round}: {}", verdict.message());
         assert_eq!(patched(&child, &verdict), in_dry_run(child), "round {round}");
     }
@@ -248,10 +248,10 @@ fn annotates_a_child_of_a_root_annotated_just_before() {
 /// After the end of a dry run, an outdated catalog must not cause an annotation.
 #[test]
 fn does_not_annotate_a_child_after_the_end_of_the_dry_run() {
-    let [root, sub, execution] = above();
-    let truth = Arc::new(Truth::default());
-    let gate = gate(truth.clone(), vec![in_dry_run(root.clone()), sub.clone(), execution.clone()]);
-    [root, sub, execution].iter().for_each(|object| truth.put(object));
+    let [root, sub, execution] = ancestors();
+    let api_server = Arc::new(ApiServer::default());
+    let gate = gate(api_server.clone(), vec![in_dry_run(root.clone()), sub.clone(), execution.clone()]);
+    [root, sub, execution].iter().for_each(|object| api_server.put(object));
     let case = create(in_dry_run(item()), []);
     let verdict = runtime().block_on(gate.decide(Phase::Mutate, &case.request()));
     assert_eq!(patched(&in_dry_run(item()), &verdict), item());
@@ -260,14 +260,15 @@ fn does_not_annotate_a_child_after_the_end_of_the_dry_run() {
 #[test]
 fn without_the_api_server_admits_only_known_dry_runs() {
     let runtime = runtime();
-    let [root, sub, execution] = above();
+    let [root, sub, execution] = ancestors();
     let decide = |gate: &Gate, case: &Case| runtime.block_on(gate.decide(Phase::Mutate, &case.request()));
 
-    let marked = gate(Arc::new(Silent), vec![in_dry_run(root.clone()), sub.clone(), execution.clone()]);
-    assert_eq!(patched(&item(), &decide(&marked, &create(item(), []))), in_dry_run(item()));
+    let annotated =
+        gate(Arc::new(UnreachableApiServer), vec![in_dry_run(root.clone()), sub.clone(), execution.clone()]);
+    assert_eq!(patched(&item(), &decide(&annotated, &create(item(), []))), in_dry_run(item()));
 
     for known in [vec![root, sub, execution], Vec::new()] {
-        let gate = gate(Arc::new(Silent), known);
+        let gate = gate(Arc::new(UnreachableApiServer), known);
         let message = decide(&gate, &create(item(), [])).message();
         assert!(message.contains("could not be read"), "{message}");
         assert!(!message.contains("connection refused"), "{message}");
@@ -282,47 +283,50 @@ fn without_the_api_server_admits_only_known_dry_runs() {
 const TYPE: &str = "landscaper.gardener.cloud/deployer-type";
 
 /// Returns a DeployItem as Landscaper creates it, with the annotation that routes it to the deployer of its type.
-fn routed(mut item: Value) -> Value {
+fn with_deployer_type(mut item: Value) -> Value {
     item["spec"]["type"] = json!("landscaper.gardener.cloud/helm");
     item["metadata"]["annotations"][TYPE] = json!("landscaper.gardener.cloud/helm");
     item
 }
 
-fn applying() -> Policy {
+fn apply_policy() -> Policy {
     let modes = HashMap::from([("dry-run".to_owned(), Mode::Apply)]);
     Policy { modes, ..Policy::default() }
 }
 
 #[test]
 fn routes_dry_runs_away_from_deployers_if_configured() {
-    let [root, sub, execution] = above();
+    let [root, sub, execution] = ancestors();
     let dry = [in_dry_run(root.clone()), sub.clone(), execution.clone()];
-    let asked = mutated(&create(routed(item()), dry.clone()).policy(applying()));
-    assert_eq!(asked["metadata"]["annotations"][TYPE], ROUTE);
-    assert_eq!(asked["spec"]["type"], "landscaper.gardener.cloud/helm");
-    let not_asked = mutated(&create(routed(item()), dry));
-    assert_eq!(not_asked["metadata"]["annotations"][TYPE], "landscaper.gardener.cloud/helm");
+    let routed = mutated(&create(with_deployer_type(item()), dry.clone()).policy(apply_policy()));
+    assert_eq!(routed["metadata"]["annotations"][TYPE], ROUTE);
+    assert_eq!(routed["spec"]["type"], "landscaper.gardener.cloud/helm");
+    let not_routed = mutated(&create(with_deployer_type(item()), dry));
+    assert_eq!(not_routed["metadata"]["annotations"][TYPE], "landscaper.gardener.cloud/helm");
     let real = [root, sub, execution];
-    assert_eq!(mutated(&create(routed(item()), real.clone()).policy(applying())), routed(item()));
+    assert_eq!(
+        mutated(&create(with_deployer_type(item()), real.clone()).policy(apply_policy())),
+        with_deployer_type(item())
+    );
     // After the dry run, the deployer of the type is responsible again, even if the mode of the mutator has changed.
-    for policy in [applying(), Policy::default()] {
-        let after = mutated(&create(asked.clone(), real.clone()).policy(policy));
+    for policy in [apply_policy(), Policy::default()] {
+        let after = mutated(&create(routed.clone(), real.clone()).policy(policy));
         assert_eq!(after["metadata"]["annotations"], json!({TYPE: "landscaper.gardener.cloud/helm"}));
     }
     // The dry-run deployer does not process this type. If the DeployItem were routed to it, it would never be
     // processed.
-    let mut other = routed(item());
+    let mut other = with_deployer_type(item());
     other["spec"]["type"] = json!("landscaper.gardener.cloud/mock");
     other["metadata"]["annotations"][TYPE] = json!("landscaper.gardener.cloud/mock");
     let dry = [in_dry_run(real[0].clone()), real[1].clone(), real[2].clone()];
-    let not_processed = mutated(&create(other.clone(), dry.clone()).policy(applying()));
+    let not_processed = mutated(&create(other.clone(), dry.clone()).policy(apply_policy()));
     assert_eq!(not_processed["metadata"]["annotations"][TYPE], "landscaper.gardener.cloud/mock");
     let named = "dryRun: {types: [landscaper.gardener.cloud/mock]}\n";
     let named = config::parse(named, "portcullis.yaml", &Registry::standard()).unwrap();
     assert_eq!(mutated(&create(other, dry).policy(named))["metadata"]["annotations"][TYPE], ROUTE);
     // An object without an owner has its own dry-run annotation.
     let alone = in_dry_run(object("DeployItem", "alone", None));
-    let alone = mutated(&create(routed(alone), []).policy(applying()));
+    let alone = mutated(&create(with_deployer_type(alone), []).policy(apply_policy()));
     assert_eq!(alone["metadata"]["annotations"][TYPE], ROUTE);
     let verdict = create(alone, []).decide(Phase::Validate);
     assert!(!verdict.findings.iter().any(|finding| finding.rule == "DP008"), "{}", verdict.message());

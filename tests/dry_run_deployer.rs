@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 
 /// A simulated API server with a DeployItem, its Secret and its DryRunConfiguration, and the dry-run deployer.
 #[derive(Debug, Clone)]
-struct World {
+struct Simulation {
     item: Option<Value>,
     secret: Option<Value>,
     configuration: Option<Value>,
@@ -40,7 +40,7 @@ fn fragment() -> Value {
            "data": {"token": "dG9rZW4="}})
 }
 
-impl World {
+impl Simulation {
     fn new(config: &Value) -> Self {
         let annotations = json!({"landscaper.gardener.cloud/dry-run": "true",
                                  "landscaper.gardener.cloud/dry-run-configuration": "test-dry-run"});
@@ -56,7 +56,7 @@ impl World {
         Self { item: Some(item), secret: None, configuration, deployer, reporters: Vec::new(), clock: 0, finished: 0 }
     }
 
-    fn seed() -> Self {
+    fn with_one_export() -> Self {
         Self::new(&manifest(&[export(".data.token")]))
     }
 
@@ -65,7 +65,7 @@ impl World {
     }
 
     fn item(&self) -> &Value {
-        self.item.as_ref().expect("it is there")
+        self.item.as_ref().expect("the item exists")
     }
 
     fn status(&self, key: &str) -> &Value {
@@ -73,19 +73,19 @@ impl World {
     }
 
     /// Applies an update by Landscaper.
-    fn landscaper(&mut self, change: &Value) {
+    fn update_as_landscaper(&mut self, change: &Value) {
         self.write(change, "landscaper", &["status", "metadata"]);
     }
 
     fn trigger(&mut self, job: &str) {
         let now = self.now();
-        self.landscaper(&json!({"status": {"jobID": job, "jobIDGenerationTime": now}}));
+        self.update_as_landscaper(&json!({"status": {"jobID": job, "jobIDGenerationTime": now}}));
     }
 
     fn delete(&mut self) {
         let now = self.now();
-        self.landscaper(&json!({"metadata": {"deletionTimestamp": now}}));
-        self.collect();
+        self.update_as_landscaper(&json!({"metadata": {"deletionTimestamp": now}}));
+        self.remove_if_deleted();
     }
 
     /// Applies an update like the API server: changes only the given parts of the object, and compares resource
@@ -97,7 +97,7 @@ impl World {
             json_patch::merge(&mut new, &json!({*part: patch[*part]}));
         }
         if let Some(expected) = patch.pointer("/metadata/resourceVersion") {
-            assert_eq!(*expected, old["metadata"]["resourceVersion"], "every write is guarded");
+            assert_eq!(*expected, old["metadata"]["resourceVersion"], "every update has the current resource version");
         }
         if old["status"]["phase"] != new["status"]["phase"] {
             new["metadata"]["managedFields"] = json!([{"manager": manager, "fieldsV1": {"f:status": {"f:phase": {}}}}]);
@@ -108,7 +108,7 @@ impl World {
     }
 
     /// Removes the DeployItem if it is being deleted and has no finalizers.
-    fn collect(&mut self) {
+    fn remove_if_deleted(&mut self) {
         let metadata = &self.item()["metadata"];
         let held = metadata["finalizers"].as_array().is_some_and(|finalizers| !finalizers.is_empty());
         if metadata["deletionTimestamp"].is_string() && !held {
@@ -147,18 +147,18 @@ impl World {
                 );
                 self.secret = Some(secret);
             }
-            Step::Secret(patch) => json_patch::merge(self.secret.as_mut().expect("there is one"), &patch),
+            Step::Secret(patch) => json_patch::merge(self.secret.as_mut().expect("the Secret exists"), &patch),
         }
-        let (old, new) = (old.expect("it was there"), self.item().clone());
+        let (old, new) = (old.expect("the item existed"), self.item().clone());
         match judge(&Change::of(&old, &new)) {
             Verdict::Unchanged | Verdict::Known(_) => {}
-            Verdict::Tolerated => panic!("nobody is known to write this:\n{old:#}\n{new:#}"),
+            Verdict::Tolerated => panic!("the table of transitions does not have this update:\n{old:#}\n{new:#}"),
             Verdict::Violated(requirements) => {
                 let sentences: Vec<_> = requirements.iter().map(|requirement| requirement.sentence).collect();
                 panic!("{sentences:?}\n{old:#}\n{new:#}");
             }
         }
-        self.collect();
+        self.remove_if_deleted();
         true
     }
 
@@ -174,30 +174,30 @@ impl World {
                 phases.push(phase.to_owned());
             }
         }
-        panic!("it does not rest: {:#}", self.item());
+        panic!("the deployer does not stop writing: {:#}", self.item());
     }
 
     fn exported(&self) -> Value {
         use base64::Engine as _;
-        let data = self.secret.as_ref().expect("there is a Secret")["data"]["config"].as_str().unwrap().to_owned();
+        let data = self.secret.as_ref().expect("the Secret exists")["data"]["config"].as_str().unwrap().to_owned();
         serde_json::from_slice(&base64::engine::general_purpose::STANDARD.decode(data).unwrap()).unwrap()
     }
 }
 
 #[test]
 fn a_job_goes_through_the_phases_in_order_and_ends_in_one_write() {
-    let mut world = World::seed();
-    assert_eq!(world.next(), Step::Nothing, "without a job nobody may work");
-    world.trigger("job-1");
-    assert_eq!(world.run(), ["Init", "Progressing", "Succeeded"]);
-    assert_eq!((world.status("jobIDFinished"), world.finished), (&json!("job-1"), 1));
-    assert_eq!(*world.status("exportRef"), json!({"name": "item-export", "namespace": "ns"}));
-    assert_eq!(world.exported(), json!({"test-token": "dG9rZW4="}));
-    let secret = world.secret.clone().unwrap();
+    let mut simulation = Simulation::with_one_export();
+    assert_eq!(simulation.next(), Step::Nothing, "without a job, deployers must not write");
+    simulation.trigger("job-1");
+    assert_eq!(simulation.run(), ["Init", "Progressing", "Succeeded"]);
+    assert_eq!((simulation.status("jobIDFinished"), simulation.finished), (&json!("job-1"), 1));
+    assert_eq!(*simulation.status("exportRef"), json!({"name": "item-export", "namespace": "ns"}));
+    assert_eq!(simulation.exported(), json!({"test-token": "dG9rZW4="}));
+    let secret = simulation.secret.clone().unwrap();
     let owner = json!([{"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "DeployItem", "name": "item", "uid": "u-1"}]);
     assert_eq!((&secret["metadata"]["ownerReferences"], &secret["type"]), (&owner, &json!("Opaque")));
-    assert_eq!(world.item()["metadata"]["finalizers"], json!([FINALIZER]));
-    assert_eq!(world.next(), Step::Nothing);
+    assert_eq!(simulation.item()["metadata"]["finalizers"], json!([FINALIZER]));
+    assert_eq!(simulation.next(), Step::Nothing);
 }
 
 /// Reports whether the next job of a DeployItem is deployed, by the executed case with the same status.
@@ -219,72 +219,72 @@ fn is_deployed_by_the_next_job(item: &Value) -> bool {
 
 #[test]
 fn a_real_run_after_a_dry_run_is_not_skipped() {
-    let mut world = World::seed();
-    world.landscaper(&json!({"metadata": {"generation": 3}}));
-    world.item.as_mut().unwrap()["spec"]["updateOnChangeOnly"] = json!(true);
-    world.trigger("job-1");
-    while world.step() {
-        assert_ne!(world.item()["status"]["observedGeneration"], 3, "not even for a moment");
+    let mut simulation = Simulation::with_one_export();
+    simulation.update_as_landscaper(&json!({"metadata": {"generation": 3}}));
+    simulation.item.as_mut().unwrap()["spec"]["updateOnChangeOnly"] = json!(true);
+    simulation.trigger("job-1");
+    while simulation.step() {
+        assert_ne!(simulation.item()["status"]["observedGeneration"], 3, "observedGeneration was written");
     }
-    assert_eq!(world.item()["status"]["phase"], "Succeeded");
-    assert!(is_deployed_by_the_next_job(world.item()), "{:#}", world.item()["status"]);
+    assert_eq!(simulation.item()["status"]["phase"], "Succeeded");
+    assert!(is_deployed_by_the_next_job(simulation.item()), "{:#}", simulation.item()["status"]);
 }
 
 /// Earlier versions wrote `observedGeneration`, so real deployers would skip their DeployItems too.
 #[test]
-fn removes_claims_of_a_deployment() {
+fn removes_the_observed_generation_of_earlier_versions() {
     for is_open in [false, true] {
         for is_dry_run in [false, true] {
-            let mut world = World::seed();
+            let mut simulation = Simulation::with_one_export();
             let deployer = json!({"name": NAME, "identity": "a", "version": "0.1.0"});
-            world.landscaper(&json!({
+            simulation.update_as_landscaper(&json!({
                 "metadata": {"generation": 3, "annotations": {"landscaper.gardener.cloud/dry-run": is_dry_run.to_string()}},
                 "status": {"phase": "Succeeded", "observedGeneration": 3, "deployer": deployer, "jobID": "job-1",
                            "jobIDFinished": "job-1"},
             }));
-            world.item.as_mut().unwrap()["spec"]["updateOnChangeOnly"] = json!(true);
+            simulation.item.as_mut().unwrap()["spec"]["updateOnChangeOnly"] = json!(true);
             if is_open {
-                world.trigger("job-2");
+                simulation.trigger("job-2");
             }
-            assert!(!is_deployed_by_the_next_job(world.item()));
-            assert!(world.deployer.is_wanted(world.item()) && world.step());
-            assert!(is_deployed_by_the_next_job(world.item()), "{:#}", world.item()["status"]);
-            assert_eq!(world.step(), is_open && is_dry_run, "and nothing else is written of it");
+            assert!(!is_deployed_by_the_next_job(simulation.item()));
+            assert!(simulation.deployer.is_wanted(simulation.item()) && simulation.step());
+            assert!(is_deployed_by_the_next_job(simulation.item()), "{:#}", simulation.item()["status"]);
+            assert_eq!(simulation.step(), is_open && is_dry_run, "only an open job of a dry run is continued");
         }
     }
 }
 
 #[test]
 fn a_second_job_writes_only_what_changed() {
-    let mut world = World::seed();
-    world.trigger("job-1");
-    world.run();
-    let secret = world.secret.clone();
-    world.trigger("job-2");
-    assert_eq!(world.run(), ["Init", "Progressing", "Succeeded"]);
-    assert_eq!(world.secret, secret);
-    world.configuration.as_mut().unwrap()["spec"]["exports"][0]["data"]["token"] = "bmV3".into();
-    world.secret.as_mut().unwrap()["data"]["stale"] = "eA==".into();
-    world.trigger("job-3");
-    world.run();
-    assert_eq!(world.secret.as_ref().unwrap()["data"].as_object().unwrap().len(), 1);
-    assert_eq!(world.exported(), json!({"test-token": "bmV3"}));
+    let mut simulation = Simulation::with_one_export();
+    simulation.trigger("job-1");
+    simulation.run();
+    let secret = simulation.secret.clone();
+    simulation.trigger("job-2");
+    assert_eq!(simulation.run(), ["Init", "Progressing", "Succeeded"]);
+    assert_eq!(simulation.secret, secret);
+    simulation.configuration.as_mut().unwrap()["spec"]["exports"][0]["data"]["token"] = "bmV3".into();
+    simulation.secret.as_mut().unwrap()["data"]["stale"] = "eA==".into();
+    simulation.trigger("job-3");
+    simulation.run();
+    assert_eq!(simulation.secret.as_ref().unwrap()["data"].as_object().unwrap().len(), 1);
+    assert_eq!(simulation.exported(), json!({"test-token": "bmV3"}));
 }
 
 #[test]
 fn reports_all_problems_at_once_and_clears_them_with_the_next_job() {
-    let mut world = World::new(&manifest(&[export(".data.tokn"), export(".data.x"), export(".data.token")]));
-    world.trigger("job-1");
-    assert_eq!(world.run(), ["Init", "Progressing", "Failed"]);
-    let error = world.status("lastError").clone();
+    let mut simulation = Simulation::new(&manifest(&[export(".data.tokn"), export(".data.x"), export(".data.token")]));
+    simulation.trigger("job-1");
+    assert_eq!(simulation.run(), ["Init", "Progressing", "Failed"]);
+    let error = simulation.status("lastError").clone();
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("exports[0].jsonPath: tokn is not found") && message.contains("exports[1]"), "{message}");
     assert_eq!(error["codes"], json!(["ERR_CONFIGURATION_PROBLEM"]));
-    assert!(world.secret.is_none() && world.status("exportRef").is_null());
-    world.item.as_mut().unwrap()["spec"]["config"] = manifest(&[export(".data.token")]);
-    world.trigger("job-2");
-    assert_eq!(world.run(), ["Init", "Progressing", "Succeeded"]);
-    assert!(world.status("lastError").is_null() && world.status("firstError").is_null());
+    assert!(simulation.secret.is_none() && simulation.status("exportRef").is_null());
+    simulation.item.as_mut().unwrap()["spec"]["config"] = manifest(&[export(".data.token")]);
+    simulation.trigger("job-2");
+    assert_eq!(simulation.run(), ["Init", "Progressing", "Succeeded"]);
+    assert!(simulation.status("lastError").is_null() && simulation.status("firstError").is_null());
 }
 
 #[test]
@@ -293,16 +293,16 @@ fn names_missing_fragments() {
         (None, "DryRunConfiguration \"test-dry-run\" does not exist"),
         (Some(json!({"spec": {}})), "no fragment of Secret example/test-secret (v1) in the DryRunConfiguration: add {"),
     ] {
-        let mut world = World { configuration, ..World::seed() };
-        world.trigger("job-1");
-        world.run();
-        let message = world.status("lastError")["message"].as_str().unwrap().to_owned();
+        let mut simulation = Simulation { configuration, ..Simulation::with_one_export() };
+        simulation.trigger("job-1");
+        simulation.run();
+        let message = simulation.status("lastError")["message"].as_str().unwrap().to_owned();
         assert!(message.contains(words), "{message}");
     }
-    let mut world = World { configuration: None, ..World::new(&manifest(&[])) };
-    world.trigger("job-1");
-    assert_eq!(world.run(), ["Init", "Progressing", "Succeeded"], "without exports no configuration is needed");
-    assert!(world.secret.is_none());
+    let mut simulation = Simulation { configuration: None, ..Simulation::new(&manifest(&[])) };
+    simulation.trigger("job-1");
+    assert_eq!(simulation.run(), ["Init", "Progressing", "Succeeded"], "without exports no configuration is needed");
+    assert!(simulation.secret.is_none());
 }
 
 #[test]
@@ -313,85 +313,85 @@ fn a_helm_export_without_an_object_reads_the_values() {
                "exports": {"exports": [{"key": "port", "jsonPath": path}]}})
     };
     for (path, exported) in [("Values.port", json!(8080)), (".Release.Name", json!("release"))] {
-        let mut world = World::new(&config(path));
-        world.trigger("job-1");
-        world.run();
-        assert_eq!(world.exported(), json!({"port": exported}));
+        let mut simulation = Simulation::new(&config(path));
+        simulation.trigger("job-1");
+        simulation.run();
+        assert_eq!(simulation.exported(), json!({"port": exported}));
     }
-    let mut world = World::new(&config("Values.host"));
-    world.trigger("job-1");
-    world.run();
-    let message = world.status("lastError")["message"].as_str().unwrap();
+    let mut simulation = Simulation::new(&config("Values.host"));
+    simulation.trigger("job-1");
+    simulation.run();
+    let message = simulation.status("lastError")["message"].as_str().unwrap();
     assert!(message.contains("host is not found") && message.contains("set the value in config.values"), "{message}");
 }
 
 #[test]
 fn a_deletion_removes_only_the_finalizer() {
-    let mut world = World::seed();
-    world.trigger("job-1");
-    world.run();
-    world.delete();
-    assert_eq!(world.next(), Step::Nothing, "Landscaper says when");
-    world.trigger("job-2");
-    assert_eq!(world.run(), ["InitDelete", "Deleting"]);
-    assert_eq!(world.item, None);
+    let mut simulation = Simulation::with_one_export();
+    simulation.trigger("job-1");
+    simulation.run();
+    simulation.delete();
+    assert_eq!(simulation.next(), Step::Nothing, "deployers wait until Landscaper starts the deletion");
+    simulation.trigger("job-2");
+    assert_eq!(simulation.run(), ["InitDelete", "Deleting"]);
+    assert_eq!(simulation.item, None);
 }
 
 #[test]
 fn delete_without_uninstall_skips_the_uninstall_phases() {
-    let mut world = World::seed();
-    world.trigger("job-1");
-    world.run();
-    world.landscaper(&json!({"metadata": {"annotations":
+    let mut simulation = Simulation::with_one_export();
+    simulation.trigger("job-1");
+    simulation.run();
+    simulation.update_as_landscaper(&json!({"metadata": {"annotations":
         {"landscaper.gardener.cloud/delete-without-uninstall": "true"}}}));
-    world.delete();
-    world.trigger("job-2");
-    assert_eq!(world.run(), ["InitDelete"]);
-    assert_eq!(world.item, None);
+    simulation.delete();
+    simulation.trigger("job-2");
+    assert_eq!(simulation.run(), ["InitDelete"]);
+    assert_eq!(simulation.item, None);
 }
 
 #[test]
 fn deletes_an_item_during_a_job() {
-    let mut world = World::seed();
-    world.trigger("job-1");
+    let mut simulation = Simulation::with_one_export();
+    simulation.trigger("job-1");
     for _ in 0..3 {
-        world.step();
+        simulation.step();
     }
-    assert_eq!(world.status("phase"), "Progressing");
-    world.delete();
-    assert_eq!(world.run(), ["Deleting"]);
-    assert_eq!(world.item, None);
+    assert_eq!(simulation.status("phase"), "Progressing");
+    simulation.delete();
+    assert_eq!(simulation.run(), ["Deleting"]);
+    assert_eq!(simulation.item, None);
 }
 
 #[test]
 fn both_generations_are_served() {
-    let mut world = World::seed();
-    world.deployer.has_old_phase = true;
-    world.trigger("job-1");
+    let mut simulation = Simulation::with_one_export();
+    simulation.deployer.has_old_phase = true;
+    simulation.trigger("job-1");
     let mut seen = Vec::new();
-    while world.step() {
-        seen.push((world.status("phase").clone(), world.status("deployItemPhase").clone()));
+    while simulation.step() {
+        seen.push((simulation.status("phase").clone(), simulation.status("deployItemPhase").clone()));
     }
     seen.dedup();
     let wanted = [("Init", "Progressing"), ("Progressing", "Progressing"), ("Succeeded", "Succeeded")];
     assert_eq!(seen, wanted.map(|(phase, old)| (json!(phase), json!(old))));
     // If a DeployItem has the field of older Landscapers, the deployer keeps it up to date. Otherwise, its Landscaper
     // would not notice the end of the job.
-    let mut world = World::seed();
-    world.landscaper(&json!({"status": {"deployItemPhase": "Failed", "phase": "Failed"}}));
-    world.trigger("job-1");
-    world.run();
-    assert_eq!(*world.status("deployItemPhase"), "Succeeded");
+    let mut simulation = Simulation::with_one_export();
+    simulation.update_as_landscaper(&json!({"status": {"deployItemPhase": "Failed", "phase": "Failed"}}));
+    simulation.trigger("job-1");
+    simulation.run();
+    assert_eq!(*simulation.status("deployItemPhase"), "Succeeded");
 }
 
 #[test]
 fn tolerates_a_clock_behind_landscapers() {
-    let mut world = World { clock: 100, ..World::seed() };
-    world.trigger("job-1");
-    world.clock = 40;
-    world.step();
-    assert_eq!(world.status("lastReconcileTime"), world.status("jobIDGenerationTime"));
-    assert!(Status::of(world.item()).is_picked_up());
+    let mut simulation = Simulation { clock: 100, ..Simulation::with_one_export() };
+    simulation.trigger("job-1");
+    simulation.clock = 40;
+    simulation.step();
+    assert_eq!(simulation.status("lastReconcileTime"), simulation.status("jobIDGenerationTime"));
+    assert!(Status::of(simulation.item()).is_picked_up());
 }
 
 #[test]
@@ -401,10 +401,10 @@ fn ignores_items_of_others() {
         json!({"metadata": {"annotations": {"landscaper.gardener.cloud/dry-run": "True"}}}),
         json!({"metadata": {"annotations": null}}),
     ] {
-        let mut world = World::seed();
-        world.trigger("job-1");
-        json_patch::merge(world.item.as_mut().unwrap(), &change);
-        assert_eq!(world.next(), Step::Nothing, "{change}");
+        let mut simulation = Simulation::with_one_export();
+        simulation.trigger("job-1");
+        json_patch::merge(simulation.item.as_mut().unwrap(), &change);
+        assert_eq!(simulation.next(), Step::Nothing, "{change}");
     }
 }
 
@@ -412,9 +412,9 @@ fn ignores_items_of_others() {
 fn stops_when_another_deployer_is_active() {
     let other = || "helm.deployer.landscaper.gardener.cloud".to_owned();
     let named = json!({"status": {"deployer": {"name": other(), "identity": "x", "version": ""}}});
-    let wrote = |field: &str, of: Value| json!({"metadata": {"managedFields": [{"manager": "helm-deployer", "fieldsV1": {"f:status": {field: of}}}]}});
+    let field_written_by_helm = |field: &str, of: Value| json!({"metadata": {"managedFields": [{"manager": "helm-deployer", "fieldsV1": {"f:status": {field: of}}}]}});
     let writer = |field| OtherDeployer::Writer { field, manager: "helm-deployer".into() };
-    for (steps, change, rival) in [
+    for (steps, change, other_deployer) in [
         (0, named.clone(), OtherDeployer::Deployer(other())),
         (3, named, OtherDeployer::Deployer(other())),
         (
@@ -424,25 +424,29 @@ fn stops_when_another_deployer_is_active() {
         ),
         (0, json!({"status": {"phase": "Progressing"}}), OtherDeployer::Phase("Progressing".into())),
         (3, json!({"status": {"providerStatus": {"kind": "ProviderStatus"}}}), OtherDeployer::ProviderStatus),
-        (3, wrote("f:phase", json!({})), writer("phase")),
-        (3, wrote("f:lastReconcileTime", json!({})), writer("lastReconcileTime")),
-        (3, wrote("f:deployer", json!({"f:name": {}})), writer("deployer.name")),
+        (3, field_written_by_helm("f:phase", json!({})), writer("phase")),
+        (3, field_written_by_helm("f:lastReconcileTime", json!({})), writer("lastReconcileTime")),
+        (3, field_written_by_helm("f:deployer", json!({"f:name": {}})), writer("deployer.name")),
     ] {
-        let mut world = World::seed();
-        world.trigger("job-1");
+        let mut simulation = Simulation::with_one_export();
+        simulation.trigger("job-1");
         for _ in 0..steps {
-            world.step();
+            simulation.step();
         }
-        json_patch::merge(world.item.as_mut().unwrap(), &change);
-        assert_eq!(world.next(), Step::Yield(rival), "{change}");
+        json_patch::merge(simulation.item.as_mut().unwrap(), &change);
+        assert_eq!(simulation.next(), Step::Yield(other_deployer), "{change}");
     }
-    let mut world = World::seed();
-    world.trigger("job-1");
+    let mut simulation = Simulation::with_one_export();
+    simulation.trigger("job-1");
     json_patch::merge(
-        world.item.as_mut().unwrap(),
+        simulation.item.as_mut().unwrap(),
         &json!({"metadata": {"finalizers": [FINALIZER, "foregroundDeletion"]}}),
     );
-    assert_eq!(world.run().last().map(String::as_str), Some("Succeeded"), "Kubernetes' own finalizers are nobody's");
+    assert_eq!(
+        simulation.run().last().map(String::as_str),
+        Some("Succeeded"),
+        "finalizers of Kubernetes do not belong to another deployer"
+    );
 }
 
 /// If a deployer fails to update the status because of a conflict, it reports that in an Event. The Event is the only
@@ -450,11 +454,12 @@ fn stops_when_another_deployer_is_active() {
 #[test]
 fn detects_deployers_by_their_events() {
     let reported = |reporter: &str| {
-        let mut world = World::seed();
-        world.trigger("job-1");
-        world.step();
-        world.reporters = vec!["Landscaper".to_owned(), "portcullis.dev/companion".to_owned(), reporter.to_owned()];
-        world.next()
+        let mut simulation = Simulation::with_one_export();
+        simulation.trigger("job-1");
+        simulation.step();
+        simulation.reporters =
+            vec!["Landscaper".to_owned(), "portcullis.dev/companion".to_owned(), reporter.to_owned()];
+        simulation.next()
     };
     for deployer in ["manifest.deployer.landscaper.gardener.cloud", "generic-deployer-library"] {
         assert_eq!(reported(deployer), Step::Yield(OtherDeployer::Event(deployer.to_owned())));
@@ -466,41 +471,43 @@ fn detects_deployers_by_their_events() {
 /// the pickup timeout, and their deletion never ended.
 #[test]
 fn a_routed_item_of_another_type_fails_at_once_and_can_be_deleted() {
-    let mut world = World::seed();
-    world.item.as_mut().unwrap()["spec"]["type"] = json!("landscaper.gardener.cloud/mock");
-    world.trigger("job-1");
-    assert_eq!(world.next(), Step::Nothing, "an item with a deployer of its own is not touched");
-    world.landscaper(&json!({"metadata": {"annotations": {"landscaper.gardener.cloud/deployer-type": ROUTE}}}));
-    assert_eq!(world.run(), ["Init", "Progressing", "Failed"]);
-    assert_eq!(world.status("lastError")["reason"], "TypeNotProcessed");
-    world.delete();
-    world.trigger("job-2");
-    world.run();
-    assert_eq!(world.item, None);
+    let mut simulation = Simulation::with_one_export();
+    simulation.item.as_mut().unwrap()["spec"]["type"] = json!("landscaper.gardener.cloud/mock");
+    simulation.trigger("job-1");
+    assert_eq!(simulation.next(), Step::Nothing, "an item that is not routed to the dry-run deployer was changed");
+    simulation.update_as_landscaper(
+        &json!({"metadata": {"annotations": {"landscaper.gardener.cloud/deployer-type": ROUTE}}}),
+    );
+    assert_eq!(simulation.run(), ["Init", "Progressing", "Failed"]);
+    assert_eq!(simulation.status("lastError")["reason"], "TypeNotProcessed");
+    simulation.delete();
+    simulation.trigger("job-2");
+    simulation.run();
+    assert_eq!(simulation.item, None);
 }
 
 #[test]
 fn does_not_overwrite_foreign_secrets() {
-    let mut world = World::seed();
+    let mut simulation = Simulation::with_one_export();
     let theirs = json!({"metadata": {"name": "item-export", "namespace": "ns"}, "data": {"password": "eA=="}});
-    world.secret = Some(theirs.clone());
-    world.trigger("job-1");
-    assert_eq!(world.run().last().map(String::as_str), Some("Failed"));
+    simulation.secret = Some(theirs.clone());
+    simulation.trigger("job-1");
+    assert_eq!(simulation.run().last().map(String::as_str), Some("Failed"));
     assert_eq!(
-        (world.status("lastError")["reason"].as_str(), world.secret.clone()),
+        (simulation.status("lastError")["reason"].as_str(), simulation.secret.clone()),
         (Some("ExportSecretOfOthers"), Some(theirs))
     );
     // The deployer also ignores references in the status to Secrets in other namespaces.
-    let mut world = World::seed();
-    world.landscaper(&json!({"status": {"exportRef": {"name": "admin", "namespace": "kube-system"}}}));
-    assert_eq!(secret_reference(world.item()), ("ns".to_owned(), "item-export".to_owned()));
-    world.landscaper(&json!({"status": {"exportRef": {"name": "earlier", "namespace": "ns"}}}));
-    assert_eq!(secret_reference(world.item()), ("ns".to_owned(), "earlier".to_owned()));
+    let mut simulation = Simulation::with_one_export();
+    simulation.update_as_landscaper(&json!({"status": {"exportRef": {"name": "admin", "namespace": "kube-system"}}}));
+    assert_eq!(secret_reference(simulation.item()), ("ns".to_owned(), "item-export".to_owned()));
+    simulation.update_as_landscaper(&json!({"status": {"exportRef": {"name": "earlier", "namespace": "ns"}}}));
+    assert_eq!(secret_reference(simulation.item()), ("ns".to_owned(), "earlier".to_owned()));
 }
 
 /// An event between two updates of the dry-run deployer.
 #[derive(Debug, Clone, Copy)]
-enum Happening {
+enum Event {
     /// The dry-run deployer executes its next update.
     Step,
     /// The dry-run deployer is killed, and another instance continues.
@@ -520,39 +527,44 @@ proptest! {
     /// events.
     #[test]
     fn meets_every_requirement_under_random_events(
-        happenings in prop::collection::vec(prop::sample::select(vec![
-            Happening::Step, Happening::Step, Happening::Step, Happening::Kill, Happening::Trigger, Happening::Interrupt,
-            Happening::Delete, Happening::ClockBack,
+        events in prop::collection::vec(prop::sample::select(vec![
+            Event::Step, Event::Step, Event::Step, Event::Kill, Event::Trigger, Event::Interrupt,
+            Event::Delete, Event::ClockBack,
         ]), 0..40),
         has_old_phase: bool,
         fails: bool,
     ) {
-        let mut world = if fails { World::new(&manifest(&[export(".nothing")])) } else { World::seed() };
-        world.deployer.has_old_phase = has_old_phase;
-        for (number, happening) in happenings.into_iter().enumerate() {
-            world.clock += 1;
-            let Some(item) = &world.item else { break };
-            let (state, is_going) = (State::of(&Status::of(item)), Status::of(item).being_deleted);
-            match happening {
-                Happening::Step => drop(world.step()),
-                Happening::Kill => world.deployer.identity = format!("instance-{number}"),
-                Happening::Trigger if [State::New, State::Finished].contains(&state) => world.trigger(&format!("job-{number}")),
-                Happening::Interrupt => {
+        let mut simulation = match fails {
+            true => Simulation::new(&manifest(&[export(".nothing")])),
+            false => Simulation::with_one_export(),
+        };
+        simulation.deployer.has_old_phase = has_old_phase;
+        for (number, event) in events.into_iter().enumerate() {
+            simulation.clock += 1;
+            let Some(item) = &simulation.item else { break };
+            let (state, is_being_deleted) = (State::of(&Status::of(item)), Status::of(item).being_deleted);
+            match event {
+                Event::Step => drop(simulation.step()),
+                Event::Kill => simulation.deployer.identity = format!("instance-{number}"),
+                Event::Trigger if [State::New, State::Finished].contains(&state) => {
+                    simulation.trigger(&format!("job-{number}"));
+                }
+                Event::Interrupt => {
                     let job = format!("job-{number}");
-                    let phase = if is_going { "DeleteFailed" } else { "Failed" };
+                    let phase = if is_being_deleted { "DeleteFailed" } else { "Failed" };
                     let mut status = json!({"jobID": job, "jobIDFinished": job, "phase": phase});
                     if has_old_phase {
                         status["deployItemPhase"] = "Failed".into();
                     }
-                    world.landscaper(&json!({"status": status}));
+                    simulation.update_as_landscaper(&json!({"status": status}));
                 }
-                Happening::Delete if !is_going => world.delete(),
-                Happening::ClockBack => world.clock = 0,
-                Happening::Trigger | Happening::Delete => {}
+                Event::Delete if !is_being_deleted => simulation.delete(),
+                Event::ClockBack => simulation.clock = 0,
+                Event::Trigger | Event::Delete => {}
             }
         }
-        world.run();
-        if let Some(item) = &world.item {
+        simulation.run();
+        if let Some(item) = &simulation.item {
             let state = State::of(&Status::of(item));
             prop_assert!([State::New, State::Finished].contains(&state), "{:?}: {:#}", state, item);
             let deployer = item["status"]["deployer"]["name"].as_str();

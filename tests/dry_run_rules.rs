@@ -74,7 +74,7 @@ fn create(object: Value) -> Case {
 }
 
 /// Returns rule, level and field of every finding.
-fn brief(case: &Case) -> Vec<String> {
+fn summaries(case: &Case) -> Vec<String> {
     found(case).iter().map(|f| format!("{} {} {}", f.rule, f.level, f.field)).collect()
 }
 
@@ -84,7 +84,7 @@ fn templates_of_executions_are_judged_plain_and_compressed() {
     let plain = create(object("Execution", json!({"deployItems": templates(exports.clone())})));
     let place = "spec.deployItems[1].config.exports.exports";
     assert_eq!(
-        brief(&plain),
+        summaries(&plain),
         [
             format!("DR004 deny {place}[0].jsonPath"),
             format!("DR005 deny {place}[1].fromResource"),
@@ -92,7 +92,7 @@ fn templates_of_executions_are_judged_plain_and_compressed() {
         ]
     );
     let compressed = create(object("Execution", json!({"deployItemsCompressed": compressed(&templates(exports))})));
-    assert!(brief(&compressed).contains(&"DR004 deny spec.deployItemsCompressed".to_owned()));
+    assert!(summaries(&compressed).contains(&"DR004 deny spec.deployItemsCompressed".to_owned()));
     let message = &found(&compressed)[0].message;
     assert_eq!(
         message,
@@ -103,14 +103,17 @@ fn templates_of_executions_are_judged_plain_and_compressed() {
 
 #[test]
 fn an_object_that_the_value_names_needs_a_fragment_too() {
-    let mut through = export(".secrets[0]", "ServiceAccount", "sa");
-    through["fromObjectRef"] = json!({"apiVersion": "v1", "kind": "Secret", "jsonPath": ".data.token"});
-    assert_eq!(found(&create(item(json!([through])))), []);
-    through["fromObjectRef"]["kind"] = json!("ConfigMap");
-    let findings = found(&create(item(json!([through]))));
+    let mut export_with_reference = export(".secrets[0]", "ServiceAccount", "sa");
+    export_with_reference["fromObjectRef"] = json!({"apiVersion": "v1", "kind": "Secret", "jsonPath": ".data.token"});
+    assert_eq!(found(&create(item(json!([export_with_reference])))), []);
+    export_with_reference["fromObjectRef"]["kind"] = json!("ConfigMap");
+    let findings = found(&create(item(json!([export_with_reference]))));
     assert!(findings[0].message.contains("no fragment of ConfigMap example/test-secret (v1)"), "{findings:?}");
-    through["jsonPath"] = json!(".secrets");
-    assert_eq!(brief(&create(item(json!([through])))), ["DR004 deny spec.config.exports.exports[0].jsonPath"]);
+    export_with_reference["jsonPath"] = json!(".secrets");
+    assert_eq!(
+        summaries(&create(item(json!([export_with_reference])))),
+        ["DR004 deny spec.config.exports.exports[0].jsonPath"]
+    );
 }
 
 #[test]
@@ -119,16 +122,16 @@ fn warns_about_errors_that_an_update_does_not_change() {
     let mut touched = wrong.clone();
     touched["metadata"]["annotations"]["landscaper.gardener.cloud/reconcile-time"] = json!("now");
     let case = create(touched).update(wrong);
-    assert_eq!(brief(&case), ["DR004 warn spec.config.exports.exports[0].jsonPath"]);
+    assert_eq!(summaries(&case), ["DR004 warn spec.config.exports.exports[0].jsonPath"]);
     let case = create(item(json!([export("{.data}", "Secret", "test-secret")]))).update(item(json!([])));
-    assert_eq!(brief(&case), ["DR008 deny spec.config.exports.exports[0].jsonPath"]);
+    assert_eq!(summaries(&case), ["DR008 deny spec.config.exports.exports[0].jsonPath"]);
 }
 
 #[test]
 fn warns_about_configurations_that_do_not_fit() {
     let exports = json!([export(".data.wrong", "Secret", "test-secret"), export(".data", "Secret", "missing")]);
     let case = Case::new(Operation::Create, configuration()).stored(vec![item(exports)]);
-    assert_eq!(brief(&case), ["DR004 warn spec.exports[1]", "DR005 warn spec.exports"]);
+    assert_eq!(summaries(&case), ["DR004 warn spec.exports[1]", "DR005 warn spec.exports"]);
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn helm_exports_without_a_resource_are_left_to_the_deployer() {
     let mut from = export(".data.token", "Secret", "test-secret");
     from["fromResource"].as_object_mut().unwrap().remove("namespace");
     old["exportsFromManifests"] = json!([from]);
-    let levels = brief(&create(object("DeployItem", json!({"type": "t", "config": old}))));
+    let levels = summaries(&create(object("DeployItem", json!({"type": "t", "config": old}))));
     assert!(
         levels.contains(&"DR008 deny spec.config.exportsFromManifests[0].fromResource.namespace".to_owned()),
         "{levels:?}"
@@ -153,7 +156,7 @@ fn warns_about_unknown_kinds() {
         let mut configuration = configuration();
         configuration["spec"]["exports"] =
             json!([{"apiVersion": api_version, "kind": kind, "metadata": {"name": "a"}}]);
-        brief(&Case::new(Operation::Create, configuration))
+        summaries(&Case::new(Operation::Create, configuration))
     };
     assert_eq!(fragment("example.org/v1", "Thing"), ["DR002 warn spec.exports[0].metadata.namespace"]);
     assert_eq!(fragment("apps/v1", "Deployment"), ["DR002 deny spec.exports[0].metadata.namespace"]);
@@ -181,17 +184,17 @@ fn a_switch_to_a_real_run_waits_for_the_job() {
 /// Regression test for issue 18: a root was switched to dry run while deployers were processing objects below it.
 #[test]
 fn a_switch_waits_for_the_run_in_both_directions() {
-    let mark = |is_dry_run: bool| json!({"landscaper.gardener.cloud/dry-run": is_dry_run.to_string()});
+    let annotations = |is_dry_run: bool| json!({"landscaper.gardener.cloud/dry-run": is_dry_run.to_string()});
     let judged = |to_dry_run: bool, root_runs: bool, item_status: Option<Value>| -> Vec<String> {
         let mut old = object("Installation", json!({}));
-        old["metadata"]["annotations"] = mark(!to_dry_run);
+        old["metadata"]["annotations"] = annotations(!to_dry_run);
         let finished = if root_runs { "a" } else { "b" };
         old["status"] = json!({"jobID": "b", "jobIDFinished": finished});
         let mut new = old.clone();
-        new["metadata"]["annotations"] = mark(to_dry_run);
+        new["metadata"]["annotations"] = annotations(to_dry_run);
         let below = item_status.map(|status| {
             let mut item = item(json!([]));
-            item["metadata"]["annotations"] = mark(!to_dry_run);
+            item["metadata"]["annotations"] = annotations(!to_dry_run);
             item["metadata"]["ownerReferences"] = json!([{"apiVersion": "landscaper.gardener.cloud/v1alpha1",
                 "kind": "Installation", "name": old["metadata"]["name"], "controller": true}]);
             item["status"] = status;
@@ -246,7 +249,7 @@ fn allows_another_dry_run_of_undeployed_items() {
 }
 
 /// Returns level and message of the findings of DR012 with this configuration file.
-fn judged_under(configuration: &str, object: Value) -> Vec<(Level, String)> {
+fn dr012_findings(configuration: &str, object: Value) -> Vec<(Level, String)> {
     let policy = portcullis::config::parse(configuration, "portcullis.yaml", &Registry::standard()).unwrap();
     let findings = Case::new(Operation::Create, object).policy(policy).decide(Phase::Validate).findings;
     findings.into_iter().filter(|found| found.rule == "DR012").map(|found| (found.level, found.message)).collect()
@@ -269,7 +272,7 @@ fn a_dry_run_that_a_known_deployer_would_deploy_is_denied() {
     let helm = || object("DeployItem", json!({"type": "landscaper.gardener.cloud/helm", "target": {"name": "fenced"}}));
     let denied = |configuration: &str| {
         [root(), helm()]
-            .map(|object| judged_under(configuration, object).iter().any(|(level, _)| *level == Level::Deny))
+            .map(|object| dr012_findings(configuration, object).iter().any(|(level, _)| *level == Level::Deny))
     };
     assert_eq!(denied(""), [false, false], "no deployer is known");
     for off_or_annotate in ["", "mutators: {dry-run: annotate}\n", "mutators: {dry-run: off}\n"] {
@@ -280,10 +283,14 @@ fn a_dry_run_that_a_known_deployer_would_deploy_is_denied() {
         assert_eq!(denied(&format!("{routes}{}", deployers(""))), [false, false], "{routes}");
     }
     assert_eq!(denied(&deployers("honoursDryRun: true")), [false, false]);
-    assert_eq!(denied(&format!("rules: {{DR012: warn}}\n{}", deployers(""))), [false, false], "it was accepted");
+    assert_eq!(
+        denied(&format!("rules: {{DR012: warn}}\n{}", deployers(""))),
+        [false, false],
+        "the configured level is warn"
+    );
     let selector = deployers("targetSelectors: [{targets: [{name: real, namespace: ns}]}]");
-    assert_eq!(denied(&selector), [false, false], "its Targets may be others");
-    assert_eq!(judged_under(&selector, helm())[0].0, Level::Warn, "the Target is not known");
+    assert_eq!(denied(&selector), [false, false], "the deployer may not select the Target");
+    assert_eq!(dr012_findings(&selector, helm())[0].0, Level::Warn, "the Target is not known");
 }
 
 /// Regression test for issue 18: DeployItems of types that no deployer processes in a dry run were routed to the
@@ -292,27 +299,29 @@ fn a_dry_run_that_a_known_deployer_would_deploy_is_denied() {
 fn a_type_that_nobody_processes_in_a_dry_run_is_denied_where_items_are_routed() {
     let mock = |place: &str| format!("{place}landscaper.gardener.cloud/mock");
     let item = || object("DeployItem", json!({"type": mock("")}));
-    let [(level, message)] = &judged_under("dryRun: {}\n", item())[..] else { panic!("one finding") };
+    let [(level, message)] = &dr012_findings("dryRun: {}\n", item())[..] else { panic!("one finding") };
     assert!(
         *level == Level::Deny && message.contains("does not process \"landscaper.gardener.cloud/mock\""),
         "{message}"
     );
-    assert_eq!(judged_under(&format!("dryRun: {{types: [{}]}}\n", mock("")), item()), []);
+    assert_eq!(dr012_findings(&format!("dryRun: {{types: [{}]}}\n", mock("")), item()), []);
     let templates = json!([{"name": "a", "type": "landscaper.gardener.cloud/helm", "config": {}},
                            {"name": "b", "type": mock(""), "config": {}}, {"name": "c", "type": mock(""), "config": {}}]);
     for spec in [json!({"deployItems": templates}), json!({"deployItemsCompressed": compressed(&templates)})] {
-        let [(level, message)] = &judged_under("dryRun: {}\n", object("Execution", spec))[..] else { panic!("one") };
+        let [(level, message)] = &dr012_findings("dryRun: {}\n", object("Execution", spec))[..] else {
+            panic!("one finding")
+        };
         assert!(*level == Level::Deny && message.starts_with("template \"b\": "), "{message}");
     }
-    let honouring =
+    let with_honours_dry_run =
         "deployers: {identities: [{users: [m], types: [landscaper.gardener.cloud/mock], honoursDryRun: true}]}";
-    assert_eq!(judged_under(&format!("dryRun: {{}}\n{honouring}\n"), item()), []);
+    assert_eq!(dr012_findings(&format!("dryRun: {{}}\n{with_honours_dry_run}\n"), item()), []);
 }
 
 /// A live reader with one object that the catalog does not have yet. `None` means that each read fails.
-struct Ahead(Option<Value>);
+struct LiveObject(Option<Value>);
 
-impl LiveReader for Ahead {
+impl LiveReader for LiveObject {
     fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         let found = self.0.clone().filter(|object| object["metadata"]["name"] == reference.name.as_str());
         Box::pin(async move {
@@ -324,7 +333,7 @@ impl LiveReader for Ahead {
 #[test]
 fn denies_only_with_a_live_read() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let levels = |reader: Ahead, object: &Value| -> Vec<Level> {
+    let levels = |reader: LiveObject, object: &Value| -> Vec<Level> {
         let registry = Registry::standard();
         let mut catalog = Catalog::of(registry.kinds(), Vec::new());
         catalog.set_live_reader(Arc::new(reader));
@@ -335,8 +344,8 @@ fn denies_only_with_a_live_read() {
     };
     let right = item(json!([export(".data.token", "Secret", "test-secret")]));
     let wrong = item(json!([export(".data.wrong", "Secret", "test-secret")]));
-    assert_eq!(levels(Ahead(Some(configuration())), &right), []);
-    assert_eq!(levels(Ahead(Some(configuration())), &wrong), [Level::Deny]);
-    assert_eq!(levels(Ahead(Some(json!({"metadata": {"name": "other"}}))), &right), [Level::Deny]);
-    assert_eq!(levels(Ahead(None), &right), [Level::Warn]);
+    assert_eq!(levels(LiveObject(Some(configuration())), &right), []);
+    assert_eq!(levels(LiveObject(Some(configuration())), &wrong), [Level::Deny]);
+    assert_eq!(levels(LiveObject(Some(json!({"metadata": {"name": "other"}}))), &right), [Level::Deny]);
+    assert_eq!(levels(LiveObject(None), &right), [Level::Warn]);
 }

@@ -39,10 +39,10 @@ fn selection(text: &str) -> Selection {
 }
 
 /// The names of the selected EnvironmentConfigs, or the error.
-type Selecting = Result<Vec<String>, String>;
+type SelectionResult = Result<Vec<String>, String>;
 
 /// Returns the names of the EnvironmentConfigs in `all` that `sources` select for a composite.
-fn selected(profile: Profile, sources: &str, composite: &str, all: &str) -> Selecting {
+fn selected(profile: Profile, sources: &str, composite: &str, all: &str) -> SelectionResult {
     let all = configs(all);
     let sources = select(profile, &selection(sources), &yaml(composite), all.as_slice());
     if let Some(error) = sources.iter().find_map(|source| source.error.clone()) {
@@ -74,7 +74,7 @@ fn label(matcher: &str) -> String {
 
 /// The cases of Crossplane's `TestSelect`, with the expected results of Crossplane and of function-environment-configs.
 #[test]
-fn select_by_the_names_of_upstream() {
+fn select_cases_of_upstream() {
     let ok = |names: &[&str]| Ok(names.iter().map(ToString::to_string).collect::<Vec<_>>());
     let native = |error: &str| Err(format!("cannot select environment: failed to build reference at index 0: {error}"));
     let function = |error: &str| {
@@ -85,7 +85,7 @@ fn select_by_the_names_of_upstream() {
     let optional =
         |path: &str| label(&format!("{{key: stage, valueFromFieldPath: {path}, fromFieldPathPolicy: Optional}}"));
     let multiple = |more: &str| prod(&format!("mode: Multiple, {more}"));
-    let rows: Vec<(&str, String, Selecting, Selecting)> = vec![
+    let rows: Vec<(&str, String, SelectionResult, SelectionResult)> = vec![
         ("NoopOnNilEnvironmentSources", "{}".into(), ok(&[]), ok(&[])),
         ("EmptyRefsOnEmptyConfigRefs", "{environmentConfigs: []}".into(), ok(&[]), ok(&[])),
         ("RefForRef", "{environmentConfigs: [{ref: {name: c}}]}".into(), ok(&["c"]), ok(&["c"])),
@@ -199,7 +199,7 @@ fn select_by_the_names_of_upstream() {
     for (name, sources, native, function) in rows {
         // Upstream lists objects in no defined order. If the sort keys have different types, the order determines which
         // type the error names.
-        let swapped = |result: Selecting| {
+        let swapped = |result: SelectionResult| {
             result.map_err(|error| {
                 error
                     .replace("got x (string), expected int64", "got 1 (int64), expected string")
@@ -213,7 +213,7 @@ fn select_by_the_names_of_upstream() {
 
 /// The cases of Crossplane's `TestFetch`: the environment that is merged from the references of a native composite.
 #[test]
-fn fetch_by_the_names_of_upstream() {
+fn fetch_cases_of_upstream() {
     let all = configs(STAGES);
     let fetched = |environment: &str, references: Value| {
         let composition = json!({"spec": {"environment": yaml(environment), "resources": []}});
@@ -230,7 +230,7 @@ fn fetch_by_the_names_of_upstream() {
         fetched(&format!("{{defaultData: {{priority: 0, x: 1}}, {refs}}}"), json!([{"name": "b"}, {"name": "a"}]));
     assert_eq!(merged.environment["priority"], json!(2.0), "MergeMultipleSourcesInOrder: {merged:?}");
     assert_eq!(merged.environment["x"], json!(1.0));
-    assert_eq!(merged.references, None, "references that are there are kept");
+    assert_eq!(merged.references, None, "existing references are kept");
     let missing = fetched(&format!("{{{refs}}}"), json!([{"name": "nope"}]));
     assert!(missing.failure.unwrap().contains("\"nope\" not found"), "ErrorOnKubeGetError");
     let optional = fetched(&format!("{{{refs}, policy: {{resolution: Optional}}}}"), json!([{"name": "nope"}]));
@@ -266,7 +266,7 @@ fn patched(profile: Profile, environment: &Value, composite: &str, patch: &str) 
 
 /// The cases of `TestPatchApply` and of the function's `TestRunFunction` that patch the composite or its environment.
 #[test]
-fn patches_by_the_names_of_upstream() {
+fn patch_cases_of_upstream() {
     let composite = "{apiVersion: e.org/v1, kind: X, metadata: {name: x}, spec: {a: A, o: {k: new}, items: [{v: 1}, {v: 2}]}, status: {connectionDetails: {lastPublishedTime: null}}}";
     let apply = |profile, patch: &str| {
         patched(profile, &json!({"e": "E", "o": {"k": "old"}, "l": [{"v": 0}, {"v": 0}]}), composite, patch)
@@ -422,7 +422,9 @@ spec:
 ";
     let computation = compute(&declaration(&yaml(composition)).unwrap(), &json!({"kind": "X"}), &[][..]);
     assert_eq!(computation.failure, None);
-    let ActionOutcome::Patched { templates, .. } = &computation.steps[1].action else { panic!("it patches") };
+    let ActionOutcome::Patched { templates, .. } = &computation.steps[1].action else {
+        panic!("the step does not patch")
+    };
     assert_eq!(
         templates[0].rendered.as_ref().unwrap()["spec"],
         json!({"own": "mine", "e": "E"}),
@@ -479,7 +481,9 @@ fn the_scenarios_of_upstream_give_the_recorded_values() {
         let all = configs(configs_text);
         let computation = compute(&declaration(&composition).unwrap(), &composite, all.as_slice());
         assert_eq!(computation.failure, None, "{environment}");
-        let ActionOutcome::Patched { templates, .. } = &computation.steps[1].action else { panic!("it patches") };
+        let ActionOutcome::Patched { templates, .. } = &computation.steps[1].action else {
+            panic!("the step does not patch")
+        };
         let value = templates[0].rendered.as_ref().unwrap()["metadata"]["annotations"]["valueFromEnv"].clone();
         (computation, value)
     };
@@ -583,7 +587,9 @@ spec:
             patches: [{type: FromEnvironmentFieldPath, fromFieldPath: key.a, toFieldPath: spec.key}]
 ";
         let computation = compute(&declaration(&yaml(composition)).unwrap(), &composite, configs(STAGES).as_slice());
-        let ActionOutcome::Patched { templates, .. } = &computation.steps[1].action else { panic!("it patches") };
+        let ActionOutcome::Patched { templates, .. } = &computation.steps[1].action else {
+            panic!("the step does not patch")
+        };
         templates[0].rendered.as_ref().unwrap()["spec"]["key"].clone()
     };
     let composite = |spec: Value| json!({"apiVersion": "e.org/v1", "kind": "X", "spec": spec});
@@ -678,7 +684,7 @@ fn records_the_origin_of_every_key() {
     assert_eq!(reported, ["a.w 1>2 2.0", "s 0>1 \"s\""]);
     assert_eq!(merged.origins["a"].members["x"].layer, 0);
     assert_eq!(merged.origins["a"].members["z"].layer, 1);
-    assert_eq!(merged.origins["a"].members["w"].replaced.len(), 2, "all that stood there before");
+    assert_eq!(merged.origins["a"].members["w"].replaced.len(), 2, "all replaced values");
     assert_eq!(merged.imprecise.iter().map(ToString::to_string).collect::<Vec<_>>(), ["big"]);
 }
 
@@ -700,9 +706,13 @@ spec:
     );
     let computation = compute(&declaration(&yaml(composition)).unwrap(), &json!({"kind": "X"}), all.as_slice());
     let ActionOutcome::Selected { merged: Some(merged), .. } = &computation.steps[0].action else {
-        panic!("it merges")
+        panic!("the step does not merge")
     };
-    assert_eq!(computation.environment["db"], json!({"host": "B", "port": 1.0}), "as they are listed");
+    assert_eq!(
+        computation.environment["db"],
+        json!({"host": "B", "port": 1.0}),
+        "the layers are merged in the listed order"
+    );
     let random: Vec<_> = merged
         .overwrites()
         .iter()

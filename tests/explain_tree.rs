@@ -10,10 +10,11 @@ fn explain(arguments: &[&str]) -> Output {
     command.current_dir(env!("CARGO_MANIFEST_DIR")).args(["explain", "overwrites"]).args(arguments).output().unwrap()
 }
 
-const SEED: [&str; 5] = ["--manifests", "examples/landscaper", "--tree", "--components", "examples/components"];
+const EXAMPLE_ARGUMENTS: [&str; 5] =
+    ["--manifests", "examples/landscaper", "--tree", "--components", "examples/components"];
 
 fn tree(arguments: &[&str]) -> (i32, String, String) {
-    let output = explain(&[&SEED[..], arguments].concat());
+    let output = explain(&[&EXAMPLE_ARGUMENTS[..], arguments].concat());
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.code().unwrap(), text(output.stdout), text(output.stderr))
 }
@@ -77,7 +78,7 @@ fn draws_trees_in_three_formats() {
     assert!(error.contains("explain overwrites --tree"), "{error}");
 }
 
-fn changed(from: &str, to: &str) -> tempfile::NamedTempFile {
+fn edited_overwrites(from: &str, to: &str) -> tempfile::NamedTempFile {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/landscaper/overwrites.yaml");
     let text = std::fs::read_to_string(path).unwrap().replace(from, to);
     let file = tempfile::Builder::new().suffix(".yaml").tempfile().unwrap();
@@ -87,7 +88,7 @@ fn changed(from: &str, to: &str) -> tempfile::NamedTempFile {
 
 #[test]
 fn diff_shows_every_affected_installation() {
-    let other = changed("v1.2.3", "v1.2.9");
+    let other = edited_overwrites("v1.2.3", "v1.2.9");
     let path = other.path().display().to_string();
     let (code, text, error) = tree(&["--diff", &path]);
     assert_eq!(code, 1, "{error}");
@@ -102,7 +103,7 @@ fn diff_shows_every_affected_installation() {
     // not apply to them.
     let output = explain(&["--manifests", "examples/landscaper", "--diff", &path]);
     assert_eq!(output.status.code(), Some(0));
-    let same = changed("nothing", "");
+    let same = edited_overwrites("nothing", "");
     assert_eq!(tree(&["--diff", &same.path().display().to_string()]).0, 0);
 }
 
@@ -113,11 +114,11 @@ fn reports_unusable_inputs() {
     let output = explain(&["--manifests", "examples/landscaper", "--tree", "--components", "examples/landscaper"]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.code() == Some(2) && error.contains("no component descriptor"), "{error}");
-    let broken = changed("apiVersion: landscaper.gardener.cloud/v1alpha1", "meta: {schemaVersion: v2}");
+    let broken = edited_overwrites("apiVersion: landscaper.gardener.cloud/v1alpha1", "meta: {schemaVersion: v2}");
     let path = broken.path().display().to_string();
     let output = explain(&["--manifests", "examples/landscaper", "--tree", "--components", &path]);
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(error.contains("line ") && error.contains("component: expected an object, found nothing"), "{error}");
-    let ca = explain(&[&SEED[..], &["--registry-ca", "README.md"]].concat());
+    let ca = explain(&[&EXAMPLE_ARGUMENTS[..], &["--registry-ca", "README.md"]].concat());
     assert!(ca.status.success(), "without registries nothing is read from it");
 }

@@ -18,11 +18,11 @@ fn list<'v>(file: &'v Value, name: &str) -> &'v Vec<Value> {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().expect("it is a text")
+    value.as_str().expect("the value is a string")
 }
 
 /// Reports whether two values are equal. Integers and floating-point numbers with the same value are equal.
-fn same(a: &Value, b: &Value) -> bool {
+fn are_equal(a: &Value, b: &Value) -> bool {
     floats(a.clone()) == floats(b.clone())
 }
 
@@ -59,7 +59,7 @@ fn every_case_of_reading_has_the_recorded_outcome() {
         let found = find(path, &object);
         if let Some(value) = expect.get("value") {
             let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
-            assert!(same(&found, value), "{name}: {found} instead of {value}");
+            assert!(are_equal(&found, value), "{name}: {found} instead of {value}");
             continue;
         }
         let error = found.expect_err(text(name));
@@ -104,7 +104,7 @@ fn every_case_of_building_has_the_recorded_outcome() {
 
 fn check(name: &Value, built: Result<Value, PathError>, expect: &Value) {
     match (built, expect.get("error")) {
-        (Ok(built), None) => assert!(same(&built, &expect["value"]), "{name}: {built}"),
+        (Ok(built), None) => assert!(are_equal(&built, &expect["value"]), "{name}: {built}"),
         (Err(error), Some(expected)) => {
             assert_eq!(error.class(), class(text(&expected["class"])), "{name}: {error}");
         }

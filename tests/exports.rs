@@ -32,14 +32,14 @@ fn every_case_of_exporting_has_the_recorded_outcome() {
             (Err((at, failure)), Some(error)) => {
                 assert_eq!(json!(at), error["failedIndex"], "{name}: {failure:?}");
                 let text = error["text"].as_str().expect("text is a text");
-                assert!(agrees(&failure, text), "{name}: {failure:?} instead of {text}");
+                assert!(matches_recorded_error(&failure, text), "{name}: {failure:?} instead of {text}");
             }
             (found, _) => panic!("{name}: {found:?} instead of {}", case["expect"]),
         }
     }
 }
 
-fn agrees(failure: &Failure, text: &str) -> bool {
+fn matches_recorded_error(failure: &Failure, text: &str) -> bool {
     match failure {
         Failure::Missing(identity) => {
             text == format!("{} \"{}/{}\" not found", identity.kind, identity.namespace, identity.name)

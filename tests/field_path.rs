@@ -14,10 +14,10 @@ fn list(file: &Value) -> &Vec<Value> {
 }
 
 fn text(value: &Value) -> &str {
-    value.as_str().expect("it is a text")
+    value.as_str().expect("the value is a string")
 }
 
-fn expect<T>(case: &Value, result: Result<T, PathError>) -> Option<T> {
+fn check_result<T>(case: &Value, result: Result<T, PathError>) -> Option<T> {
     match (result, case.get("error").filter(|error| !error.is_null())) {
         (Ok(value), None) => Some(value),
         (Err(error), Some(expected)) => {
@@ -55,7 +55,7 @@ fn every_case_of_reading_has_the_recorded_outcome() {
     let file = vectors("crossplane/fieldpath_get.json");
     for case in list(&file["cases"]) {
         let read = Path::named(text(&case["path"])).and_then(|path| path.get(&file["doc"]));
-        if let Some(value) = expect(case, read) {
+        if let Some(value) = check_result(case, read) {
             assert_eq!(*value, case["value"], "{case}");
         }
     }
@@ -66,17 +66,18 @@ fn every_case_of_writing_has_the_recorded_outcome() {
     for case in list(&vectors("crossplane/fieldpath_set.json")) {
         let mut object = case["doc"].clone();
         let path = Path::named(text(&case["path"]));
-        expect(case, path.and_then(|path| path.set(&mut object, case["value"].clone())));
-        let recorded = if case["after"].is_string() { described(text(&case["after"])) } else { case["after"].clone() };
+        check_result(case, path.and_then(|path| path.set(&mut object, case["value"].clone())));
+        let recorded =
+            if case["after"].is_string() { expand_description(text(&case["after"])) } else { case["after"].clone() };
         assert_eq!(object, recorded, "{case}");
     }
 }
 
 /// Returns a large document from its short description in a case, such as `a = array of 3, last = 1, others null`.
-fn described(words: &str) -> Value {
-    let (name, rest) = words.split_once(" = array of ").expect("it names a list");
-    let (length, rest) = rest.split_once(", last = ").expect("it says how long it is");
-    let last = rest.strip_suffix(", others null").expect("it says what is in it");
+fn expand_description(words: &str) -> Value {
+    let (name, rest) = words.split_once(" = array of ").expect("the description names the list");
+    let (length, rest) = rest.split_once(", last = ").expect("the description has the length");
+    let last = rest.strip_suffix(", others null").expect("the description has the other items");
     let mut items = vec![Value::Null; length.parse().unwrap()];
     *items.last_mut().unwrap() = serde_json::from_str(last).unwrap();
     json!({name: items})
@@ -86,7 +87,7 @@ fn described(words: &str) -> Value {
 fn every_case_of_wildcards_has_the_recorded_outcome() {
     for case in list(&vectors("crossplane/fieldpath_wildcards.json")) {
         let paths = Path::named(text(&case["path"])).and_then(|path| path.expand(&case["doc"]));
-        if let Some(paths) = expect(case, paths) {
+        if let Some(paths) = check_result(case, paths) {
             let mut recorded: Vec<&str> = case["paths"].as_array().unwrap().iter().map(text).collect();
             let mut found: Vec<String> = paths.iter().map(Path::to_string).collect();
             // Upstream iterates over a Go map, so the order of its paths is random.
@@ -116,7 +117,7 @@ fn every_case_of_merging_has_the_recorded_outcome() {
     for case in list(&vectors("crossplane/merge_value.json")) {
         let mut object = json!({"v": case["dst"]});
         let merged = path.merge(&mut object, case["src"].clone(), options(text(&case["options"])));
-        if expect(case, merged).is_some() {
+        if check_result(case, merged).is_some() {
             assert_eq!(object["v"], case["result"], "{case}");
         } else {
             assert_eq!(object["v"], case["dst"], "a failure changes nothing: {case}");

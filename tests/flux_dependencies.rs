@@ -19,7 +19,7 @@ fn kustomization(name: &str, spec: Value) -> Value {
     object
 }
 
-fn depending(name: &str, on: &str) -> Value {
+fn kustomization_depending_on(name: &str, on: &str) -> Value {
     kustomization(name, json!({"dependsOn": [{"name": on}]}))
 }
 
@@ -38,7 +38,7 @@ const SELF: &str = "KZ043 spec.dependsOn[0]: flux-system/apps depends on itself:
 
 #[test]
 fn denies_a_dependency_on_itself() {
-    assert_eq!(created(depending("apps", "apps"), vec![]), [format!("deny {SELF}")]);
+    assert_eq!(created(kustomization_depending_on("apps", "apps"), vec![]), [format!("deny {SELF}")]);
     let named = json!({"dependsOn": [{"name": "apps", "namespace": "flux-system"}]});
     assert_eq!(created(kustomization("apps", named), vec![]), [format!("deny {SELF}")]);
 }
@@ -53,7 +53,7 @@ fn warns_if_the_dependency_may_become_ready() {
 
 #[test]
 fn admits_updates_that_leave_the_dependencies_unchanged() {
-    let stored = depending("apps", "apps");
+    let stored = kustomization_depending_on("apps", "apps");
     let mut object = stored.clone();
     object["metadata"]["finalizers"] = json!(["finalizers.fluxcd.io"]);
     let case = Case::new(Operation::Update, object.clone()).stored(vec![stored.clone()]).update(stored.clone());
@@ -67,7 +67,7 @@ fn admits_updates_that_leave_the_dependencies_unchanged() {
 fn ignores_names_with_variables_and_other_namespaces() {
     let variable = json!({"dependsOn": [{"name": "${name}"}]});
     assert!(created(kustomization("apps", variable), vec![]).is_empty());
-    let mut other = depending("apps", "apps");
+    let mut other = kustomization_depending_on("apps", "apps");
     other["metadata"]["namespace"] = json!("team-a");
     let object = kustomization("apps", json!({"dependsOn": [{"name": "apps", "namespace": "team-a"}]}));
     assert!(created(object, vec![kustomization("apps", json!({})), other]).is_empty());
@@ -76,23 +76,24 @@ fn ignores_names_with_variables_and_other_namespaces() {
 #[test]
 fn follows_long_cycles_and_ends_in_cycles_without_the_object() {
     let chain = |last: &str| {
-        let mut stored: Vec<_> = (0..50).map(|at| depending(&format!("k{at}"), &format!("k{}", at + 1))).collect();
-        stored.push(depending("k50", last));
+        let mut stored: Vec<_> =
+            (0..50).map(|at| kustomization_depending_on(&format!("k{at}"), &format!("k{}", at + 1))).collect();
+        stored.push(kustomization_depending_on("k50", last));
         stored
     };
-    let closed = created(depending("apps", "k0"), chain("apps"));
+    let closed = created(kustomization_depending_on("apps", "k0"), chain("apps"));
     assert!(
         closed.len() == 1
             && closed[0].starts_with("warn ")
             && closed[0].ends_with("flux-system/k50 → flux-system/apps")
     );
-    assert!(created(depending("apps", "k0"), chain("k7")).is_empty());
+    assert!(created(kustomization_depending_on("apps", "k0"), chain("k7")).is_empty());
 }
 
 /// A live reader that answers every read of a Kustomization with this result.
-struct Live(Result<Option<Value>, ()>);
+struct FixedReader(Result<Option<Value>, ()>);
 
-impl LiveReader for Live {
+impl LiveReader for FixedReader {
     fn read<'a>(&'a self, _: &'a Reference) -> LiveReading<'a> {
         let answer = self.0.clone();
         Box::pin(async move {
@@ -107,9 +108,9 @@ impl LiveReader for Live {
 fn decided(stored: Vec<Value>, live: Result<Option<Value>, ()>) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut catalog = Registry::standard().catalog_of(stored);
-    catalog.set_live_reader(Arc::new(Live(live)));
+    catalog.set_live_reader(Arc::new(FixedReader(live)));
     let gate = Gate::new(Registry::standard(), Policy::default(), Arc::new(catalog));
-    let case = Case::new(Operation::Create, depending("apps", "infra"));
+    let case = Case::new(Operation::Create, kustomization_depending_on("apps", "infra"));
     found(&runtime.block_on(gate.decide(Phase::Validate, &case.request())))
 }
 
@@ -120,7 +121,7 @@ fn reads_a_missing_dependency_before_it_is_reported() {
     assert_eq!(decided(vec![], Ok(None)), [missing]);
     assert!(decided(vec![], Ok(Some(kustomization("infra", json!({}))))).is_empty());
     assert_eq!(
-        decided(vec![], Ok(Some(depending("infra", "apps")))).len(),
+        decided(vec![], Ok(Some(kustomization_depending_on("infra", "apps")))).len(),
         1,
         "a cycle with an object that was just created"
     );
@@ -128,11 +129,14 @@ fn reads_a_missing_dependency_before_it_is_reported() {
 
 #[test]
 fn reads_the_members_of_a_cycle_before_it_is_reported() {
-    let cycle = depending("infra", "apps");
+    let cycle = kustomization_depending_on("infra", "apps");
     let reported = "warn KZ043 spec.dependsOn[0]: the dependencies form a cycle, in which each Kustomization waits for the next: \
                     flux-system/apps → flux-system/infra → flux-system/apps";
-    assert_eq!(decided(vec![cycle.clone()], Ok(Some(cycle.clone()))), [reported], "still so");
-    assert!(decided(vec![cycle.clone()], Ok(Some(kustomization("infra", json!({}))))).is_empty(), "changed");
-    assert!(decided(vec![cycle.clone()], Ok(None))[0].contains("does not exist"), "gone");
-    assert!(decided(vec![cycle], Err(())).is_empty(), "no answer");
+    assert_eq!(decided(vec![cycle.clone()], Ok(Some(cycle.clone()))), [reported], "the cycle still exists");
+    assert!(
+        decided(vec![cycle.clone()], Ok(Some(kustomization("infra", json!({}))))).is_empty(),
+        "the dependency was changed"
+    );
+    assert!(decided(vec![cycle.clone()], Ok(None))[0].contains("does not exist"), "the dependency was deleted");
+    assert!(decided(vec![cycle], Err(())).is_empty(), "the API server does not answer");
 }

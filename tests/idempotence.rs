@@ -42,7 +42,7 @@ const CONFIGURATIONS: [&str; 4] = [
 ];
 
 /// A gate with the stored objects of a cluster, which counts the changes of mutators.
-struct World {
+struct CountingGate {
     gate: Gate,
     /// The stored objects, including the definitions of composites.
     stored: Vec<Value>,
@@ -50,7 +50,7 @@ struct World {
     changes: RefCell<BTreeMap<&'static str, usize>>,
 }
 
-impl World {
+impl CountingGate {
     fn new(stored: Vec<Value>, configuration: &str) -> Self {
         let registry = Registry::standard();
         let policy = config::parse(configuration, "config.yaml", &registry).unwrap();
@@ -73,8 +73,9 @@ impl World {
     /// Returns `None` if the object is denied.
     fn send(&self, object: &Value, old: Option<&Value>) -> Option<(Value, bool)> {
         let schema = self.schema(object);
-        let kept = |object: &Value| schema.as_ref().map_or_else(|| object.clone(), |schema| stored(object, schema));
-        let object = kept(object);
+        let stored_form =
+            |object: &Value| schema.as_ref().map_or_else(|| object.clone(), |schema| stored(object, schema));
+        let object = stored_form(object);
         let mut case = Case::new(Operation::Create, object.clone());
         if let Some(old) = old {
             case = case.update(old.clone());
@@ -87,7 +88,7 @@ impl World {
         let mut changed = object.clone();
         json_patch::patch(&mut changed, &patch).unwrap();
         self.count(&object, &changed);
-        Some((kept(&changed), true))
+        Some((stored_form(&changed), true))
     }
 
     fn count(&self, object: &Value, changed: &Value) {
@@ -103,9 +104,9 @@ impl World {
     }
 
     /// Sends an object, then its stored form, and checks that no mutator changes the stored form.
-    fn settles(&self, name: &str, object: &Value, old: Option<&Value>) -> Option<Value> {
+    fn assert_idempotent(&self, name: &str, object: &Value, old: Option<&Value>) -> Option<Value> {
         let (first, _) = self.send(object, old)?;
-        let (second, is_changed) = self.send(&first, Some(&first)).expect("what was admitted is admitted again");
+        let (second, is_changed) = self.send(&first, Some(&first)).expect("an admitted object is admitted again");
         assert!(
             !is_changed,
             "{name}: sent again unchanged, it is changed again:\n- {first:#}\n+ {second:#}\nsent:\n{object:#}"
@@ -134,13 +135,13 @@ fn variants(object: &Value, admitted: &Value) -> Vec<(&'static str, Value)> {
         object["metadata"]["finalizers"] = json!(["example.org/finalizer"]);
         object["status"] = json!({"phase": "Succeeded", "conditions": [], "observedGeneration": 3});
     };
-    let mut settled = admitted.clone();
-    reconciled(&mut settled);
+    let mut reconciled_object = admitted.clone();
+    reconciled(&mut reconciled_object);
     vec![
         ("annotated as a dry run", with(|object| annotate(object, "true"))),
         ("annotated as a real run", with(|object| annotate(object, "false"))),
         ("reconciled before it was admitted", with(reconciled)),
-        ("reconciled", settled),
+        ("reconciled", reconciled_object),
         ("with stale annotations", stale),
     ]
 }
@@ -162,29 +163,33 @@ struct Tally {
 impl Tally {
     /// Checks an object with all configurations and in all variants: as created, as updated, and after another
     /// configuration.
-    fn check(&mut self, name: &str, object: &Value, around: &[Value]) {
-        self.check_all(name, std::slice::from_ref(object), around);
+    fn check(&mut self, name: &str, object: &Value, stored_objects: &[Value]) {
+        self.check_all(name, std::slice::from_ref(object), stored_objects);
     }
 
-    fn check_all(&mut self, name: &str, objects: &[Value], around: &[Value]) {
-        let worlds = CONFIGURATIONS.map(|configuration| World::new(around.to_vec(), configuration));
-        objects.iter().for_each(|object| self.check_in(&worlds, name, object));
-        for (key, count) in worlds.into_iter().flat_map(|world| world.changes.into_inner()) {
+    fn check_all(&mut self, name: &str, objects: &[Value], stored_objects: &[Value]) {
+        let gates = CONFIGURATIONS.map(|configuration| CountingGate::new(stored_objects.to_vec(), configuration));
+        objects.iter().for_each(|object| self.check_in(&gates, name, object));
+        for (key, count) in gates.into_iter().flat_map(|counting_gate| counting_gate.changes.into_inner()) {
             *self.changes.entry(key).or_default() += count;
         }
     }
 
-    fn check_in(&mut self, worlds: &[World], name: &str, object: &Value) {
+    fn check_in(&mut self, gates: &[CountingGate], name: &str, object: &Value) {
         let mut before: Option<Value> = None;
-        for (world, configuration) in worlds.iter().zip(CONFIGURATIONS) {
+        for (counting_gate, configuration) in gates.iter().zip(CONFIGURATIONS) {
             let name = format!("{name} ({})", configuration.trim());
             if let Some(before) = before.take() {
-                world.settles(&format!("{name}, after another configuration"), &before, Some(&before));
+                counting_gate.assert_idempotent(
+                    &format!("{name}, after another configuration"),
+                    &before,
+                    Some(&before),
+                );
             }
-            if let Some(admitted) = world.settles(&name, object, None) {
+            if let Some(admitted) = counting_gate.assert_idempotent(&name, object, None) {
                 for (variant, other) in variants(object, &admitted) {
-                    world.settles(&format!("{name}, created {variant}"), &other, None);
-                    world.settles(&format!("{name}, updated {variant}"), &other, Some(&admitted));
+                    counting_gate.assert_idempotent(&format!("{name}, created {variant}"), &other, None);
+                    counting_gate.assert_idempotent(&format!("{name}, updated {variant}"), &other, Some(&admitted));
                 }
                 before = Some(admitted);
             }
@@ -192,7 +197,7 @@ impl Tally {
         }
     }
 
-    fn made(&self, mutator: &str) -> usize {
+    fn change_count(&self, mutator: &str) -> usize {
         self.changes.get(mutator).copied().unwrap_or_default()
     }
 }
@@ -202,13 +207,13 @@ fn mutation_of_rule_examples_is_idempotent() {
     let mut tally = Tally::default();
     for rule in Registry::standard().rules() {
         for (name, example) in Page::of(&rule.info).examples() {
-            let around = objects(example.stored);
-            let all = [example.object().into_iter().collect(), around.clone()].concat();
-            tally.check_all(&name, &all, &around);
+            let stored_objects = objects(example.stored);
+            let all = [example.object().into_iter().collect(), stored_objects.clone()].concat();
+            tally.check_all(&name, &all, &stored_objects);
         }
     }
     assert!(tally.objects > 300, "{}", tally.objects);
-    assert!(tally.made("overwrites") > 0 && tally.made("dry-run") > 0, "{:?}", tally.changes);
+    assert!(tally.change_count("overwrites") > 0 && tally.change_count("dry-run") > 0, "{:?}", tally.changes);
 }
 
 #[test]
@@ -218,23 +223,23 @@ fn every_mutator_is_covered() {
 }
 
 /// Checks every object in a folder of examples. All objects of the folder are stored.
-fn of_folder(folder: &str, tally: &mut Tally) {
+fn check_folder(folder: &str, tally: &mut Tally) {
     let mut paths: Vec<_> =
         fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "yaml"));
     paths.sort();
     let read = |path: &std::path::PathBuf| objects(&fs::read_to_string(path).unwrap());
-    let around: Vec<Value> = paths.iter().flat_map(read).filter(|object| object["kind"].is_string()).collect();
-    tally.check_all(folder, &around, &around);
+    let stored_objects: Vec<Value> = paths.iter().flat_map(read).filter(|object| object["kind"].is_string()).collect();
+    tally.check_all(folder, &stored_objects, &stored_objects);
 }
 
 #[test]
 fn mutation_of_examples_is_idempotent() {
     let mut tally = Tally::default();
     for folder in ["examples/landscaper", "examples/dry-run", "examples/crossplane", "examples/environment"] {
-        of_folder(folder, &mut tally);
+        check_folder(folder, &mut tally);
     }
-    assert!(tally.made("overwrites") > 0 && tally.made("environments") > 0, "{:?}", tally.changes);
+    assert!(tally.change_count("overwrites") > 0 && tally.change_count("environments") > 0, "{:?}", tally.changes);
 }
 
 fn recordings(folder: &Path, found: &mut Vec<std::path::PathBuf>) {
@@ -252,19 +257,19 @@ fn mutation_of_recordings_is_idempotent() {
     let (mut paths, mut tally) = (Vec::new(), Tally::default());
     recordings(&repository().join("tests/recordings"), &mut paths);
     for path in paths {
-        let mut around: BTreeMap<String, Value> = BTreeMap::new();
+        let mut stored_objects: BTreeMap<String, Value> = BTreeMap::new();
         for line in fs::read_to_string(&path).unwrap().lines() {
             let key = |kind: &str, namespace: &str, name: &str| format!("{kind} {namespace}/{name}");
             match serde_json::from_str(line).unwrap() {
                 Line::Stored(line) => {
                     let text = |key: &str| line.object["metadata"][key].as_str().unwrap_or_default().to_owned();
-                    around.insert(key(&line.kind, &text("namespace"), &text("name")), line.object);
+                    stored_objects.insert(key(&line.kind, &text("namespace"), &text("name")), line.object);
                 }
-                Line::Deleted(line) => drop(around.remove(&key(&line.kind, &line.namespace, &line.name))),
+                Line::Deleted(line) => drop(stored_objects.remove(&key(&line.kind, &line.namespace, &line.name))),
                 Line::Decision(line) if line.phase == Phase::Mutate => {
                     let review: Value = serde_json::from_str(line.review.get()).unwrap();
-                    let around: Vec<_> = around.values().cloned().collect();
-                    tally.check(&path.display().to_string(), &review["request"]["object"], &around);
+                    let stored_objects: Vec<_> = stored_objects.values().cloned().collect();
+                    tally.check(&path.display().to_string(), &review["request"]["object"], &stored_objects);
                 }
                 _ => {}
             }
@@ -272,7 +277,7 @@ fn mutation_of_recordings_is_idempotent() {
     }
     assert!(tally.objects > 1000, "{}", tally.objects);
     for mutator in ["overwrites", "dry-run", "environments"] {
-        assert!(tally.made(mutator) > 10, "{mutator}: {:?}", tally.changes);
+        assert!(tally.change_count(mutator) > 10, "{mutator}: {:?}", tally.changes);
     }
 }
 
@@ -294,11 +299,11 @@ fn mutation_of_landscaper_objects_is_idempotent() {
     let mut tally = Tally::default();
     let cases = vectors("landscaper/validation.json");
     for case in cases["cases"].as_array().unwrap() {
-        let mut around = Vec::new();
-        collect(case, &|group, _| group == "landscaper.gardener.cloud", &mut around);
-        tally.check_all(case["name"].as_str().unwrap(), &around, &around);
+        let mut stored_objects = Vec::new();
+        collect(case, &|group, _| group == "landscaper.gardener.cloud", &mut stored_objects);
+        tally.check_all(case["name"].as_str().unwrap(), &stored_objects, &stored_objects);
     }
-    assert!(tally.objects > 400 && tally.made("dry-run") > 20, "{} {:?}", tally.objects, tally.changes);
+    assert!(tally.objects > 400 && tally.change_count("dry-run") > 20, "{} {:?}", tally.objects, tally.changes);
 }
 
 /// Each configuration of the helm deployer in the vectors is tested in a DeployItem in dry run.
@@ -309,12 +314,12 @@ fn mutation_of_deployer_configurations_is_idempotent() {
         let mut configurations = Vec::new();
         collect(&vectors(file), &|_, kind| kind == "ProviderConfiguration", &mut configurations);
         for configuration in configurations {
-            let mut around = chain([Some("true"), None, None], "landscaper.gardener.cloud/helm");
-            around[2]["spec"]["config"] = configuration;
-            tally.check(file, &around[2], &around);
+            let mut stored_objects = owner_chain([Some("true"), None, None], "landscaper.gardener.cloud/helm");
+            stored_objects[2]["spec"]["config"] = configuration;
+            tally.check(file, &stored_objects[2], &stored_objects);
         }
     }
-    assert!(tally.objects > 100 && tally.made("dry-run") > 100, "{} {:?}", tally.objects, tally.changes);
+    assert!(tally.objects > 100 && tally.change_count("dry-run") > 100, "{} {:?}", tally.objects, tally.changes);
 }
 
 /// The executed Compositions, native and with functions. The schema has all fields of the composite.
@@ -324,11 +329,11 @@ fn mutation_of_executed_compositions_is_idempotent() {
     let composite = &vectors["composite"];
     let definition = definition(&schema_of(&composite["spec"], &|_| false)["properties"]);
     for case in vectors["cases"].as_array().unwrap() {
-        let mut around = vectors["configs"].as_array().unwrap().clone();
-        around.extend([definition.clone(), executed(case)]);
-        tally.check(&format!("{} {}", case["profile"], case["name"]), composite, &around);
+        let mut stored_objects = vectors["configs"].as_array().unwrap().clone();
+        stored_objects.extend([definition.clone(), executed(case)]);
+        tally.check(&format!("{} {}", case["profile"], case["name"]), composite, &stored_objects);
     }
-    assert!(tally.made("environments") > 50 && tally.made("composites") > 50, "{:?}", tally.changes);
+    assert!(tally.change_count("environments") > 50 && tally.change_count("composites") > 50, "{:?}", tally.changes);
 }
 
 /// Returns the Composition of an executed case.
@@ -368,7 +373,7 @@ fn mutation_of_overwrite_vectors_is_idempotent() {
                                   "spec": {"context": "default", "componentDescriptor": descriptor}});
         tally.check(case["name"].as_str().unwrap(), &installation, &[context, overwrites]);
     }
-    assert!(tally.made("overwrites") > 100, "{:?}", tally.changes);
+    assert!(tally.change_count("overwrites") > 100, "{:?}", tally.changes);
 }
 
 /// Returns a definition whose composites have these fields in `spec`.
@@ -414,17 +419,17 @@ fn composite(spec: &Value) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "XExample", "metadata": {"name": "mine"}, "spec": spec})
 }
 
-/// Returns the schema of a value, without the members for which `leave_out` is true.
-fn schema_of(value: &Value, leave_out: &dyn Fn(&str) -> bool) -> Value {
+/// Returns the schema of a value, without the members for which `is_excluded` is true.
+fn schema_of(value: &Value, is_excluded: &dyn Fn(&str) -> bool) -> Value {
     match value {
         Value::Object(members) => {
-            let kept = members.iter().filter(|(key, _)| !leave_out(key));
+            let kept = members.iter().filter(|(key, _)| !is_excluded(key));
             let fields: serde_json::Map<_, _> =
-                kept.map(|(key, value)| (key.clone(), schema_of(value, leave_out))).collect();
+                kept.map(|(key, value)| (key.clone(), schema_of(value, is_excluded))).collect();
             json!({"type": "object", "properties": fields})
         }
         Value::Array(elements) => {
-            let items = elements.first().map_or_else(|| json!({}), |element| schema_of(element, leave_out));
+            let items = elements.first().map_or_else(|| json!({}), |element| schema_of(element, is_excluded));
             json!({"type": "array", "items": items})
         }
         Value::String(_) => json!({"type": "string"}),
@@ -454,23 +459,23 @@ fn mutation_of_environment_vectors_is_idempotent() {
                 _ => definition(&if schema.is_null() { json!({}) } else { schema }),
             };
             for is_native in [true, false] {
-                let around = [
+                let stored_objects = [
                     definition.clone(),
                     composition(&case["patches"], is_native),
                     environment_config(&case["environmentData"]),
                 ];
                 let spec = if sent.is_null() { json!({}) } else { sent.clone() };
-                tally.check(&format!("{} {name} {is_native}", case["name"]), &composite(&spec), &around);
+                tally.check(&format!("{} {name} {is_native}", case["name"]), &composite(&spec), &stored_objects);
             }
         }
     }
-    assert!(tally.made("environments") > 10 && tally.made("composites") > 10, "{:?}", tally.changes);
+    assert!(tally.change_count("environments") > 10 && tally.change_count("composites") > 10, "{:?}", tally.changes);
 }
 
-/// Returns a root Installation, its Execution and a DeployItem of the Execution. `marks` are the values of their
-/// dry-run annotations.
-fn chain(marks: [Option<&str>; 3], type_name: &str) -> Vec<Value> {
-    let object = |kind: &str, name: &str, owner: Option<(&str, &str)>, spec: Value, mark: Option<&str>| {
+/// Returns a root Installation, its Execution and a DeployItem of the Execution. `annotation_values` are the values of
+/// their dry-run annotations.
+fn owner_chain(annotation_values: [Option<&str>; 3], type_name: &str) -> Vec<Value> {
+    let object = |kind: &str, name: &str, owner: Option<(&str, &str)>, spec: Value, annotation_value: Option<&str>| {
         let api_version = "landscaper.gardener.cloud/v1alpha1";
         let mut object = json!({"apiVersion": api_version, "kind": kind, "spec": spec,
                                 "metadata": {"name": name, "namespace": "ns", "uid": name}});
@@ -478,30 +483,32 @@ fn chain(marks: [Option<&str>; 3], type_name: &str) -> Vec<Value> {
             object["metadata"]["ownerReferences"] =
                 json!([{"apiVersion": api_version, "kind": kind, "name": name, "uid": name, "controller": true}]);
         }
-        if let Some(mark) = mark {
-            annotate(&mut object, mark);
+        if let Some(annotation_value) = annotation_value {
+            annotate(&mut object, annotation_value);
         }
         object
     };
     let item = json!({"type": type_name, "config": {"apiVersion": "a/v1", "kind": "B"}});
     vec![
-        object("Installation", "root", None, json!({}), marks[0]),
-        object("Execution", "middle", Some(("Installation", "root")), json!({}), marks[1]),
-        object("DeployItem", "item", Some(("Execution", "middle")), item, marks[2]),
+        object("Installation", "root", None, json!({}), annotation_values[0]),
+        object("Execution", "middle", Some(("Installation", "root")), json!({}), annotation_values[1]),
+        object("DeployItem", "item", Some(("Execution", "middle")), item, annotation_values[2]),
     ]
 }
 
 #[test]
 fn mutation_of_dry_runs_is_idempotent() {
-    const MARKS: [Option<&str>; 4] = [None, Some("true"), Some("false"), Some("")];
+    const ANNOTATION_VALUES: [Option<&str>; 4] = [None, Some("true"), Some("false"), Some("")];
     let mut tally = Tally::default();
-    for (root, middle, item) in (0..64).map(|number| (MARKS[number % 4], MARKS[number / 4 % 4], MARKS[number / 16])) {
+    for (root, middle, item) in (0..64).map(|number| {
+        (ANNOTATION_VALUES[number % 4], ANNOTATION_VALUES[number / 4 % 4], ANNOTATION_VALUES[number / 16])
+    }) {
         for type_name in ["landscaper.gardener.cloud/kubernetes-manifest", "landscaper.gardener.cloud/mock"] {
-            let around = chain([root, middle, item], type_name);
-            tally.check_all(&format!("{root:?} {middle:?} {item:?} {type_name}"), &around, &around);
+            let stored_objects = owner_chain([root, middle, item], type_name);
+            tally.check_all(&format!("{root:?} {middle:?} {item:?} {type_name}"), &stored_objects, &stored_objects);
         }
     }
-    assert!(tally.made("dry-run") > 500, "{:?}", tally.changes);
+    assert!(tally.change_count("dry-run") > 500, "{:?}", tally.changes);
 }
 
 /// Generates a field path with few different names, so that several patches affect the same field.
@@ -588,13 +595,13 @@ proptest! {
         spec in object(),
         is_native in any::<bool>(),
     ) {
-        let around = [definition(&fields), composition(&json!(patches), is_native), environment_config(&data)];
-        Tally::default().check("generated", &composite(&spec), &around);
+        let stored_objects = [definition(&fields), composition(&json!(patches), is_native), environment_config(&data)];
+        Tally::default().check("generated", &composite(&spec), &stored_objects);
     }
 }
 
 /// A mutator that adds a field that the schema lacks. The test must fail with it.
-static ADDS: Mutator = Mutator {
+static ADDING_MUTATOR: Mutator = Mutator {
     name: "adds",
     family: "OW",
     summary: "adds a field",
@@ -602,10 +609,10 @@ static ADDS: Mutator = Mutator {
     looks_up: &[],
     live_reads: None,
     mode: Mode::Apply,
-    mutate: adds,
+    mutate: add_pruned_field,
 };
 
-fn adds(_: &portcullis::admission::Request<'_>, _: &View<'_>, _: Mode, draft: &mut Draft<'_>) -> Mutated {
+fn add_pruned_field(_: &portcullis::admission::Request<'_>, _: &View<'_>, _: Mode, draft: &mut Draft<'_>) -> Mutated {
     draft.to_mut()["spec"]["added"] = "a".into();
     Ok(Vec::new())
 }
@@ -613,8 +620,9 @@ fn adds(_: &portcullis::admission::Request<'_>, _: &View<'_>, _: Mode, draft: &m
 #[test]
 #[should_panic(expected = "sent again unchanged, it is changed again")]
 fn detects_a_mutator_that_adds_pruned_fields() {
-    let world = World::of(Registry::new(Vec::new(), vec![&ADDS]), Policy::default(), Vec::new());
-    world.settles("adds", &chain([None; 3], "a").remove(0), None);
+    let counting_gate =
+        CountingGate::of(Registry::new(Vec::new(), vec![&ADDING_MUTATOR]), Policy::default(), Vec::new());
+    counting_gate.assert_idempotent("adds", &owner_chain([None; 3], "a").remove(0), None);
 }
 
 #[test]

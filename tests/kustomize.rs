@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 const ROOT: &str = "/srv/tree";
 
 fn text(value: &Value) -> &str {
-    value.as_str().expect("the cases hold texts here")
+    value.as_str().expect("the value is a string")
 }
 
 fn tree(case: &Value) -> Tree {
@@ -37,7 +37,7 @@ fn tree(case: &Value) -> Tree {
 
 /// Describes how our verdict differs from that of kustomize. Returns `None` if the verdicts agree, or if ours is
 /// unknown.
-fn differs(case: &Value, report: &Report) -> Option<String> {
+fn difference(case: &Value, report: &Report) -> Option<String> {
     let accepts = case["expect"]["accept"].as_bool().expect("a case has a verdict");
     let agrees = report.verdict == if accepts { Verdict::Accept } else { Verdict::Reject };
     (!agrees && report.verdict != Verdict::Unknown).then(|| {
@@ -65,7 +65,7 @@ const FILES: [&str; 6] = [
     "kustomize/field-paths.json",
 ];
 
-fn judged(case: &Value) -> Report {
+fn judge(case: &Value) -> Report {
     let restrictor = text(&case["load_restrictor"]).parse().expect("a load restrictor");
     let options = Options { restrictor, ..Options::default() };
     analyse(&tree(case), &TreePath::from(text(&case["build"])), &options)
@@ -73,17 +73,17 @@ fn judged(case: &Value) -> Report {
 
 #[test]
 fn verdicts_equal_kustomizes() {
-    let (mut wrong, mut unknown, mut garbled, mut agreed) = (Vec::new(), Vec::new(), Vec::new(), 0);
+    let (mut wrong, mut unknown, mut incomplete, mut agreed) = (Vec::new(), Vec::new(), Vec::new(), 0);
     let mut decided = Vec::new();
     for case in FILES.iter().flat_map(|file| cases_of(file)) {
         let name = text(&case["name"]);
         // The recording of these cases replaced absolute paths, so their trees are incomplete.
         if case["files"].to_string().contains("$TMP") {
-            garbled.push(name.to_owned());
+            incomplete.push(name.to_owned());
             continue;
         }
-        let report = judged(&case);
-        match differs(&case, &report) {
+        let report = judge(&case);
+        match difference(&case, &report) {
             Some(difference) => wrong.push(difference),
             None if case["undecided"] == true && report.verdict != Verdict::Unknown => decided.push(name.to_owned()),
             None if case["undecided"] == true => println!("undecided {name}: {:?}", report.reasons),
@@ -91,9 +91,9 @@ fn verdicts_equal_kustomizes() {
             None => agreed += 1,
         }
     }
-    println!("{agreed} agree; unknown: {unknown:#?}; without their paths: {garbled:?}");
+    println!("{agreed} agree; unknown: {unknown:#?}; without their paths: {incomplete:?}");
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
-    assert!(decided.is_empty(), "these are decided now; remove \"undecided\" from their files: {decided:?}");
+    assert!(decided.is_empty(), "these cases have a verdict now; remove \"undecided\" from their files: {decided:?}");
     let allowed = |line: &&String| !MAY_BE_UNKNOWN.iter().any(|name| line.starts_with(name));
     assert_eq!(unknown.iter().filter(allowed).collect::<Vec<_>>(), Vec::<&String>::new());
 }
@@ -118,7 +118,7 @@ fn cases_of(file: &str) -> Vec<Value> {
 }
 
 /// Parts of kustomize's error messages, with the rule that reports the same error.
-const SAYINGS: [(&str, &str); 15] = [
+const KUSTOMIZE_ERRORS: [(&str, &str); 15] = [
     ("expected kind != 'Component'", "KZ001"),
     ("expected kind 'Component'", "KZ002"),
     ("unable to find one of", "KZ005"),
@@ -142,12 +142,14 @@ fn the_first_finding_is_kustomizes_error() {
     let mut reported = 0;
     for case in FILES.iter().flat_map(|file| cases_of(file)) {
         let Some(error) = case["expect"]["error"].as_str() else { continue };
-        let Some((_, rule)) = SAYINGS.iter().find(|(saying, _)| error.contains(saying)) else { continue };
+        let Some((_, rule)) = KUSTOMIZE_ERRORS.iter().find(|(error_part, _)| error.contains(error_part)) else {
+            continue;
+        };
         if case["undecided"] == true {
             continue;
         }
-        let report = judged(&case);
-        let first = report.findings.iter().find(|finding| finding.location.first).expect("something is refused");
+        let report = judge(&case);
+        let first = report.findings.iter().find(|finding| finding.location.first).expect("a finding rejects the tree");
         assert_eq!(first.rule, *rule, "{}: {error}", case["name"]);
         reported += 1;
         let Some((_, rest)) = first.message.split_once('"') else { continue };
@@ -163,8 +165,8 @@ fn the_first_finding_is_kustomizes_error() {
 fn findings_about_components_have_correct_positions() {
     for case in cases_of("kustomize/components.json") {
         let Some(expected) = case["finding"].as_object() else { continue };
-        let report = judged(&case);
-        let first = report.findings.iter().find(|finding| finding.location.first).expect("something is refused");
+        let report = judge(&case);
+        let first = report.findings.iter().find(|finding| finding.location.first).expect("a finding rejects the tree");
         let line = u64::from(first.location.place.line);
         let found = json!({"rule": first.rule, "file": first.location.file.as_str(), "line": line});
         assert_eq!(&found, &json!(expected), "{}", case["name"]);
@@ -179,13 +181,13 @@ fn accepts_the_example_of_the_proposal_but_not_its_mistakes() {
         let report = analyse(&tree, &TreePath::from(root), &Options::default());
         assert_eq!(report.verdict, Verdict::Accept, "{:#?} {:#?}", report.findings, report.reasons);
     }
-    let slips = [
+    let mistakes = [
         ("components:", "resources:", "KZ001"),
         ("  - ../../base\n", "  - ../../base\n  - ../../components/ldap\n", "KZ001"),
         ("components:\n", "components:\n  - ../../base\n", "KZ002"),
     ];
-    for (before, after, rule) in slips {
-        let files = in_memory(&folder, &|path, text| {
+    for (before, after, rule) in mistakes {
+        let files = load_into_memory(&folder, &|path, text| {
             if path.starts_with("overlays/") { text.replacen(before, after, 1) } else { text }
         });
         let report = analyse(&files, &TreePath::from("overlays/community"), &Options::default());
@@ -197,7 +199,7 @@ fn accepts_the_example_of_the_proposal_but_not_its_mistakes() {
 #[test]
 fn rejects_the_example_without_its_text_files() {
     let folder = repository().join("examples/kustomize");
-    let files = in_memory(&folder, &|path, text| if path.ends_with(".txt") { String::new() } else { text });
+    let files = load_into_memory(&folder, &|path, text| if path.ends_with(".txt") { String::new() } else { text });
     let report = analyse(&files, &TreePath::from("overlays/enterprise"), &Options::default());
     let missing: Vec<_> = report.findings.iter().filter(|finding| finding.location.refused).collect();
     assert_eq!(missing.len(), 2, "{missing:#?}");
@@ -207,7 +209,7 @@ fn rejects_the_example_without_its_text_files() {
 
 /// Loads a folder into memory. `change` gets the path and the content of each file, and returns its new content. A file
 /// whose new content is empty is omitted.
-fn in_memory(folder: &Path, change: &dyn Fn(&str, String) -> String) -> Tree {
+fn load_into_memory(folder: &Path, change: &dyn Fn(&str, String) -> String) -> Tree {
     let mut files = Memory::new();
     let mut folders = vec![folder.to_owned()];
     while let Some(at) = folders.pop() {
@@ -254,7 +256,7 @@ fn verdicts_for_flux_equal_fluxs() {
         if report.verdict == Verdict::Unknown && !fetched {
             wrong.push(format!("{}: {:?}", case["name"], report.reasons));
         }
-        wrong.extend(differs(case, &report));
+        wrong.extend(difference(case, &report));
     }
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
 }
@@ -272,7 +274,7 @@ fn verdicts_for_whole_specs_equal_fluxs() {
         let spec = &case["spec"];
         let options = Options { flux: flux_spec(spec), ..Options::of(Profile::Flux) };
         let report = analyse(&tree(case), &TreePath::from(text(&spec["path"])), &options);
-        match differs(case, &report) {
+        match difference(case, &report) {
             Some(difference) => wrong.push(difference),
             None if report.verdict == Verdict::Unknown => {
                 unknown.push(format!("{} ({}): {:?}", case["name"], case["expect"]["accept"], report.reasons));
@@ -286,7 +288,7 @@ fn verdicts_for_whole_specs_equal_fluxs() {
 }
 
 /// Returns the report about a tree and the whole spec of an executed case.
-fn judged_for_flux(case: &Value) -> Report {
+fn judge_for_flux(case: &Value) -> Report {
     let options = Options { flux: flux_spec(&case["spec"]), ..Options::of(Profile::Flux) };
     analyse(&tree(case), &TreePath::from(text(&case["spec"]["path"])), &options)
 }
@@ -311,10 +313,10 @@ fn rejects_specs_that_flux_rejects() {
     let named = |name: &str| cases.as_array().unwrap().iter().find(|case| case["name"] == name).unwrap();
     for (name, error) in REJECTED {
         assert!(text(&named(name)["expect"]["error"]).contains(error), "{name}");
-        let report = judged_for_flux(named(name));
+        let report = judge_for_flux(named(name));
         assert_eq!(report.verdict, Verdict::Reject, "{name}: {:?}", report.reasons);
     }
-    let missing = judged_for_flux(named("missing cm"));
+    let missing = judge_for_flux(named("missing cm"));
     assert_eq!(missing.verdict, Verdict::Unknown, "ConfigMaps are not read");
     let reason = format!("{:?}", missing.reasons);
     assert!(reason.contains("the content of ConfigMap/vars is unknown"), "{reason}");
@@ -335,7 +337,7 @@ fn accepts_root_files_that_flux_converts() {
         let object = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n";
         let case =
             json!({"files": {"a/kustomization.yaml": root, "a/x.yaml": object, "a/7": object}, "spec": {"path": "a"}});
-        let report = judged_for_flux(&case);
+        let report = judge_for_flux(&case);
         let findings: Vec<_> = report.findings.iter().map(TreeFinding::paragraph).collect();
         assert_eq!(report.verdict, Verdict::Accept, "{name}: {findings:?} {:?}", report.reasons);
     }

@@ -38,7 +38,7 @@ fn tree(case: &Value) -> Tree {
 }
 
 /// Builds a case, and returns the printed objects.
-fn built(case: &Value) -> Result<String, Stop> {
+fn build_case(case: &Value) -> Result<String, Stop> {
     let tree = tree(case);
     let options = &case["options"];
     let restrictor = if options["load_restrictor"] == "none" { Restrictor::None } else { Restrictor::RootOnly };
@@ -69,32 +69,32 @@ fn not_executed(cause: Cause) -> Option<&'static str> {
 }
 
 /// Describes how the result of a case differs from that of kustomize. If a case needs a network or another program, it
-/// is added to `open` instead.
-fn difference(case: &Value, open: &mut Vec<String>) -> Option<String> {
+/// is added to `skipped` instead.
+fn difference(case: &Value, skipped: &mut Vec<String>) -> Option<String> {
     let expect = &case["expect"];
     let error = expect["error"].as_str().or(expect["panic"].as_str());
-    match (built(case), expect["output"].as_str()) {
+    match (build_case(case), expect["output"].as_str()) {
         (Ok(text), Some(output)) if text == output => None,
-        (Ok(text), Some(output)) => Some(lines(output, &text)),
+        (Ok(text), Some(output)) => Some(first_difference(output, &text)),
         (Err(Stop::Refused(_)), None) => None,
         (Err(Stop::Unknown(reason)), _) => match not_executed(reason.cause) {
             Some(needs) => {
-                open.push(format!("{}: {needs}: {}", case["name"], reason.message));
+                skipped.push(format!("{}: {needs}: {}", case["name"], reason.message));
                 None
             }
-            None => Some(format!("  it is not known here: {} {}", reason.site, reason.message)),
+            None => Some(format!("  the result is unknown: {} {}", reason.site, reason.message)),
         },
-        (Err(stop), Some(_)) => Some(format!("  kustomize builds it: {}: {stop:?}", words(&stop))),
-        (Ok(_), None) => Some(format!("  kustomize refuses it: {error:?}")),
+        (Err(stop), Some(_)) => Some(format!("  kustomize builds it: {}: {stop:?}", describe(&stop))),
+        (Ok(_), None) => Some(format!("  kustomize rejects it: {error:?}")),
     }
 }
 
-fn words(stop: &Stop) -> String {
+fn describe(stop: &Stop) -> String {
     format!("{} {}", stop.site(), stop.message())
 }
 
 /// Returns a description of the first line that differs.
-fn lines(expected: &str, found: &str) -> String {
+fn first_difference(expected: &str, found: &str) -> String {
     let mut out = String::new();
     let (mut a, mut b) = (expected.lines(), found.lines());
     for number in 1.. {
@@ -112,7 +112,7 @@ fn lines(expected: &str, found: &str) -> String {
 }
 
 /// Returns the folder with the cases of other authors, if it exists.
-fn others() -> Option<PathBuf> {
+fn shared_vectors_folder() -> Option<PathBuf> {
     let given = std::env::var_os("PORTCULLIS_VECTORS").map(PathBuf::from);
     let folder = given.unwrap_or_else(|| repository().join("../shared/vectors"));
     folder.is_dir().then_some(folder)
@@ -123,15 +123,20 @@ fn run(file: &Path) -> Vec<String> {
     let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(file).unwrap()).unwrap();
     let only = std::env::var("PORTCULLIS_CASE").ok();
     let is_wanted = |case: &&Value| only.as_ref().is_none_or(|only| case["name"].as_str().unwrap().contains(only));
-    let mut open = Vec::new();
+    let mut skipped = Vec::new();
     let differences: Vec<String> = cases
         .iter()
         .filter(is_wanted)
-        .filter_map(|case| difference(case, &mut open).map(|reported| format!("{}\n{reported}", case["name"])))
+        .filter_map(|case| difference(case, &mut skipped).map(|reported| format!("{}\n{reported}", case["name"])))
         .collect();
-    let agree = cases.len() - differences.len() - open.len();
-    println!("{}: {agree} of {} cases agree, {} need a network or a program", file.display(), cases.len(), open.len());
-    open.iter().for_each(|reported| println!("  {reported}"));
+    let agree = cases.len() - differences.len() - skipped.len();
+    println!(
+        "{}: {agree} of {} cases agree, {} need a network or a program",
+        file.display(),
+        cases.len(),
+        skipped.len()
+    );
+    skipped.iter().for_each(|reported| println!("  {reported}"));
     if let Some(report) = std::env::var_os("PORTCULLIS_REPORT") {
         let name = file.file_stem().unwrap().to_string_lossy().into_owned();
         std::fs::write(Path::new(&report).join(name), differences.join("\n")).unwrap();
@@ -139,20 +144,20 @@ fn run(file: &Path) -> Vec<String> {
     differences
 }
 
-fn judge(differences: &[String]) {
+fn assert_no_differences(differences: &[String]) {
     let shown: Vec<&str> = differences.iter().take(MAX_PRINTED).map(String::as_str).collect();
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), shown.join("\n"));
 }
 
 #[test]
 fn builds_equal_kustomizes() {
-    judge(&run(&repository().join("tests/vectors/kustomize/builds.json")));
+    assert_no_differences(&run(&repository().join("tests/vectors/kustomize/builds.json")));
 }
 
 #[test]
 fn shared_builds_equal_kustomizes() {
-    let Some(folder) = others() else {
-        println!("there are no cases of other people here: set PORTCULLIS_VECTORS");
+    let Some(folder) = shared_vectors_folder() else {
+        println!("there are no cases of other authors: set PORTCULLIS_VECTORS");
         return;
     };
     let mut differences = Vec::new();
@@ -160,8 +165,8 @@ fn shared_builds_equal_kustomizes() {
         let file = folder.join("kustomize").join(name);
         match file.is_file() {
             true => differences.extend(run(&file)),
-            false => println!("{} is not here", file.display()),
+            false => println!("{} does not exist", file.display()),
         }
     }
-    judge(&differences);
+    assert_no_differences(&differences);
 }

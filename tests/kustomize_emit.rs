@@ -10,7 +10,7 @@ use portcullis::yaml::{self, Limits};
 use proptest::prelude::*;
 use serde_json::json;
 
-fn printed(value: &serde_json::Value) -> Result<String, EmitError> {
+fn print_yaml(value: &serde_json::Value) -> Result<String, EmitError> {
     let mut text = String::new();
     document(&Value::from(value), &mut text).map(|()| text)
 }
@@ -21,7 +21,7 @@ fn prints_what_kustomize_prints() {
     let mut wrong = Vec::new();
     for case in cases.as_array().expect("the file is a list") {
         let json = case["json"].as_str().expect("a case has JSON");
-        let printed = printed(&serde_json::from_str(json).expect("the JSON can be read"));
+        let printed = print_yaml(&serde_json::from_str(json).expect("the JSON can be read"));
         if printed.as_deref().ok() != case["yaml"].as_str() {
             wrong.push(format!("{json}\n  kustomize: {}\n  printed: {printed:?}", case["yaml"]));
         }
@@ -31,14 +31,14 @@ fn prints_what_kustomize_prints() {
 
 #[test]
 fn prints_a_merge_key_without_quotes_as_kustomize_does() {
-    assert_eq!(printed(&json!({"data": {"<<": {"a": "<<"}}})).as_deref(), Ok("data:\n  <<:\n    a: <<\n"));
+    assert_eq!(print_yaml(&json!({"data": {"<<": {"a": "<<"}}})).as_deref(), Ok("data:\n  <<:\n    a: <<\n"));
 }
 
 #[test]
 fn reports_the_position_of_unprintable_values() {
-    let error = printed(&json!({"data": {"list": ["a", "b\u{7f}"]}})).unwrap_err();
+    let error = print_yaml(&json!({"data": {"list": ["a", "b\u{7f}"]}})).unwrap_err();
     assert_eq!(error.to_string(), "data.list[1]: the control character U+007F cannot be printed as YAML");
-    let error = printed(&json!({"data": {"k\u{85}": 1}})).unwrap_err();
+    let error = print_yaml(&json!({"data": {"k\u{85}": 1}})).unwrap_err();
     assert!(error.to_string().starts_with("data.k\u{85}: a key with a next-line character"), "{error}");
 }
 
@@ -95,7 +95,7 @@ proptest! {
     #[test]
     fn printed_text_reads_as_the_same_value(value in value()) {
         let object = json!({"object": value});
-        let text = printed(&object).expect("nothing in the value is refused");
+        let text = print_yaml(&object).expect("nothing in the value is refused");
         let read = yaml::read(&text, &Limits::default()).map_err(|error| TestCaseError::fail(format!("{error}:\n{text}")))?;
         prop_assert_eq!(read.first().map(|document| &document.value), Some(&object), "{}", text);
     }

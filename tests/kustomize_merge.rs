@@ -22,7 +22,7 @@ fn text(node: &Node) -> Result<String, String> {
     Ok(text)
 }
 
-fn merged(object: &str, patch: &str, schema: &Schema) -> Result<Option<String>, String> {
+fn merge_texts(object: &str, patch: &str, schema: &Schema) -> Result<Option<String>, String> {
     let merged = merge(&node(object), &node(patch), schema).map_err(|error| error.to_string())?;
     merged.map(|merged| text(&merged)).transpose()
 }
@@ -33,13 +33,13 @@ fn merges_what_kustomize_merges() {
     let mut wrong = Vec::new();
     for case in vectors("kustomize/merge.json").as_array().expect("the file is a list") {
         let [object, patch] = ["object", "patch"].map(|field| case[field].as_str().expect("a case has texts"));
-        let merged = merged(object, patch, &schema);
-        let same = match &merged {
+        let merged = merge_texts(object, patch, &schema);
+        let agrees = match &merged {
             Err(_) => case["error"].is_string(),
             Ok(None) => case["deleted"] == true,
             Ok(Some(text)) => case["yaml"] == *text,
         };
-        if !same {
+        if !agrees {
             wrong.push(format!("{object}\n{patch}\nkustomize: {}\nmerged: {merged:?}", case["yaml"]));
         }
     }
@@ -50,7 +50,7 @@ fn merges_what_kustomize_merges() {
 fn errors_name_the_field() {
     let schema = Schema::built_in();
     let object = "apiVersion: v1\nkind: Service\nspec: {ports: [{port: 80}], selector: {a: b}}\n";
-    let error = |patch| merged(object, patch, &schema).unwrap_err();
+    let error = |patch| merge_texts(object, patch, &schema).unwrap_err();
     assert_eq!(error("spec: {selector: x}"), "spec.selector: a mapping was expected here, not a scalar");
     assert_eq!(error("spec: {ports: {a: b}}"), "spec.ports: a list was expected here, not a mapping");
     assert_eq!(
@@ -62,7 +62,7 @@ fn errors_name_the_field() {
 #[test]
 fn a_comment_holds_the_schema_of_a_list() {
     let object = "kind: Team\nmembers: # {\"type\":\"array\",\"x-kubernetes-patch-strategy\":\"merge\",\"x-kubernetes-patch-merge-key\":\"id\"}\n- id: 1\n  a: b\n";
-    let merged = merged(object, "members: [{id: 1, c: d}, {id: 2}]", &Schema::built_in()).unwrap().unwrap();
+    let merged = merge_texts(object, "members: [{id: 1, c: d}, {id: 2}]", &Schema::built_in()).unwrap().unwrap();
     assert_eq!(merged, "kind: Team\nmembers:\n- a: b\n  c: d\n  id: 1\n- id: 2\n");
 }
 

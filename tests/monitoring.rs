@@ -39,16 +39,16 @@ fn root() -> PathBuf {
 }
 
 /// A live reader that finds no objects.
-struct Nobody;
+struct EmptyReader;
 
-impl LiveReader for Nobody {
+impl LiveReader for EmptyReader {
     fn read<'a>(&'a self, _: &'a Reference) -> LiveReading<'a> {
         Box::pin(async { Ok(None) })
     }
 }
 
 /// Returns the output of `/metrics` with all metrics of the server and the controller manager.
-fn everything() -> String {
+fn all_metrics() -> String {
     let mut registry = process::registry();
     let rules = gate::Registry::standard();
     server::Metrics::register(&mut registry, rules.ids());
@@ -56,7 +56,7 @@ fn everything() -> String {
     let (telemetry, _) = Telemetry::new(Format::Text, "info", std::io::sink()).unwrap();
     process::register_log(&mut registry, &telemetry);
     show(&mut registry, Arc::new(rules.catalog()), Some(Freshness::default()));
-    Counted::new(Nobody, &mut registry);
+    Counted::new(EmptyReader, &mut registry);
     recording::Metrics::register(&mut registry);
     reconciler::Metrics::register(&mut registry).initialize("controller");
     authority::Metrics::register(&mut registry);
@@ -116,27 +116,27 @@ fn names(rows: &BTreeSet<String>) -> BTreeSet<String> {
     names
 }
 
-fn table_of_the_page() -> BTreeSet<String> {
+fn documented_rows() -> BTreeSet<String> {
     file("docs/metrics.md").lines().filter(|line| line.starts_with("| `portcullis_")).map(str::to_owned).collect()
 }
 
 #[tokio::test]
 async fn the_page_lists_every_metric_and_no_other() {
-    let of_a_server = rows(&shown_by_a_server().await);
-    assert!(of_a_server.len() > 20, "{of_a_server:?}");
-    let (there, shown) = (table_of_the_page(), rows(&everything()).union(&of_a_server).cloned().collect());
-    let missing: Vec<_> = BTreeSet::difference(&shown, &there).map(String::as_str).collect();
-    let gone: Vec<_> = there.difference(&shown).map(String::as_str).collect();
+    let server_rows = rows(&metrics_of_a_server().await);
+    assert!(server_rows.len() > 20, "{server_rows:?}");
+    let (documented, shown) = (documented_rows(), rows(&all_metrics()).union(&server_rows).cloned().collect());
+    let missing: Vec<_> = BTreeSet::difference(&shown, &documented).map(String::as_str).collect();
+    let superfluous: Vec<_> = documented.difference(&shown).map(String::as_str).collect();
     assert!(
-        missing.is_empty() && gone.is_empty(),
+        missing.is_empty() && superfluous.is_empty(),
         "docs/metrics.md lacks:\n{}\nand has too much:\n{}",
         missing.join("\n"),
-        gone.join("\n")
+        superfluous.join("\n")
     );
 }
 
 /// Returns the output of `/metrics` of a running server that has a configuration file.
-async fn shown_by_a_server() -> String {
+async fn metrics_of_a_server() -> String {
     let (mount, manifests) = (SecretMount::new(&Authority::new().leaf()), tempfile::tempdir().unwrap());
     fs::write(manifests.path().join("portcullis.yaml"), "# nothing\n").unwrap();
     let mut child = Command::new(env!("CARGO_BIN_EXE_portcullis"))
@@ -162,7 +162,7 @@ async fn shown_by_a_server() -> String {
 #[test]
 fn no_label_names_an_object_or_a_namespace() {
     let label = Regex::new(r#"[{,]([a-z_]+)=""#).unwrap();
-    let shown = everything();
+    let shown = all_metrics();
     let found: BTreeSet<&str> = label.captures_iter(&shown).map(|found| found.get(1).unwrap().as_str()).collect();
     let allowed = BTreeSet::from([
         "allowed",
@@ -189,13 +189,13 @@ fn no_label_names_an_object_or_a_namespace() {
 
 #[test]
 fn dashboard_and_alerts_use_existing_metrics() {
-    let names = names(&rows(&everything()));
+    let names = names(&rows(&all_metrics()));
     let metric = Regex::new(r"\b(?:portcullis|apiserver_admission)_[a-z_]+\b").unwrap();
     for path in ["charts/portcullis/dashboards/portcullis.json", "charts/portcullis/monitoring/alerts.yaml"] {
         let text = file(path);
-        let asked: BTreeSet<&str> = metric.find_iter(&text).map(|found| found.as_str()).collect();
-        let unknown: Vec<_> = asked.iter().filter(|name| !names.contains(**name)).collect();
-        assert!(unknown.is_empty() && asked.len() > 10, "{path} asks for {unknown:?}, of {asked:?}");
+        let used: BTreeSet<&str> = metric.find_iter(&text).map(|found| found.as_str()).collect();
+        let unknown: Vec<_> = used.iter().filter(|name| !names.contains(**name)).collect();
+        assert!(unknown.is_empty() && used.len() > 10, "{path} uses unknown metrics {unknown:?}, of {used:?}");
     }
     serde_json::from_str::<serde_json::Value>(&file("charts/portcullis/dashboards/portcullis.json")).unwrap();
 }

@@ -92,7 +92,7 @@ fn reported(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> 
 
 /// Normalizes an expected value: a repository context that is `null` is removed, and all numbers are converted to
 /// floating point.
-fn normal(mut value: Value) -> Value {
+fn normalize(mut value: Value) -> Value {
     if let Some(after) = value.get_mut("referenceAfter").and_then(Value::as_object_mut) {
         after.retain(|_, part| !part.is_null());
     }
@@ -119,7 +119,7 @@ fn every_case_has_the_recorded_outcome() {
     for case in cases {
         let input = input(case);
         assert_eq!(input.problems, [], "{}", case["name"]);
-        assert_eq!(normal(outcome(&input)), normal(case["expect"].clone()), "{}", case["name"]);
+        assert_eq!(normalize(outcome(&input)), normalize(case["expect"].clone()), "{}", case["name"]);
     }
 }
 
@@ -151,7 +151,7 @@ fn parses_values_and_their_texts_alike() {
 
 /// Regression test for issue 18: such an Installation was admitted without a warning, and failed later.
 #[test]
-fn an_installation_whose_context_names_missing_overwrites_is_warned_about() {
+fn warns_about_an_installation_whose_context_names_missing_overwrites() {
     let of = |kind: &str, more: Value| {
         let mut object = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind,
                                 "metadata": {"name": "default", "namespace": "ns"}});
@@ -195,7 +195,10 @@ fn a_number_out_of_range_is_reported() {
 fn the_page_quotes_the_condition_of_an_applied_substitution() {
     let file = vectors("landscaper/overwrites.json");
     let cases = file["cases"].as_array().unwrap().iter();
-    let case = cases.into_iter().find(|case| case["name"] == "match name= version- repo=").expect("there is one");
+    let case = cases
+        .into_iter()
+        .find(|case| case["name"] == "match name= version- repo=")
+        .expect("the vectors have this case");
     let mut input = input(case);
     input.reference = Substitution::of(&input.entries, input.reference).result;
     let condition = outcome(&input)["condition"].clone();

@@ -17,17 +17,17 @@ use serde_json::{Value, json};
 #[allow(dead_code, reason = "as an example it has a main function")]
 mod chart_schema;
 
-fn path(of: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(of)
+fn path(file: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(file)
 }
 
-fn text(of: &str) -> String {
-    fs::read_to_string(path(of)).unwrap_or_else(|error| panic!("{of}: {error}"))
+fn text(file: &str) -> String {
+    fs::read_to_string(path(file)).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-fn read(of: &str) -> Value {
-    let documents = yaml::read(&text(of), &yaml::Limits::default());
-    documents.unwrap_or_else(|error| panic!("{of}: {error}")).remove(0).value
+fn read(file: &str) -> Value {
+    let documents = yaml::read(&text(file), &yaml::Limits::default());
+    documents.unwrap_or_else(|error| panic!("{file}: {error}")).remove(0).value
 }
 
 fn keys(value: &Value) -> Vec<String> {
@@ -133,13 +133,13 @@ fn the_schema_rejects_unknown_values() {
     assert!(open.is_empty(), "{open:?}");
 }
 
-fn walk(value: &Value, place: &str, look: &mut impl FnMut(&str, &Value)) {
-    look(place, value);
+fn walk(value: &Value, place: &str, visit: &mut impl FnMut(&str, &Value)) {
+    visit(place, value);
     if let Some(members) = value.as_object() {
-        members.iter().for_each(|(key, member)| walk(member, &format!("{place}/{key}"), look));
+        members.iter().for_each(|(key, member)| walk(member, &format!("{place}/{key}"), visit));
     }
     if let Some(items) = value.as_array() {
-        items.iter().enumerate().for_each(|(at, item)| walk(item, &format!("{place}/{at}"), look));
+        items.iter().enumerate().for_each(|(at, item)| walk(item, &format!("{place}/{at}"), visit));
     }
 }
 
@@ -169,7 +169,7 @@ fn the_image_has_no_root_and_no_shell() {
     for line in ["USER 65532:65532\n", "ENTRYPOINT [\"/portcullis\"]\n"] {
         assert!(last.contains(line), "{line:?} is missing:\n{last}");
     }
-    assert!(!last.contains("\nRUN "), "there is nothing to run it with:\n{last}");
+    assert!(!last.contains("\nRUN "), "the last stage has no shell to run it:\n{last}");
     let helpers = text("charts/portcullis/templates/_helpers.tpl");
     assert!(helpers.contains("runAsUser: 65532\n"), "the chart runs it as the same user");
 }
@@ -199,7 +199,7 @@ fn release_pushes_the_tag_that_the_chart_pulls() {
         "PUSH_TO=registry.example/portcullis",
     ]);
     let version = env!("CARGO_PKG_VERSION");
-    let pushed = succeeds(&mut make);
+    let pushed = run_successfully(&mut make);
     assert!(pushed.contains(&format!("docker://registry.example/portcullis:{version}\n")), "{pushed}");
     assert!(pushed.contains(&format!("oci-archive:dist/portcullis-{version}-image.tar ")), "{pushed}");
     let workflow = read(".github/workflows/release.yml");
@@ -260,74 +260,74 @@ fn scripts_are_shell() {
 }
 
 /// Runs a command. Returns its exit code, and its standard output followed by its standard error.
-fn ran(command: &mut Command) -> (Option<i32>, String) {
+fn run(command: &mut Command) -> (Option<i32>, String) {
     let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
     let text = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     (output.status.code(), text)
 }
 
 #[track_caller]
-fn succeeds(command: &mut Command) -> String {
-    let (code, text) = ran(command);
+fn run_successfully(command: &mut Command) -> String {
+    let (code, text) = run(command);
     assert_eq!(code, Some(0), "{command:?}: {text}");
     text
 }
 
 /// Creates a release archive of the program under test, as if it were linked statically, and the packages with it.
-fn packages(dist: &Path) {
+fn create_packages(dist: &Path) {
     let version = env!("CARGO_PKG_VERSION");
     let program = dist.join("program");
     fs::create_dir(&program).unwrap();
     // Without debugging information, there is only a tenth of the data to compress.
     let mut strip = Command::new("strip");
-    succeeds(strip.arg("-o").arg(program.join("portcullis")).arg(env!("CARGO_BIN_EXE_portcullis")));
+    run_successfully(strip.arg("-o").arg(program.join("portcullis")).arg(env!("CARGO_BIN_EXE_portcullis")));
     let archive = dist.join(format!("portcullis-{version}-{}-unknown-linux-musl.tar.gz", std::env::consts::ARCH));
-    succeeds(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(program).arg("portcullis"));
+    run_successfully(Command::new("tar").arg("-czf").arg(archive).arg("-C").arg(program).arg("portcullis"));
     let mut python = Command::new("python3");
     python.arg(path("tools/packages/packages.py")).args(["--version", version, "--repository", "example/portcullis"]);
-    succeeds(python.arg("--dist").arg(dist));
+    run_successfully(python.arg("--dist").arg(dist));
 }
 
-fn of_this_machine(dist: &Path, prefix: &str, part: &str) -> PathBuf {
+fn file_for_this_machine(dist: &Path, prefix: &str, part: &str) -> PathBuf {
     let files = fs::read_dir(dist).unwrap().map(|entry| entry.unwrap().path());
-    let is_it = |file: &PathBuf| {
+    let is_match = |file: &PathBuf| {
         let name = file.file_name().unwrap().to_string_lossy().into_owned();
         name.starts_with(prefix) && name.contains(part) && !name.ends_with(".yaml")
     };
-    files.into_iter().find(is_it).unwrap_or_else(|| panic!("no {prefix}*{part}*"))
+    files.into_iter().find(is_match).unwrap_or_else(|| panic!("no {prefix}*{part}*"))
 }
 
 #[cfg(target_os = "linux")]
 #[test]
 fn packages_install_the_command() {
     let dist = tempfile::tempdir().unwrap();
-    packages(dist.path());
+    create_packages(dist.path());
     let version = format!("portcullis {}\n", env!("CARGO_PKG_VERSION"));
     let (wheel, krew) = match std::env::consts::ARCH {
         "x86_64" => ("manylinux_2_17_x86_64", "linux-amd64"),
         _ => ("manylinux_2_17_aarch64", "linux-arm64"),
     };
     let environment = dist.path().join("environment");
-    succeeds(Command::new("python3").args(["-m", "venv"]).arg(&environment));
-    let wheel = of_this_machine(dist.path(), "portcullis_admission", wheel);
-    succeeds(Command::new(environment.join("bin/pip")).args(["install", "--quiet", "--no-index"]).arg(wheel));
-    assert_eq!(succeeds(Command::new(environment.join("bin/portcullis")).arg("--version")), version);
+    run_successfully(Command::new("python3").args(["-m", "venv"]).arg(&environment));
+    let wheel = file_for_this_machine(dist.path(), "portcullis_admission", wheel);
+    run_successfully(Command::new(environment.join("bin/pip")).args(["install", "--quiet", "--no-index"]).arg(wheel));
+    assert_eq!(run_successfully(Command::new(environment.join("bin/portcullis")).arg("--version")), version);
     // pre-commit installs hooks of the language python in the same way, in a separate virtual environment.
     let hook = dist.path().join("hook");
-    succeeds(Command::new("python3").args(["-m", "venv"]).arg(&hook));
+    run_successfully(Command::new("python3").args(["-m", "venv"]).arg(&hook));
     let mut pip = Command::new(hook.join("bin/pip"));
     pip.args(["install", "--quiet", "--no-index", "--find-links"]).arg(dist.path()).arg(env!("CARGO_MANIFEST_DIR"));
-    succeeds(pip.env("PYTHONDONTWRITEBYTECODE", "1"));
+    run_successfully(pip.env("PYTHONDONTWRITEBYTECODE", "1"));
     let entry = &read(".pre-commit-hooks.yaml")[0];
     assert_eq!((&entry["language"], &entry["entry"]), (&json!("python"), &json!("portcullis check")));
     let mut check = Command::new(hook.join("bin/portcullis"));
-    let (code, text) = ran(check.arg("check").arg(path("examples/getting-started/wrong.yaml")));
+    let (code, text) = run(check.arg("check").arg(path("examples/getting-started/wrong.yaml")));
     assert!(code == Some(1) && text.contains("KZ001"), "{text}");
     let plugins = dist.path().join("plugins");
     fs::create_dir(&plugins).unwrap();
-    let archive = of_this_machine(dist.path(), "kubectl-portcullis", krew);
-    succeeds(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&plugins));
-    assert_eq!(succeeds(Command::new(plugins.join("kubectl-portcullis")).arg("--version")), version);
+    let archive = file_for_this_machine(dist.path(), "kubectl-portcullis", krew);
+    run_successfully(Command::new("tar").arg("-xzf").arg(&archive).arg("-C").arg(&plugins));
+    assert_eq!(run_successfully(Command::new(plugins.join("kubectl-portcullis")).arg("--version")), version);
     assert!(plugins.join("LICENSE").is_file(), "krew wants the license in the archive");
     let manifest = fs::read_to_string(dist.path().join("portcullis-krew.yaml")).unwrap();
     let manifest = yaml::read(&manifest, &yaml::Limits::default()).unwrap().remove(0).value;
@@ -336,7 +336,7 @@ fn packages_install_the_command() {
         .unwrap()
         .iter()
         .find(|one| one["uri"].as_str().unwrap().ends_with(&*archive.file_name().unwrap().to_string_lossy()));
-    let sums = succeeds(Command::new("sha256sum").arg(&archive));
+    let sums = run_successfully(Command::new("sha256sum").arg(&archive));
     assert!(sums.starts_with(reported.unwrap()["sha256"].as_str().unwrap()), "{sums}");
 }
 
@@ -358,13 +358,13 @@ fn the_action_downloads_a_verified_binary() {
     let version = env!("CARGO_PKG_VERSION");
     let release = releases.path().join(format!("v{version}"));
     fs::create_dir(&release).unwrap();
-    packages(&release);
-    let archive = of_this_machine(&release, &format!("portcullis-{version}"), std::env::consts::ARCH);
+    create_packages(&release);
+    let archive = file_for_this_machine(&release, &format!("portcullis-{version}"), std::env::consts::ARCH);
     // A fake `gh`, so that the test needs no network.
     let programs = releases.path().join("programs");
     fs::create_dir(&programs).unwrap();
     fs::write(programs.join("gh"), "#!/bin/sh\necho gh \"$@\"\nexit ${GH_CODE:-0}\n").unwrap();
-    succeeds(Command::new("chmod").arg("+x").arg(programs.join("gh")));
+    run_successfully(Command::new("chmod").arg("+x").arg(programs.join("gh")));
     let search = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
     let install = |folder: &str, version: &str, gh: &str| {
         let mut command = Command::new(path("tools/action/install.sh"));
@@ -375,9 +375,9 @@ fn the_action_downloads_a_verified_binary() {
             .env("PORTCULLIS_REPOSITORY", "example/portcullis")
             .env("GH_CODE", gh);
         command.env("PATH", &search).env("PORTCULLIS_DOWNLOADS", format!("file://{}", releases.path().display()));
-        ran(&mut command)
+        run(&mut command)
     };
-    let sum = succeeds(Command::new("sha256sum").arg(&archive));
+    let sum = run_successfully(Command::new("sha256sum").arg(&archive));
     let name = archive.file_name().unwrap().to_string_lossy();
     let write = |sum: &str| fs::write(release.join("SHA256SUMS"), format!("{sum}  {name}\n")).unwrap();
     write(&"0".repeat(64));
@@ -392,7 +392,7 @@ fn the_action_downloads_a_verified_binary() {
     );
     let (code, text) = install("right", version, "0");
     assert_eq!(code, Some(0), "{text}");
-    let reported = succeeds(Command::new(releases.path().join("right/portcullis")).arg("--version"));
+    let reported = run_successfully(Command::new(releases.path().join("right/portcullis")).arg("--version"));
     assert_eq!(reported, format!("portcullis {version}\n"));
     assert!(install("right", version, "1").1.contains("in the cache"), "nothing is downloaded twice");
     assert_eq!(install("missing", "9.9.9", "0").0, Some(3), "the action builds from source");
@@ -434,7 +434,7 @@ fn the_image_archive_is_reproducible_and_rejects_dynamic_binaries() {
             "1700000000",
         ]);
         python.args(["--source", "https://example.org/portcullis"]).args(binaries);
-        ran(&mut python)
+        run(&mut python)
     };
     let both = [format!("linux/amd64={intel}"), format!("linux/arm64={arm}")];
     for name in ["one.tar", "two.tar"] {
@@ -450,11 +450,11 @@ fn the_image_archive_is_reproducible_and_rejects_dynamic_binaries() {
         let (code, text) = archive("wrong.tar", &binaries);
         assert!(code == Some(1) && text.contains(expected), "{text}");
     }
-    succeeds(Command::new("tar").arg("-xf").arg(folder.path().join("one.tar")).arg("-C").arg(folder.path()));
+    run_successfully(Command::new("tar").arg("-xf").arg(folder.path().join("one.tar")).arg("-C").arg(folder.path()));
     let blob = |digest: &Value| {
         let digest = digest.as_str().unwrap().strip_prefix("sha256:").unwrap();
         let file = folder.path().join("blobs/sha256").join(digest);
-        assert!(succeeds(Command::new("sha256sum").arg(&file)).starts_with(digest));
+        assert!(run_successfully(Command::new("sha256sum").arg(&file)).starts_with(digest));
         serde_json::from_slice::<Value>(&fs::read(file).unwrap()).unwrap()
     };
     let index: Value = serde_json::from_slice(&bytes("index.json")).unwrap();

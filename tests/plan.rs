@@ -6,7 +6,7 @@ mod artifacts;
 mod flux_api;
 
 use artifacts::{ArtifactServer, digest_of, packed};
-use flux_api::{Api, PROXIED, REVISION, SOURCE, archive, ids, proxying, refusal, source};
+use flux_api::{Api, PROXIED, REVISION, SOURCE, api_with_proxy, archive, inventory_ids, source, status_error};
 use serde_json::json;
 
 const PLAN: &str = "Kustomization flux-system/shop, revision main@sha1:3f2c9a1b04de5d6e7f8091a2b3c4d5e6f7081920
@@ -19,16 +19,16 @@ Plan: 1 to create, 0 to take over, 0 to replace, 1 to delete, 0 possibly, 0 move
 
 #[test]
 fn the_current_artifact_comes_through_the_service_proxy() {
-    let (code, text, notes) = proxying().plan(&[]);
+    let (code, text, notes) = api_with_proxy().plan(&[]);
     assert_eq!((code, &*notes, &*text), (Some(0), "", PLAN));
 }
 
 #[test]
-fn a_missing_right_is_named() {
-    let api = proxying();
+fn a_missing_permission_is_named() {
+    let api = api_with_proxy();
     let message =
         "services \"source-controller:80\" is forbidden: User \"jane\" cannot get resource \"services/proxy\"";
-    api.answer(PROXIED, 403, &refusal(403, message));
+    api.set_json(PROXIED, 403, &status_error(403, message));
     let (code, text, error) = api.plan(&[]);
     assert_eq!((code, &*text), (Some(2), ""), "{error}");
     let right = "grant the verb get for services/proxy, with the resource name source-controller:80, in the namespace flux-system";
@@ -39,12 +39,12 @@ fn a_missing_right_is_named() {
 
 #[test]
 fn an_error_of_the_service_is_not_one_of_the_api_server() {
-    let api = proxying();
-    api.send(PROXIED, 404, b"404 page not found\n");
+    let api = api_with_proxy();
+    api.set_bytes(PROXIED, 404, b"404 page not found\n");
     let (code, _, error) = api.plan(&[]);
     let words = "source-controller:80 in the namespace flux-system answered 404 Not Found through the service proxy";
     assert!(code == Some(2) && error.contains(words), "{error}");
-    api.answer(PROXIED, 503, &refusal(503, "no endpoints available for service \"source-controller:80\""));
+    api.set_json(PROXIED, 503, &status_error(503, "no endpoints available for service \"source-controller:80\""));
     let (code, _, error) = api.plan(&[]);
     let words = "the service proxy of the API server answered 503 Service Unavailable: no endpoints available";
     assert!(code == Some(2) && error.contains(words), "{error}");
@@ -54,8 +54,8 @@ fn an_error_of_the_service_is_not_one_of_the_api_server() {
 fn a_url_that_names_no_service_is_fetched_directly() {
     let server = ArtifactServer::start();
     let artifact = server.artifact(&archive(), REVISION);
-    let api = Api::with(&ids(&["web", "new"]), &artifact.url, &archive());
-    ["web", "new"].iter().for_each(|name| api.owned(name, &json!({})));
+    let api = Api::with_inventory(&inventory_ids(&["web", "new"]), &artifact.url, &archive());
+    ["web", "new"].iter().for_each(|name| api.add_owned_config_map(name, &json!({})));
     let (code, text, notes) = api.plan(&[]);
     assert!(code == Some(0) && text.contains("2 applied as before"), "{text}{notes}");
     let note =
@@ -68,8 +68,8 @@ fn a_url_that_names_no_service_is_fetched_directly() {
 /// that it skips.
 #[test]
 fn an_object_that_only_the_inventory_has_is_created() {
-    let api = proxying();
-    api.answer("/api/v1/namespaces/shop/configmaps/web", 404, &refusal(404, "configmaps \"web\" not found"));
+    let api = api_with_proxy();
+    api.set_json("/api/v1/namespaces/shop/configmaps/web", 404, &status_error(404, "configmaps \"web\" not found"));
     let (code, text, notes) = api.plan(&[]);
     assert_eq!((code, &*notes), (Some(0), ""));
     assert!(
@@ -81,8 +81,8 @@ fn an_object_that_only_the_inventory_has_is_created() {
 
 #[test]
 fn another_archive_than_that_of_the_status_is_refused() {
-    let api = proxying();
-    api.send(PROXIED, 200, &packed([("shop/evil.yaml", "a: b")]));
+    let api = api_with_proxy();
+    api.set_bytes(PROXIED, 200, &packed([("shop/evil.yaml", "a: b")]));
     let (code, text, error) = api.plan(&[]);
     assert!(code == Some(2) && text.is_empty(), "{text}");
     assert!(error.contains(&format!("not {}", digest_of(&archive()))), "{error}");
@@ -90,8 +90,8 @@ fn another_archive_than_that_of_the_status_is_refused() {
 
 #[test]
 fn an_archive_beyond_the_limit_is_not_read_further() {
-    let api = proxying();
-    api.send(PROXIED, 200, &vec![0; (50 << 20) + 1]);
+    let api = api_with_proxy();
+    api.set_bytes(PROXIED, 200, &vec![0; (50 << 20) + 1]);
     let (code, _, error) = api.plan(&[]);
     assert!(code == Some(2) && error.contains("it is larger than 52428800 bytes"), "{error}");
 }
@@ -99,9 +99,9 @@ fn an_archive_beyond_the_limit_is_not_read_further() {
 #[test]
 fn only_the_current_revision_can_be_fetched() {
     for revision in [REVISION, "3f2c9a1b04de"] {
-        assert_eq!(proxying().plan(&["--revision", revision]).0, Some(0), "{revision}");
+        assert_eq!(api_with_proxy().plan(&["--revision", revision]).0, Some(0), "{revision}");
     }
-    let (code, _, error) = proxying().plan(&["--revision", "v1.2.3"]);
+    let (code, _, error) = api_with_proxy().plan(&["--revision", "v1.2.3"]);
     let words = format!(
         "GitRepository flux-system/fleet: only the current artifact can be fetched, with the revision {REVISION}, not v1.2.3"
     );
@@ -110,11 +110,15 @@ fn only_the_current_revision_can_be_fetched() {
 
 #[test]
 fn a_source_without_an_artifact_has_no_plan() {
-    let api = proxying();
-    api.answer(SOURCE, 200, &source(&json!({})));
+    let api = api_with_proxy();
+    api.set_json(SOURCE, 200, &source(&json!({})));
     let (code, _, error) = api.plan(&[]);
     assert!(code == Some(2) && error.contains("GitRepository flux-system/fleet: it has no artifact yet"), "{error}");
-    api.answer(SOURCE, 403, &refusal(403, "gitrepositories \"fleet\" is forbidden: User \"jane\" cannot get it"));
+    api.set_json(
+        SOURCE,
+        403,
+        &status_error(403, "gitrepositories \"fleet\" is forbidden: User \"jane\" cannot get it"),
+    );
     let (code, _, error) = api.plan(&[]);
     assert!(code == Some(2) && error.contains("User \"jane\" cannot get it"), "{error}");
 }
@@ -131,16 +135,19 @@ fn drawings_are_deterministic_and_say_why_an_object_stays() {
             ],
         ),
     ] {
-        let (code, text, notes) = proxying().plan(&["--output", format]);
+        let (code, text, notes) = api_with_proxy().plan(&["--output", format]);
         assert_eq!((code, &*notes), (Some(0), ""), "{format}");
         parts.iter().for_each(|part| assert!(text.contains(part), "{part} is not in {text}"));
-        assert_eq!(proxying().plan(&["--output", format]).1, text, "{format}");
+        assert_eq!(api_with_proxy().plan(&["--output", format]).1, text, "{format}");
     }
 }
 
 #[test]
-fn the_drawing_in_the_documentation_is_real() {
+fn the_drawing_in_the_documentation_is_up_to_date() {
     let file = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/plan.svg");
-    let (_, drawn, notes) = proxying().plan(&["--output", "svg"]);
-    assert!(std::fs::read_to_string(file).unwrap_or_default() == drawn, "{file} is to be\n{drawn}\n{notes}");
+    let (_, drawn, notes) = api_with_proxy().plan(&["--output", "svg"]);
+    assert!(
+        std::fs::read_to_string(file).unwrap_or_default() == drawn,
+        "{file} is out of date; expected\n{drawn}\n{notes}"
+    );
 }

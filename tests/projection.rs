@@ -26,7 +26,7 @@ use portcullis::yaml;
 use serde_json::{Value, json};
 
 /// Maximum number of objects of one source that are stored together.
-const TOGETHER: usize = 40;
+const MAX_GROUP: usize = 40;
 
 /// Adds the Kubernetes objects in a value, including those in YAML texts, to `found`.
 fn collect(value: &Value, found: &mut Vec<Value>) {
@@ -113,7 +113,8 @@ fn policy(registry: &Registry) -> Policy {
     }
     let sections: BTreeSet<_> = registry.rules().iter().map(|rule| Page::of(&rule.info).configuration).collect();
     let text = sections.into_iter().collect::<String>();
-    policy.settings = config::parse(&text, "the pages", registry).expect("they are a configuration").settings;
+    policy.settings =
+        config::parse(&text, "the pages", registry).expect("the sections are a valid configuration").settings;
     policy
 }
 
@@ -136,8 +137,10 @@ fn cases(objects: &[Value]) -> Vec<Case> {
         let deletion = Case::new(Operation::Delete, object.clone());
         let update = Case::new(Operation::Update, object.clone()).update(old);
         for subresource in ["", "status"] {
-            cases
-                .push(Case { old: update.old.clone(), ..Case::new(Operation::Update, object.clone()) }.of(subresource));
+            cases.push(
+                Case { old: update.old.clone(), ..Case::new(Operation::Update, object.clone()) }
+                    .for_subresource(subresource),
+            );
         }
         cases.extend([Case::new(Operation::Create, object.clone()), deletion, update]);
     }
@@ -154,9 +157,9 @@ fn rules_read_only_what_kinds_declare() {
     for (name, mut objects) in groups() {
         let mut seen = HashSet::new();
         objects.retain(|object| object["metadata"].is_object() && seen.insert(object.to_string()));
-        for together in objects.chunks(TOGETHER) {
-            let gates = gates(Registry::standard, together);
-            for case in cases(together) {
+        for group in objects.chunks(MAX_GROUP) {
+            let gates = gates(Registry::standard, group);
+            for case in cases(group) {
                 for phase in [Phase::Mutate, Phase::Validate] {
                     let [projected, whole] = verdicts(&gates, &case, phase);
                     assert_eq!(
@@ -200,7 +203,7 @@ fn indexes_read_only_what_they_declare() {
 }
 
 /// A rule that reads a field that its kind does not declare.
-static CURIOUS: Rule = Rule {
+static UNDECLARED_READ: Rule = Rule {
     info: RuleInfo {
         id: "XX001",
         name: "curious",
@@ -211,22 +214,22 @@ static CURIOUS: Rule = Rule {
     matchers: &[Match::create_or_update("landscaper.gardener.cloud", &["v1alpha1"], "installations", "Installation")],
     looks_up: &[&INSTALLATIONS],
     live_reads: None,
-    check: curious,
+    check: read_undeclared_field,
 };
 
-fn curious(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
+fn read_undeclared_field(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let stored = view.find(&INSTALLATIONS, &request.namespace, &request.name);
     let is_failed = stored.is_some_and(|stored| stored.value().pointer("/status/phase") == Some(&json!("Failed")));
-    is_failed.then(|| CURIOUS.finding(FieldPath::root(), "it failed")).into_iter().collect()
+    is_failed.then(|| UNDECLARED_READ.finding(FieldPath::root(), "it failed")).into_iter().collect()
 }
 
 #[test]
-fn a_rule_that_reads_more_answers_differently() {
+fn detects_a_rule_that_reads_an_undeclared_field() {
     let object = json!({
         "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Installation",
         "metadata": {"name": "a", "namespace": "ns"}, "status": {"phase": "Failed"},
     });
-    let gates = gates(|| Registry::new(vec![&CURIOUS], Vec::new()), std::slice::from_ref(&object));
+    let gates = gates(|| Registry::new(vec![&UNDECLARED_READ], Vec::new()), std::slice::from_ref(&object));
     let [projected, whole] = verdicts(&gates, &Case::new(Operation::Create, object), Phase::Validate);
     assert_eq!((projected.findings.len(), whole.findings.len()), (0, 1));
 }

@@ -41,8 +41,8 @@ fn replays_recorded_requests_without_differences() {
     let output = portcullis(&["replay", "tests/recordings"]);
     assert!(
         output.status.success(),
-        "requests of real controllers are decided otherwise; where that is meant, accept it with\n  cargo run --features \
-         otlp -- replay --accept tests/recordings\n\n{}{}",
+        "decisions about requests of real controllers differ from the recordings; if that is intended, accept them with\n  \
+         cargo run --features otlp -- replay --accept tests/recordings\n\n{}{}",
         text(&output.stdout),
         text(&output.stderr)
     );
@@ -115,7 +115,7 @@ impl Cluster {
     }
 
     /// Creates objects in order, updates each of them without a change, and deletes them in reverse order.
-    async fn play(&self, objects: Vec<Value>) {
+    async fn create_update_and_delete(&self, objects: Vec<Value>) {
         let mut stored = Vec::new();
         for object in objects {
             if let Some(object) = self.write(Case::new(Operation::Create, object)).await {
@@ -132,15 +132,15 @@ impl Cluster {
     }
 
     /// Ends the recording, and returns its text.
-    fn recorded(&self) -> String {
+    fn finish_recording(&self) -> String {
         self.recorder.finish();
         fs::read_to_string(self.recorder.path()).unwrap()
     }
 }
 
-async fn replayed(text: &str, policy: Option<Policy>, look: impl FnOnce(Vec<Replayed<'_>>)) {
+async fn with_replay(text: &str, policy: Option<Policy>, inspect: impl FnOnce(Vec<Replayed<'_>>)) {
     let recording = Recording::parse(text).unwrap();
-    look(replay(&recording, policy).await.unwrap());
+    inspect(replay(&recording, policy).await.unwrap());
 }
 
 /// Returns the objects of an example, as `kubectl apply` sends them.
@@ -175,9 +175,9 @@ const EXAMPLES: [(&str, &[&str]); 4] = [
 async fn replays_the_decisions_about_the_examples() {
     for (name, files) in EXAMPLES {
         let cluster = Cluster::new();
-        cluster.play(example(files)).await;
-        let text = cluster.recorded();
-        replayed(&text, None, |replayed| {
+        cluster.create_update_and_delete(example(files)).await;
+        let text = cluster.finish_recording();
+        with_replay(&text, None, |replayed| {
             assert!(replayed.len() > files.len(), "{name}: {}", replayed.len());
             for replayed in &replayed {
                 let before = replayed.decision.answer.as_ref().unwrap();
@@ -199,9 +199,9 @@ fn context() -> Value {
 }
 
 /// A live reader that finds every object.
-struct HasAll;
+struct EveryObjectReader;
 
-impl LiveReader for HasAll {
+impl LiveReader for EveryObjectReader {
     fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         let Reference { kind, namespace, name } = reference;
         let object = json!({"apiVersion": kind.api_version(), "kind": kind.kind, "overwrites": [],
@@ -214,26 +214,26 @@ impl LiveReader for HasAll {
 async fn replays_live_reads() {
     let create = || Case::new(Operation::Create, context());
     let cluster = Cluster::with(Policy::default(), u64::MAX, |catalog| {
-        catalog.set_live_reader(Arc::new(RecordedReads(HasAll)));
+        catalog.set_live_reader(Arc::new(RecordedReads(EveryObjectReader)));
     });
     let verdict = cluster.decide(Phase::Validate, &create()).await;
     assert!(verdict.findings.is_empty(), "{verdict:?}");
-    let text = cluster.recorded();
-    replayed(&text, None, |replayed| {
+    let text = cluster.finish_recording();
+    with_replay(&text, None, |replayed| {
         assert_eq!(replayed[0].decision.live_reads.len(), 1);
         assert!(replayed[0].differences.is_empty(), "{replayed:?}");
     })
     .await;
     // Without the recorded live read, the object is looked up in the catalog, which does not contain it.
-    let without: String = text.lines().map(|line| without(line, "liveReads") + "\n").collect();
-    replayed(&without, None, |replayed| {
+    let without: String = text.lines().map(|line| without_member(line, "liveReads") + "\n").collect();
+    with_replay(&without, None, |replayed| {
         let new: Vec<_> = replayed[0].differences.iter().flat_map(|difference| &difference.now).collect();
         assert!(new.iter().any(|text| text.contains("OW005")), "{replayed:?}");
     })
     .await;
 }
 
-fn without(line: &str, member: &str) -> String {
+fn without_member(line: &str, member: &str) -> String {
     let mut line: Value = serde_json::from_str(line).unwrap();
     if let Some(decision) = line.get_mut("decision").and_then(Value::as_object_mut) {
         decision.remove(member);
@@ -251,14 +251,14 @@ async fn decisions_are_replayed_at_the_state_in_which_they_began() {
     cluster.gate.catalog().insert(cluster.kind(&overwrites).unwrap(), overwrites.clone());
     let after = cluster.decide(Phase::Validate, &Case::new(Operation::Create, context())).await;
     assert!(after.findings.is_empty());
-    let text = cluster.recorded();
+    let text = cluster.finish_recording();
     // Decisions that take long are written later, so their order may differ.
     let (mut others, mut decisions): (Vec<&str>, Vec<&str>) =
         text.lines().partition(|line| !line.starts_with("{\"decision\""));
     decisions.reverse();
     others.extend(decisions);
     for text in [text.clone(), others.join("\n") + "\n"] {
-        replayed(&text, None, |replayed| {
+        with_replay(&text, None, |replayed| {
             let rules = |replayed: &Replayed<'_>| replayed.now.findings.len();
             assert_eq!(replayed.iter().map(rules).collect::<Vec<_>>(), [1, 0]);
             assert!(replayed.iter().all(|replayed| replayed.differences.is_empty()));
@@ -306,7 +306,7 @@ async fn two_versions_of_a_kind_are_replayed_as_two_kinds() {
         let verdict = cluster.decide(phase, &Case::new(Operation::Create, composite.clone())).await;
         assert_eq!(verdict.patch.is_some(), phase == Phase::Mutate, "{verdict:?}");
     }
-    replayed(&cluster.recorded(), None, |replayed| {
+    with_replay(&cluster.finish_recording(), None, |replayed| {
         for replayed in replayed {
             assert_eq!(replayed.decision.answer.as_ref(), Some(&replayed.now));
         }
@@ -317,7 +317,7 @@ async fn two_versions_of_a_kind_are_replayed_as_two_kinds() {
 /// Regression test for issue 18 (recorded traffic): if the catalog changes while a decision waits for live reads, rules
 /// use the changed catalog after the live reads.
 #[tokio::test]
-async fn decisions_are_replayed_with_the_changes_that_came_meanwhile() {
+async fn decisions_are_replayed_with_the_changes_during_live_reads() {
     let cluster = Cluster::new();
     let overwrites = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "ComponentVersionOverwrites",
                             "metadata": {"name": "mirror", "namespace": "demo"}, "overwrites": []});
@@ -330,7 +330,7 @@ async fn decisions_are_replayed_with_the_changes_that_came_meanwhile() {
     };
     let verdict = cluster.recorder.decision(Phase::Validate, &request, decide).await;
     assert!(verdict.findings.is_empty(), "{verdict:?}");
-    replayed(&cluster.recorded(), None, |replayed| {
+    with_replay(&cluster.finish_recording(), None, |replayed| {
         let decision = replayed[0].decision;
         assert_eq!(decision.changes_at_end, Some(decision.changes + 1));
         assert!(replayed[0].differences.is_empty(), "{replayed:?}");
@@ -344,7 +344,7 @@ async fn coverage_is_recorded_when_it_changes() {
     let kind = cluster.kind(&context()).unwrap();
     let coverages = [Coverage::Absent, Coverage::Absent, Coverage::Complete, Coverage::Complete, Coverage::Absent];
     coverages.into_iter().for_each(|coverage| cluster.gate.catalog().replace(kind, coverage, Vec::new()));
-    let text = cluster.recorded();
+    let text = cluster.finish_recording();
     let of_contexts = |line: &&str| line.contains("\"coverage\"") && line.contains("contexts.v1alpha1.landscaper");
     let all: Vec<_> = text.lines().filter(of_contexts).collect();
     assert_eq!(all.len(), 4, "{all:#?}");
@@ -354,7 +354,7 @@ async fn coverage_is_recorded_when_it_changes() {
 #[tokio::test]
 async fn an_object_is_read_once_for_a_decision() {
     let cluster = Cluster::with(Policy::default(), u64::MAX, |catalog| {
-        catalog.set_live_reader(Arc::new(RecordedReads(HasAll)));
+        catalog.set_live_reader(Arc::new(RecordedReads(EveryObjectReader)));
     });
     let catalog = cluster.gate.catalog();
     for object in [composites_definition(), native_composition()] {
@@ -363,7 +363,7 @@ async fn an_object_is_read_once_for_a_decision() {
     let composite = json!({"apiVersion": "example.org/v1", "kind": "XExample", "metadata": {"name": "mine"},
                            "spec": {"compositionRef": {"name": "main"}}});
     cluster.decide(Phase::Validate, &Case::new(Operation::Create, composite)).await;
-    replayed(&cluster.recorded(), None, |replayed| {
+    with_replay(&cluster.finish_recording(), None, |replayed| {
         let reads = &replayed[0].decision.live_reads;
         let names: std::collections::BTreeSet<_> =
             reads.iter().map(|read| (&read.kind, &read.namespace, &read.name)).collect();
@@ -374,9 +374,9 @@ async fn an_object_is_read_once_for_a_decision() {
 }
 
 /// A judge that can fetch no tree.
-struct Unreachable;
+struct UnreachableJudge;
 
-impl Judge for Unreachable {
+impl Judge for UnreachableJudge {
     fn judge<'a>(&'a self, _: &'a Root, _: &'a [String], _: Instant) -> Judging<'a> {
         Box::pin(async { Outcome::Unknown("the host is away".to_owned()) })
     }
@@ -387,7 +387,7 @@ impl Judge for Unreachable {
 #[tokio::test]
 async fn replays_verdicts_about_trees() {
     let mut cluster = Cluster::new();
-    cluster.gate = cluster.gate.with_trees(Arc::new(RecordedTrees(Arc::new(Unreachable))));
+    cluster.gate = cluster.gate.with_trees(Arc::new(RecordedTrees(Arc::new(UnreachableJudge))));
     let source = json!({"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository",
         "metadata": {"name": "apps", "namespace": "flux-system", "generation": 1},
         "spec": {"url": "https://example.org/a.git"},
@@ -402,8 +402,8 @@ async fn replays_verdicts_about_trees() {
                  "sourceRef": {"kind": "GitRepository", "name": "apps"}}});
     let verdict = cluster.decide(Phase::Validate, &Case::new(Operation::Create, kustomization)).await;
     assert!(verdict.findings.iter().any(|finding| finding.message.contains("the host is away")), "{verdict:?}");
-    let text = cluster.recorded();
-    replayed(&text, None, |replayed| {
+    let text = cluster.finish_recording();
+    with_replay(&text, None, |replayed| {
         assert_eq!(replayed[0].decision.trees.len(), 1);
         assert_eq!(replayed[0].decision.answer.as_ref(), Some(&replayed[0].now));
     })
@@ -417,9 +417,9 @@ async fn stops_recording_at_its_limit() {
         let verdict = cluster.decide(Phase::Validate, &Case::new(Operation::Create, context())).await;
         assert_eq!(verdict.findings.len(), 1);
     }
-    let text = cluster.recorded();
+    let text = cluster.finish_recording();
     assert!(text.len() <= 20_000 && text.lines().count() > 10, "{} bytes", text.len());
-    replayed(&text, None, |replayed| assert!(replayed.len() < 100)).await;
+    with_replay(&text, None, |replayed| assert!(replayed.len() < 100)).await;
 }
 
 #[tokio::test]
@@ -428,8 +428,8 @@ async fn reads_a_truncated_recording() {
     for _ in 0..2 {
         cluster.decide(Phase::Validate, &Case::new(Operation::Create, context())).await;
     }
-    let text = cluster.recorded();
-    replayed(&text[..text.len() - 20], None, |replayed| assert_eq!(replayed.len(), 1)).await;
+    let text = cluster.finish_recording();
+    with_replay(&text[..text.len() - 20], None, |replayed| assert_eq!(replayed.len(), 1)).await;
     let first = text.lines().next().unwrap();
     let broken = format!("{first}\nnonsense\n{first}\n");
     assert!(Recording::parse(&broken).unwrap_err().to_string().starts_with("line 2: "));
@@ -446,11 +446,11 @@ async fn omits_secrets_and_skips_their_decisions() {
     let mut case = Case::new(Operation::Create, secret.clone()).update(secret);
     case.object["data"]["more"] = "c3dvcmRmaXNo".into();
     cluster.decide(Phase::Validate, &case).await;
-    let text = cluster.recorded();
+    let text = cluster.finish_recording();
     assert!(!text.contains("swordfish") && !text.contains("c3dvcmRmaXNo"), "{text}");
     assert!(text.contains("\"password\""), "{text}");
     let denied = text.replace("\"allowed\":true", "\"allowed\":false");
-    replayed(&denied, None, |replayed| {
+    with_replay(&denied, None, |replayed| {
         assert_eq!(replayed[0].decision.redacted.len(), 4);
         assert_eq!(replayed[0].differences[0].aspect, Aspect::Decision);
         assert!(!replayed[0].differs() && replayed[0].not_comparable.is_some());
@@ -544,8 +544,12 @@ async fn replays_with_the_recorded_and_another_configuration() {
 
     let accepted = portcullis(&[&with_config[..], &["--accept"]].concat());
     assert_eq!(accepted.status.code(), Some(0));
-    assert_eq!(portcullis(&with_config).status.code(), Some(0), "what was accepted is no difference");
-    assert_eq!(portcullis(&["replay", file]).status.code(), Some(1), "the recorded configuration decides otherwise");
+    assert_eq!(portcullis(&with_config).status.code(), Some(0), "accepted differences are reported again");
+    assert_eq!(
+        portcullis(&["replay", file]).status.code(),
+        Some(1),
+        "with the recorded configuration, the accepted decisions differ"
+    );
     assert_eq!(portcullis(&["replay", "examples"]).status.code(), Some(2), "there is no recording");
 }
 
@@ -571,8 +575,8 @@ fn every_scenario_is_recorded() {
         assert_eq!(names.len(), scenarios, "{system}: {names:?}");
         for name in names {
             let places = [format!("\"namespace\":\"{system}-{name}\""), format!("\"{system}-{name}.example.org\"")];
-            let is_its = |line: &&str| places.iter().any(|place| line.contains(place));
-            let decisions = recorded.lines().filter(|line| line.starts_with("{\"decision\"")).filter(is_its);
+            let is_of_scenario = |line: &&str| places.iter().any(|place| line.contains(place));
+            let decisions = recorded.lines().filter(|line| line.starts_with("{\"decision\"")).filter(is_of_scenario);
             assert!(decisions.count() > 5, "{system}::{name} is not recorded");
         }
     }

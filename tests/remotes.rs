@@ -22,7 +22,7 @@ const FILE: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: raw\n";
 const OUTPUT: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: p-settings\n";
 
 /// User and password for private repositories.
-const ACCOUNT: &str = "ada:secret";
+const CREDENTIALS: &str = "ada:secret";
 
 fn git(folder: &Path, arguments: &[&str]) {
     let mut command = Command::new("git");
@@ -69,12 +69,12 @@ struct Server {
 /// The repository of a server, and the address of the server to which `moved.git` is redirected.
 struct Content {
     repository: PathBuf,
-    elsewhere: String,
+    redirect_address: String,
 }
 
 impl Server {
     fn start(repository: &Path) -> Self {
-        Self::of(Content { repository: repository.to_owned(), elsewhere: String::new() }, None)
+        Self::of(Content { repository: repository.to_owned(), redirect_address: String::new() }, None)
     }
 
     fn of(content: Content, tls: Option<Arc<ServerConfig>>) -> Self {
@@ -87,10 +87,10 @@ impl Server {
             for stream in listener.incoming() {
                 let stream = stream.unwrap();
                 match &tls {
-                    None => answer(stream, &content, &log),
+                    None => serve_request(stream, &content, &log),
                     Some(tls) => {
                         let connection = ServerConnection::new(Arc::clone(tls)).unwrap();
-                        answer(StreamOwned::new(connection, stream), &content, &log);
+                        serve_request(StreamOwned::new(connection, stream), &content, &log);
                     }
                 }
             }
@@ -99,18 +99,18 @@ impl Server {
     }
 
     /// Returns the number of requests that contain a text.
-    fn with(&self, text: &str) -> usize {
+    fn count_requests_with(&self, text: &str) -> usize {
         self.requests.lock().unwrap().iter().filter(|request| request.contains(text)).count()
     }
 
     /// Returns the number of packs that were sent.
-    fn packs(&self) -> usize {
+    fn pack_count(&self) -> usize {
         let requests = self.requests.lock().unwrap();
         requests.iter().filter(|request| request.starts_with("POST") && request.contains("fetch")).count()
     }
 }
 
-fn answer(stream: impl Read + Write, served: &Content, log: &Mutex<Vec<String>>) {
+fn serve_request(stream: impl Read + Write, served: &Content, log: &Mutex<Vec<String>>) {
     let mut reader = BufReader::new(stream);
     let mut lines = Vec::new();
     loop {
@@ -148,8 +148,10 @@ fn answer(stream: impl Read + Write, served: &Content, log: &Mutex<Vec<String>>)
         child.wait_with_output().unwrap().stdout
     };
     let path = request.split(' ').nth(1).unwrap();
-    let is_allowed = !path.starts_with("/private/") || authorization == format!("Basic {}", STANDARD.encode(ACCOUNT));
-    let moved = format!("302 Found\r\nLocation: {}/team/app.git/info/refs?service=git-upload-pack", served.elsewhere);
+    let is_allowed =
+        !path.starts_with("/private/") || authorization == format!("Basic {}", STANDARD.encode(CREDENTIALS));
+    let moved =
+        format!("302 Found\r\nLocation: {}/team/app.git/info/refs?service=git-upload-pack", served.redirect_address);
     let (status, kind, content) = match &*path.replace("/private/", "/team/") {
         _ if !is_allowed => ("401 Unauthorized\r\nWWW-Authenticate: Basic realm=\"team\"", "text/plain", Vec::new()),
         "/team/moved.git/info/refs?service=git-upload-pack" => (&*moved, "text/plain", Vec::new()),
@@ -172,12 +174,12 @@ fn answer(stream: impl Read + Write, served: &Content, log: &Mutex<Vec<String>>)
 }
 
 /// A folder with a repository, a root and a cache, and the server of the repository.
-struct Lab {
+struct TestSetup {
     folder: TempDir,
     server: Server,
 }
 
-impl Lab {
+impl TestSetup {
     fn new() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let repo = folder.path().join("repository");
@@ -198,24 +200,27 @@ impl Lab {
     }
 
     /// Starts an HTTPS server. The builds of this value trust its certificate.
-    fn secure(&self, elsewhere: &str) -> Server {
-        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    fn start_https_server(&self, redirect_address: &str) -> Server {
+        let certified_key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let bundle = OpenOptions::new().create(true).append(true).open(self.folder.path().join("authority.pem"));
-        bundle.unwrap().write_all(made.cert.pem().as_bytes()).unwrap();
-        let key = PrivateKeyDer::from_pem_slice(made.signing_key.serialize_pem().as_bytes()).unwrap();
+        bundle.unwrap().write_all(certified_key.cert.pem().as_bytes()).unwrap();
+        let key = PrivateKeyDer::from_pem_slice(certified_key.signing_key.serialize_pem().as_bytes()).unwrap();
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-        let config = config.with_no_client_auth().with_single_cert(vec![made.cert.into()], key).unwrap();
-        let content = Content { repository: self.folder.path().join("repository"), elsewhere: elsewhere.to_owned() };
+        let config = config.with_no_client_auth().with_single_cert(vec![certified_key.cert.into()], key).unwrap();
+        let content = Content {
+            repository: self.folder.path().join("repository"),
+            redirect_address: redirect_address.to_owned(),
+        };
         Server::of(content, Some(Arc::new(config)))
     }
 
     /// Configures git's credential helper with the password for a server.
-    fn store(&self, server: &Server) {
-        let account = server.address.replace("://", &format!("://{ACCOUNT}@"));
+    fn store_credentials(&self, server: &Server) {
+        let url_with_credentials = server.address.replace("://", &format!("://{CREDENTIALS}@"));
         let file = self.folder.path().join("accounts");
         let config = format!("[credential]\n\thelper = store --file={}\n", file.display());
-        write(self.folder.path(), &[("accounts", &format!("{account}\n")), (".gitconfig", &config)]);
+        write(self.folder.path(), &[("accounts", &format!("{url_with_credentials}\n")), (".gitconfig", &config)]);
     }
 
     fn entry(&self, path: &str) -> String {
@@ -223,76 +228,77 @@ impl Lab {
     }
 }
 
-fn texts(output: &Output) -> (i32, String, String) {
+fn exit_code_and_output(output: &Output) -> (i32, String, String) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code().unwrap(), text(&output.stdout), text(&output.stderr))
 }
 
 #[test]
 fn builds_a_base_in_a_repository_and_clones_a_commit_once() {
-    let lab = Lab::new();
-    let entry = lab.entry("/team/app.git//base?ref=v1");
+    let setup = TestSetup::new();
+    let entry = setup.entry("/team/app.git//base?ref=v1");
     for _ in 0..2 {
-        let run = texts(&lab.build(&[&entry], &["--fetch"]));
+        let run = exit_code_and_output(&setup.build(&[&entry], &["--fetch"]));
         assert_eq!(run, (0, OUTPUT.to_owned(), String::new()));
-        assert_eq!(lab.server.packs(), 1, "{:?}", lab.server.requests.lock().unwrap());
+        assert_eq!(setup.server.pack_count(), 1, "{:?}", setup.server.requests.lock().unwrap());
     }
-    let newest = texts(&lab.build(&[&lab.entry("/team/app.git//base")], &["--fetch"]));
+    let newest = exit_code_and_output(&setup.build(&[&setup.entry("/team/app.git//base")], &["--fetch"]));
     assert_eq!(newest, (0, OUTPUT.replace("settings", "newer"), String::new()));
-    assert_eq!(lab.server.packs(), 2);
+    assert_eq!(setup.server.pack_count(), 2);
 }
 
 #[test]
 fn builds_a_base_in_a_repository_on_disk() {
-    let lab = Lab::new();
-    let entry = format!("file://{}//base?ref=v1", lab.folder.path().join("repository").display());
-    assert_eq!(texts(&lab.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
+    let setup = TestSetup::new();
+    let entry = format!("file://{}//base?ref=v1", setup.folder.path().join("repository").display());
+    assert_eq!(exit_code_and_output(&setup.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
 }
 
 /// The expected output was recorded with kustomize 5.8.1 and a repository on disk.
 #[test]
 fn annotates_objects_with_their_repository() {
-    let lab = Lab::new();
-    let address = format!("file://{}", lab.folder.path().join("repository").display());
+    let setup = TestSetup::new();
+    let address = format!("file://{}", setup.folder.path().join("repository").display());
     let entry = format!("{address}//base?ref=v1\nbuildMetadata: [originAnnotations]");
     let note = format!("path: parts/map.yaml\n      repo: {address}\n      ref: v1\n");
     let annotations = format!("  annotations:\n    config.kubernetes.io/origin: |\n      {note}  name: p-settings\n");
     let expected = format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n{annotations}");
-    assert_eq!(texts(&lab.build(&[&entry], &["--fetch"])), (0, expected, String::new()));
+    assert_eq!(exit_code_and_output(&setup.build(&[&entry], &["--fetch"])), (0, expected, String::new()));
 }
 
 #[test]
 fn fetches_files_and_follows_redirects() {
-    let lab = Lab::new();
-    let run = texts(&lab.build(&[&lab.entry("/moved/map.yaml")], &["--fetch"]));
+    let setup = TestSetup::new();
+    let run = exit_code_and_output(&setup.build(&[&setup.entry("/moved/map.yaml")], &["--fetch"]));
     assert_eq!(run, (0, FILE.replace("raw", "p-raw"), String::new()));
 }
 
 #[test]
 fn fetches_nothing_without_the_flag() {
-    let lab = Lab::new();
-    let (code, stdout, stderr) = texts(&lab.build(&[&lab.entry("/raw/map.yaml")], &[]));
+    let setup = TestSetup::new();
+    let (code, stdout, stderr) = exit_code_and_output(&setup.build(&[&setup.entry("/raw/map.yaml")], &[]));
     assert_eq!((code, stdout.as_str()), (1, ""));
     assert!(stderr.starts_with("cannot be built by portcullis: ") && stderr.contains("is an HTTP URL"), "{stderr}");
-    assert_eq!(lab.server.requests.lock().unwrap().len(), 0);
+    assert_eq!(setup.server.requests.lock().unwrap().len(), 0);
 }
 
 #[test]
 fn a_fetched_base_cannot_read_folders_outside_its_repository() {
-    let lab = Lab::new();
+    let setup = TestSetup::new();
     write(
-        lab.folder.path(),
+        setup.folder.path(),
         &[("cache/secret/kustomization.yaml", "resources: [map.yaml]\n"), ("cache/secret/map.yaml", FILE)],
     );
-    let (code, stdout, stderr) = texts(&lab.build(&[&lab.entry("/team/app.git//thief")], &["--fetch"]));
+    let (code, stdout, stderr) =
+        exit_code_and_output(&setup.build(&[&setup.entry("/team/app.git//thief")], &["--fetch"]));
     assert_eq!((code, stdout.as_str()), (1, ""));
     assert!(stderr.contains("../../../../../secret"), "{stderr}");
 }
 
 #[test]
-fn reports_what_cannot_be_fetched() {
-    let lab = Lab::new();
-    let reported = |path: &str| texts(&lab.build(&[&lab.entry(path)], &["--fetch"])).2;
+fn reports_fetch_errors() {
+    let setup = TestSetup::new();
+    let reported = |path: &str| exit_code_and_output(&setup.build(&[&setup.entry(path)], &["--fetch"])).2;
     let branch = reported("/team/app.git//base?ref=lost");
     assert!(branch.contains("cannot be fetched") && branch.contains("lost"), "{branch}");
     let folder = reported("/team/app.git//lost");
@@ -303,51 +309,51 @@ fn reports_what_cannot_be_fetched() {
 
 #[test]
 fn sends_the_password_of_gits_helper_to_the_server_that_asks() {
-    let lab = Lab::new();
-    let server = lab.secure("");
-    lab.store(&server);
+    let setup = TestSetup::new();
+    let server = setup.start_https_server("");
+    setup.store_credentials(&server);
     let entry = format!("{}/private/app.git//base?ref=v1", server.address);
-    assert_eq!(texts(&lab.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
-    assert!(server.with("Basic") > 0, "{:?}", server.requests.lock().unwrap());
+    assert_eq!(exit_code_and_output(&setup.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
+    assert!(server.count_requests_with("Basic") > 0, "{:?}", server.requests.lock().unwrap());
     let public = format!("{}/team/app.git//base?ref=v1", server.address);
     server.requests.lock().unwrap().clear();
-    assert_eq!(texts(&lab.build(&[&public], &["--fetch"])).0, 0);
-    assert_eq!(server.with("Basic"), 0, "nobody asked for it");
+    assert_eq!(exit_code_and_output(&setup.build(&[&public], &["--fetch"])).0, 0);
+    assert_eq!(server.count_requests_with("Basic"), 0, "a password was sent although the server did not request it");
 }
 
 #[test]
 fn sends_no_password_to_another_server() {
-    let lab = Lab::new();
-    let other = lab.secure("");
-    let server = lab.secure(&other.address);
-    lab.store(&server);
+    let setup = TestSetup::new();
+    let other = setup.start_https_server("");
+    let server = setup.start_https_server(&other.address);
+    setup.store_credentials(&server);
     let entry = format!("{}/private/moved.git//base?ref=v1", server.address);
-    assert_eq!(texts(&lab.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
-    assert!(server.with("Basic") > 0, "{:?}", server.requests.lock().unwrap());
-    assert!(other.packs() == 1 && other.with("Basic") == 0, "{:?}", other.requests.lock().unwrap());
+    assert_eq!(exit_code_and_output(&setup.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
+    assert!(server.count_requests_with("Basic") > 0, "{:?}", server.requests.lock().unwrap());
+    assert!(other.pack_count() == 1 && other.count_requests_with("Basic") == 0, "{:?}", other.requests.lock().unwrap());
 }
 
 #[test]
 fn sends_no_password_without_encryption() {
-    let lab = Lab::new();
-    lab.store(&lab.server);
-    let (code, _, stderr) = texts(&lab.build(&[&lab.entry("/private/app.git//base")], &["--fetch"]));
-    assert_eq!((code, lab.server.with("Basic")), (1, 0));
+    let setup = TestSetup::new();
+    setup.store_credentials(&setup.server);
+    let (code, _, stderr) = exit_code_and_output(&setup.build(&[&setup.entry("/private/app.git//base")], &["--fetch"]));
+    assert_eq!((code, setup.server.count_requests_with("Basic")), (1, 0));
     assert!(stderr.contains("clear text over http"), "{stderr}");
 }
 
 #[test]
 fn reports_that_a_password_is_missing_or_wrong() {
-    let lab = Lab::new();
-    let server = lab.secure("");
+    let setup = TestSetup::new();
+    let server = setup.start_https_server("");
     let entry = format!("{}/private/app.git//base", server.address);
-    let (code, _, stderr) = texts(&lab.build(&[&entry], &["--fetch"]));
+    let (code, _, stderr) = exit_code_and_output(&setup.build(&[&entry], &["--fetch"]));
     assert_eq!(code, 1);
     assert!(stderr.contains("cannot be fetched"), "{stderr}");
-    let account = server.address.replace("://", "://ada:wrong-one@");
-    let config = format!("[credential]\n\thelper = store --file={}/accounts\n", lab.folder.path().display());
-    write(lab.folder.path(), &[("accounts", &format!("{account}\n")), (".gitconfig", &config)]);
-    let (code, _, stderr) = texts(&lab.build(&[&entry], &["--fetch"]));
+    let url_with_credentials = server.address.replace("://", "://ada:wrong-one@");
+    let config = format!("[credential]\n\thelper = store --file={}/accounts\n", setup.folder.path().display());
+    write(setup.folder.path(), &[("accounts", &format!("{url_with_credentials}\n")), (".gitconfig", &config)]);
+    let (code, _, stderr) = exit_code_and_output(&setup.build(&[&entry], &["--fetch"]));
     assert_eq!(code, 1);
     assert!(stderr.contains("cannot be fetched") && !stderr.contains("wrong-one"), "{stderr}");
 }

@@ -57,13 +57,13 @@ fn things(client: Client) -> Pages {
 
 #[tokio::test]
 async fn restarts_an_expired_list() {
-    let forgets = Mutex::new(1);
+    let remaining_failures = Mutex::new(1);
     let mut pages = things(client(move |_, path, _| {
-        let mut forgets = forgets.lock().unwrap();
+        let mut remaining_failures = remaining_failures.lock().unwrap();
         match path.contains("continue=next") {
             false => page(&["a", "b"], "next"),
-            true if *forgets > 0 => {
-                *forgets -= 1;
+            true if *remaining_failures > 0 => {
+                *remaining_failures -= 1;
                 failure(410, "Expired")
             }
             true => page(&["c"], ""),
@@ -90,7 +90,7 @@ async fn fails_if_the_list_expires_every_time() {
     let mut first = 0;
     let error = loop {
         match pages.next().await {
-            Ok(item) => first += usize::from(item.expect("it does not end") == Item::Beginning),
+            Ok(item) => first += usize::from(item.expect("the list ends without an error") == Item::Beginning),
             Err(error) => break error,
         }
     };
@@ -193,10 +193,10 @@ async fn splits_reports_and_counts_omitted_results() {
     assert_eq!(objects.len(), 16);
     // etcd accepts up to 1.5 MiB.
     assert!(objects.values().all(|report| report.to_string().len() < 800 * 1024));
-    let held: usize = objects.values().map(|report| report["results"].as_array().unwrap().len()).sum();
+    let written_results: usize = objects.values().map(|report| report["results"].as_array().unwrap().len()).sum();
     let last = store.get("team-a", "portcullis-audit-16").unwrap();
-    let cut = last["metadata"]["annotations"][CUT].as_str().expect("the last one says what is missing");
-    assert!(cut.starts_with(&format!("{} more results", 10_000 - held)), "{cut}");
+    let cut = last["metadata"]["annotations"][CUT].as_str().expect("the last report has the number of omitted results");
+    assert!(cut.starts_with(&format!("{} more results", 10_000 - written_results)), "{cut}");
     let first = store.get("team-a", "portcullis-audit").unwrap();
     assert_eq!(first["results"][0]["resources"][0]["name"], "server-00000");
     assert_eq!(first["metadata"]["annotations"].get(CUT), None);
@@ -257,7 +257,7 @@ async fn keeps_results_of_unread_kinds_and_foreign_reports() {
     let error = store.write(&audited(vec![entry("team-b", "one", "is wrong")])).await.unwrap_err();
     assert!(error.to_string().contains("team-b/portcullis-audit: "), "{error}");
     assert_eq!(store.get("team-b", "portcullis-audit"), Some(others));
-    assert_eq!(store.get("team-a", "portcullis-audit"), None, "what was found there is over");
+    assert_eq!(store.get("team-a", "portcullis-audit"), None, "the report of resolved findings is deleted");
 }
 
 #[tokio::test]

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 
 /// Replaces the findings that a rule's page shows for its examples with the current findings.
-fn update(page: &Page) {
+fn update_page(page: &Page) {
     let path = repository().join(format!("docs/rules/{}.md", page.info.id));
     let text = std::fs::read_to_string(&path).unwrap();
     let fence = format!("```{FINDINGS}\n");
@@ -38,7 +38,7 @@ fn pages_show_what_is_reported_and_what_is_not() {
     let mut wrong = Vec::new();
     for page in Page::all() {
         if std::env::var_os("UPDATE_PAGES").is_some() {
-            update(&page);
+            update_page(&page);
             continue;
         }
         let id = page.info.id;
@@ -105,7 +105,7 @@ fn messages_do_not_read_like_an_outage() {
 
 /// Reports whether kustomize-controller treats a text as an error about an immutable field. Then it deletes the object
 /// if `force` is set.
-fn would_delete(text: &str) -> bool {
+fn flux_would_delete(text: &str) -> bool {
     let begins =
         |after: &str, word: &str| after.strip_prefix(char::is_whitespace).is_some_and(|rest| rest.starts_with(word));
     text.match_indices("is").any(|(at, _)| begins(&text[at + 2..], "immutable"))
@@ -114,7 +114,7 @@ fn would_delete(text: &str) -> bool {
 
 /// Checks that the parts of a denial that clients get do not cause kustomize-controller to delete objects.
 #[track_caller]
-fn deletes_nothing(verdict: &Verdict, case: &Case) {
+fn assert_flux_deletes_nothing(verdict: &Verdict, case: &Case) {
     let answer = verdict.answer(Version::V1, Phase::Validate, &case.request());
     let answer: Value = serde_json::from_slice(&answer.to_json()).expect("an answer is JSON");
     let status = &answer["response"]["status"];
@@ -122,7 +122,7 @@ fn deletes_nothing(verdict: &Verdict, case: &Case) {
     let is_denied = answer["response"]["allowed"] == false;
     assert!(!is_denied || (status["code"] == expected.0 && status["reason"] == expected.1), "{status}");
     for text in texts(status) {
-        assert!(!would_delete(&text), "{text}");
+        assert!(!flux_would_delete(&text), "{text}");
     }
 }
 
@@ -141,7 +141,7 @@ fn texts(value: &Value) -> Vec<String> {
 fn no_denial_makes_flux_delete() {
     for (page, mut verdict) in reported() {
         let case = page.reported[0].case(Policy::default()).expect("the example is a request");
-        assert!(!would_delete(&verdict.message()), "{}", page.info.id);
+        assert!(!flux_would_delete(&verdict.message()), "{}", page.info.id);
         for finding in &mut verdict.findings {
             finding.level = Level::Deny;
             for text in [&mut finding.found, &mut finding.allowed, &mut finding.help, &mut finding.location] {
@@ -150,10 +150,10 @@ fn no_denial_makes_flux_delete() {
             finding.message += ": \"spec is\nimmutable field: x\"";
             finding.field = finding.field.key("is immutable");
         }
-        deletes_nothing(&verdict, &case);
+        assert_flux_deletes_nothing(&verdict, &case);
     }
     for info in Registry::standard().infos() {
-        assert!(!would_delete(&[info.summary, info.page].concat()), "{}", info.id);
+        assert!(!flux_would_delete(&[info.summary, info.page].concat()), "{}", info.id);
     }
 }
 
@@ -173,7 +173,7 @@ proptest! {
             false => Verdict::default(),
         };
         verdict.findings.push(Finding::new("KZ001", Level::Deny, FieldPath::root(), text));
-        deletes_nothing(&verdict, &case);
+        assert_flux_deletes_nothing(&verdict, &case);
     }
 }
 
@@ -197,82 +197,91 @@ fn the_committed_registration_is_up_to_date() {
 }
 
 /// Returns all combinations of families, except none.
-fn choices() -> Vec<Vec<&'static str>> {
+fn family_combinations() -> Vec<Vec<&'static str>> {
     let families = Registry::standard().families();
     let chosen = |bits: usize| families.iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0);
     (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
 }
 
 /// Returns the objects in the manifests for some families, by the name of the file.
-fn written(families: &[&'static str]) -> HashMap<&'static str, Vec<Value>> {
+fn manifests_of(families: &[&'static str]) -> HashMap<&'static str, Vec<Value>> {
     let registration = Registration { families: Choice::These(families.to_vec()), ..Registration::default() };
     let manifests = registration.manifests(&Registry::standard());
     manifests.into_iter().map(|manifest| (manifest.file, objects(&manifest.text))).collect()
 }
 
-fn scopes(phase: Phase, registry: &Registry) -> Vec<&'static Match> {
-    let scopes: Vec<_> = match phase {
+fn request_matchers(phase: Phase, registry: &Registry) -> Vec<&'static Match> {
+    let request_matchers: Vec<_> = match phase {
         Phase::Mutate => {
-            let withholding = registry.deliveries().iter().filter(|delivery| delivery.withhold.is_some());
-            let of_deliveries = withholding.flat_map(|delivery| delivery.matchers);
-            registry.mutators().iter().flat_map(|mutator| mutator.matchers).chain(of_deliveries).collect()
+            let withholding_sources = registry.deliveries().iter().filter(|delivery| delivery.withhold.is_some());
+            let source_matchers = withholding_sources.flat_map(|delivery| delivery.matchers);
+            registry.mutators().iter().flat_map(|mutator| mutator.matchers).chain(source_matchers).collect()
         }
         Phase::Validate => {
-            let of_deliveries = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);
-            registry.rules().iter().flat_map(|rule| rule.matchers).chain(of_deliveries).collect()
+            let source_matchers = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);
+            registry.rules().iter().flat_map(|rule| rule.matchers).chain(source_matchers).collect()
         }
     };
-    scopes.into_iter().filter(|scope| !scope.is_declared()).collect()
+    request_matchers.into_iter().filter(|matcher| !matcher.is_declared()).collect()
 }
 
-fn resource(scope: &Match) -> String {
-    match scope.subresource {
-        "" => scope.plural.to_owned(),
-        subresource => format!("{}/{subresource}", scope.plural),
+fn resource(matcher: &Match) -> String {
+    match matcher.subresource {
+        "" => matcher.plural.to_owned(),
+        subresource => format!("{}/{subresource}", matcher.plural),
     }
 }
 
 /// For every combination of families and each phase, exactly one webhook receives each request that a rule matches, and
 /// no webhook receives other requests. If there are no such requests, there is no webhook configuration.
 #[test]
-fn the_registration_covers_every_scope_once() {
-    for families in choices() {
-        let (registry, written) = (Registry::standard().only(&families), written(&families));
+fn the_registration_covers_every_request_matcher_once() {
+    for families in family_combinations() {
+        let (registry, written) = (Registry::standard().only(&families), manifests_of(&families));
         for (file, phase) in [("validating.yaml", Phase::Validate), ("mutating.yaml", Phase::Mutate)] {
-            let (scopes, configuration) = (scopes(phase, &registry), written.get(file).map(|objects| &objects[0]));
-            assert_eq!(scopes.is_empty(), configuration.is_none(), "{families:?}: {file}");
+            let (request_matchers, configuration) =
+                (request_matchers(phase, &registry), written.get(file).map(|objects| &objects[0]));
+            assert_eq!(request_matchers.is_empty(), configuration.is_none(), "{families:?}: {file}");
             let Some(configuration) = configuration else { continue };
             let mut wanted = BTreeSet::new();
-            for scope in &scopes {
-                for operation in scope.operations {
-                    wanted.insert(format!("{operation} {}/{}", scope.group, resource(scope)));
-                    assert_is_sent_once(configuration, scope, *operation, &scopes, &families);
+            for matcher in &request_matchers {
+                for operation in matcher.operations {
+                    wanted.insert(format!("{operation} {}/{}", matcher.group, resource(matcher)));
+                    assert_is_sent_once(configuration, matcher, *operation, &request_matchers, &families);
                 }
             }
-            assert_eq!(sent(configuration), wanted, "{families:?}: {file}");
+            assert_eq!(sent_requests(configuration), wanted, "{families:?}: {file}");
         }
     }
 }
 
-fn assert_is_sent_once(configuration: &Value, scope: &Match, operation: Operation, all: &[&Match], on: &[&str]) {
-    let sent = senders(configuration, scope.group, &resource(scope), operation.as_str());
-    let shares: Vec<_> = sent.iter().filter_map(|webhook| share(webhook, &resource(scope), operation)).collect();
-    let is_like = |other: &&&Match| (other.group, resource(other)) == (scope.group, resource(scope));
-    let alike: Vec<_> = all.iter().filter(is_like).collect();
-    let is_right = match &shares[..] {
+fn assert_is_sent_once(
+    configuration: &Value,
+    matcher: &Match,
+    operation: Operation,
+    all: &[&Match],
+    families: &[&str],
+) {
+    let sent = receiving_webhooks(configuration, matcher.group, &resource(matcher), operation.as_str());
+    let shares: Vec<_> =
+        sent.iter().filter_map(|webhook| shared_condition(webhook, &resource(matcher), operation)).collect();
+    let has_same_resource = |other: &&&Match| (other.group, resource(other)) == (matcher.group, resource(matcher));
+    let same_resource: Vec<_> = all.iter().filter(has_same_resource).collect();
+    let is_valid = match &shares[..] {
         [] => sent.len() == 1,
         // Requests that the match conditions exclude need not be sent to any webhook.
         [(false, _)] => {
-            sent.len() == 1 && alike.iter().all(|other| matches!(other.failure_policy, FailurePolicy::FailUnless(_)))
+            sent.len() == 1
+                && same_resource.iter().all(|other| matches!(other.failure_policy, FailurePolicy::FailUnless(_)))
         }
         [(true, of), (false, other)] | [(false, other), (true, of)] => of == other && sent.len() == 2,
         _ => false,
     };
-    assert!(is_right, "{on:?}: {operation} {}", resource(scope));
+    assert!(is_valid, "{families:?}: {operation} {}", resource(matcher));
 }
 
 /// Returns operations and resources of all requests that a webhook configuration matches.
-fn sent(configuration: &Value) -> BTreeSet<String> {
+fn sent_requests(configuration: &Value) -> BTreeSet<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut sent = BTreeSet::new();
@@ -290,9 +299,9 @@ fn sent(configuration: &Value) -> BTreeSet<String> {
 
 /// The server may read exactly the kinds that the rules of the enabled families look up, and the definitions of kinds.
 #[test]
-fn rights_and_watches_follow_the_families() {
-    for families in choices() {
-        let (registry, written) = (Registry::standard().only(&families), written(&families));
+fn permissions_and_watches_follow_the_families() {
+    for families in family_combinations() {
+        let (registry, written) = (Registry::standard().only(&families), manifests_of(&families));
         let roles = written["rbac.yaml"].iter().filter(|object| object["kind"] == "ClusterRole");
         let rules: Vec<_> = roles.flat_map(|role| role["rules"].as_array().expect("rules is a list")).collect();
         let resources = |rule: &&Value| {
@@ -320,7 +329,7 @@ fn disabled_families_are_absent() {
 }
 
 /// Returns the webhooks that receive a request with this resource and operation.
-fn senders<'c>(configuration: &'c Value, group: &str, plural: &str, operation: &str) -> Vec<&'c Value> {
+fn receiving_webhooks<'c>(configuration: &'c Value, group: &str, plural: &str, operation: &str) -> Vec<&'c Value> {
     let holds = |list: &Value, text: &str| list.as_array().is_some_and(|items| items.iter().any(|item| item == text));
     let webhooks = configuration["webhooks"].as_array().expect("webhooks is a list").iter();
     let is_sent = |rule: &Value| {
@@ -331,7 +340,7 @@ fn senders<'c>(configuration: &'c Value, group: &str, plural: &str, operation: &
 
 /// Returns the condition by which a webhook shares the requests of a resource with another webhook, and whether this
 /// webhook receives the requests for which the condition is true. Deletions have no object, so they are not shared.
-fn share(webhook: &Value, plural: &str, operation: Operation) -> Option<(bool, String)> {
+fn shared_condition(webhook: &Value, plural: &str, operation: Operation) -> Option<(bool, String)> {
     const DELETE: &str = "request.operation == 'DELETE' || ";
     let guard = format!("request.resource.resource != '{plural}' || ");
     let conditions = webhook["matchConditions"].as_array().expect("matchConditions is a list").iter();

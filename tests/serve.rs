@@ -58,9 +58,9 @@ impl Server {
         self.get("/readyz").await
     }
 
-    async fn until_log(&self, holds: impl Fn(&str) -> bool) {
+    async fn wait_for_log(&self, condition: impl Fn(&str) -> bool) {
         let begun = Instant::now();
-        while !holds(&self.log()) {
+        while !condition(&self.log()) {
             assert!(begun.elapsed() < deadline(), "{}", self.log());
             sleep(Duration::from_millis(50)).await;
         }
@@ -76,16 +76,16 @@ impl Server {
     }
 
     async fn metric(&self, name: &str) -> f64 {
-        let text = self.get("/metrics").await.expect("it answers");
+        let text = self.get("/metrics").await.expect("the server answers");
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
         line.unwrap_or_else(|| panic!("no {name} in:\n{text}")).parse().unwrap()
     }
 
-    async fn until_readiness(&self, holds: impl Fn(&str) -> bool) -> String {
+    async fn wait_for_readiness(&self, condition: impl Fn(&str) -> bool) -> String {
         let begun = Instant::now();
         loop {
             match self.readiness().await {
-                Some(answer) if holds(&answer) => return answer,
+                Some(answer) if condition(&answer) => return answer,
                 answer if begun.elapsed() > deadline() => panic!("{answer:?}\n{}", self.log()),
                 _ => sleep(Duration::from_millis(50)).await,
             }
@@ -94,15 +94,15 @@ impl Server {
 
     async fn post(&self, webhook: &str, review: &str) -> Value {
         let config = Arc::new(client::config(&self.authority.root, rustls::ALL_VERSIONS));
-        let mut connection = Connection::open(self.address, config).await.expect("it accepts");
-        connection.post(webhook, review.as_bytes()).await.expect("it answers").json()
+        let mut connection = Connection::open(self.address, config).await.expect("the server accepts connections");
+        connection.post(webhook, review.as_bytes()).await.expect("the server answers").json()
     }
 
-    async fn until_answer(&self, webhook: &str, review: &str, holds: impl Fn(&Value) -> bool) {
+    async fn wait_for_answer(&self, webhook: &str, review: &str, condition: impl Fn(&Value) -> bool) {
         let begun = Instant::now();
         loop {
             let answer = self.post(webhook, review).await;
-            if holds(&answer) {
+            if condition(&answer) {
                 return;
             }
             assert!(begun.elapsed() < deadline(), "{answer}\n{}", self.log());
@@ -142,7 +142,7 @@ async fn reloads_the_folder_of_manifests() {
     let manifests = tempfile::tempdir().unwrap();
     copy_examples(manifests.path());
     let server = Server::start(&["--manifests", &manifests.path().display().to_string()]);
-    server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    server.wait_for_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
     let installation = review("patched.json");
     assert!(is_patched(&server.post("/mutate", &installation).await));
     let overwrites = manifests.path().join("overwrites.yaml");
@@ -156,7 +156,7 @@ async fn reloads_the_folder_of_manifests() {
     }
     assert!(is_patched(&server.post("/mutate", &installation).await));
     std::fs::write(&overwrites, text.replace("componentName: github.com", "componentName: elsewhere.com")).unwrap();
-    server.until_answer("/mutate", &installation, |answer| !is_patched(answer)).await;
+    server.wait_for_answer("/mutate", &installation, |answer| !is_patched(answer)).await;
 }
 
 #[tokio::test]
@@ -165,11 +165,11 @@ async fn reloads_the_configuration_and_keeps_the_last_valid_one() {
     let config = folder.path().join("portcullis.yaml");
     std::fs::write(&config, "rules: {OW001: audit}\n").unwrap();
     let server = Server::start(&["--manifests", "examples/landscaper", "--config", &config.display().to_string()]);
-    server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    server.wait_for_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
     let refused = review("refused.json");
     assert_eq!(server.post("/validate", &refused).await["response"]["allowed"], true);
     std::fs::write(&config, "rules: {OW001: deny}\n").unwrap();
-    server.until_answer("/validate", &refused, |answer| answer["response"]["allowed"] == false).await;
+    server.wait_for_answer("/validate", &refused, |answer| answer["response"]["allowed"] == false).await;
     std::fs::write(&config, "rulez: {}\n").unwrap();
     let begun = Instant::now();
     while !server.log().contains("configuration not reloaded") {
@@ -211,9 +211,9 @@ impl ConfigMount {
 async fn readyz_reports_an_invalid_configuration_until_it_is_fixed() {
     let mount = ConfigMount::new("rules: {OW001: audit}\n");
     let server = Server::start(&["--manifests", "examples/landscaper", "--config", &mount.file()]);
-    server.until_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
+    server.wait_for_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
     mount.publish("rules: {OW001: audit}\nrulez: {}\n");
-    let answer = server.until_readiness(|answer| answer.contains("the current file is invalid")).await;
+    let answer = server.wait_for_readiness(|answer| answer.contains("the current file is invalid")).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
     assert!(
         answer.contains("[+] configuration ok, but") && answer.contains("stays in use") && answer.contains("rulez"),
@@ -228,7 +228,7 @@ async fn readyz_reports_an_invalid_configuration_until_it_is_fixed() {
     assert!(server.metric(last).await > 0.0);
     assert_eq!(server.post("/validate", &review("refused.json")).await["response"]["allowed"], true);
     mount.publish("rules: {OW001: deny}\n");
-    server.until_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
+    server.wait_for_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
     assert_eq!(server.post("/validate", &review("refused.json")).await["response"]["allowed"], false);
     assert_eq!(server.metric(loaded).await, 1.0);
 }
@@ -237,7 +237,7 @@ async fn readyz_reports_an_invalid_configuration_until_it_is_fixed() {
 async fn reports_expired_exemptions() {
     let mount = ConfigMount::new("# none\n");
     let server = Server::start(&["--manifests", "examples/landscaper", "--config", &mount.file()]);
-    server.until_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
+    server.wait_for_readiness(|answer| answer.contains("[+] configuration ok\n")).await;
     let exempt = |seconds| {
         let until = time::OffsetDateTime::now_utc() + Duration::from_secs(seconds);
         let until = until.format(&time::format_description::well_known::Rfc3339).unwrap();
@@ -245,32 +245,32 @@ async fn reports_expired_exemptions() {
     };
     let refused = review("refused.json");
     exempt(3600);
-    server.until_answer("/validate", &refused, |answer| answer["response"]["allowed"] == true).await;
+    server.wait_for_answer("/validate", &refused, |answer| answer["response"]["allowed"] == true).await;
     exempt(2);
-    server.until_answer("/validate", &refused, |answer| answer["response"]["allowed"] == false).await;
-    let answer = server.until_readiness(|answer| answer.contains("exemptions have expired: OW001 in *")).await;
+    server.wait_for_answer("/validate", &refused, |answer| answer["response"]["allowed"] == false).await;
+    let answer = server.wait_for_readiness(|answer| answer.contains("exemptions have expired: OW001 in *")).await;
     assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
-    server.until_log(|log| log.contains("an exemption has expired")).await;
+    server.wait_for_log(|log| log.contains("an exemption has expired")).await;
     assert_eq!(server.metric(r#"portcullis_exemptions{state="expired"}"#).await, 1.0);
 }
 
 #[tokio::test]
 async fn shadow_mode_denies_nothing_and_is_visible() {
     let server = Server::start(&["--manifests", "examples/landscaper", "--shadow"]);
-    let answer = server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    let answer = server.wait_for_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
     assert!(answer.contains("[+] enforcement ok, but off: --shadow is set"), "{answer}");
     let response = &server.post("/validate", &review("refused.json")).await["response"];
     assert_eq!((&response["allowed"], &response["auditAnnotations"]["shadow"]), (&true.into(), &"deny".into()));
     assert!(!is_patched(&server.post("/mutate", &review("patched.json")).await));
-    server.until_log(|log| log.contains("every request is admitted unchanged")).await;
-    let tells = |line: &str| line.contains("shadow=\"deny\"") && line.contains("OW001=deny");
-    server.until_log(|log| log.lines().any(tells)).await;
+    server.wait_for_log(|log| log.contains("every request is admitted unchanged")).await;
+    let is_shadow_record = |line: &str| line.contains("shadow=\"deny\"") && line.contains("OW001=deny");
+    server.wait_for_log(|log| log.lines().any(is_shadow_record)).await;
 }
 
 #[tokio::test]
 async fn answers_verify_in_shadow_mode() {
     let server = Server::start(&["--manifests", "examples/landscaper", "--shadow"]);
-    server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    server.wait_for_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
     let mut verify: serde_json::Value = serde_json::from_str(&review("refused.json")).unwrap();
     verify["request"]["dryRun"] = true.into();
     verify["request"]["object"]["metadata"]["annotations"]["portcullis.dev/verify"] = "true".into();
@@ -281,18 +281,18 @@ async fn answers_verify_in_shadow_mode() {
 
 /// Rules of disabled families do not run. Their configuration is not an error, neither at start nor after a reload.
 #[tokio::test]
-async fn only_the_families_that_are_on_decide() {
+async fn only_enabled_families_decide() {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("portcullis.yaml");
     std::fs::write(&config, "rules: {OW001: deny, DP: deny}\n").unwrap();
     let config_path = config.display().to_string();
     let server =
         Server::start(&["--manifests", "examples/landscaper", "--config", &config_path, "--families", "KZ,DR"]);
-    server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    server.wait_for_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
     assert_eq!(server.post("/validate", &review("refused.json")).await["response"]["allowed"], true);
     assert!(!is_patched(&server.post("/mutate", &review("patched.json")).await));
     std::fs::write(&config, "rules: {OW001: warn, DP: deny}\n").unwrap();
-    server.until_log(|log| log.contains("configuration reloaded")).await;
+    server.wait_for_log(|log| log.contains("configuration reloaded")).await;
     assert!(!server.log().contains("not reloaded"), "{}", server.log());
 }
 
@@ -311,24 +311,24 @@ async fn waits_for_an_unreachable_api_server() {
     )
     .unwrap();
     let server = Server::start(&["--kubeconfig", &kubeconfig.display().to_string()]);
-    let answer = server.until_readiness(|answer| answer.contains("not listed yet")).await;
+    let answer = server.wait_for_readiness(|answer| answer.contains("not listed yet")).await;
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
     assert!(answer.contains("contexts.landscaper.gardener.cloud"), "{answer}");
     let kinds = Registry::standard().kinds().into_iter().filter(|kind| !kind.is_read_by_name()).count();
-    server.until_log(|log| log.matches("cannot watch").count() >= kinds).await;
+    server.wait_for_log(|log| log.matches("cannot watch").count() >= kinds).await;
     // The watch of each kind is retried within this time.
     sleep(Duration::from_secs(4)).await;
     let log = server.log();
     assert_eq!(log.matches("cannot watch").count(), kinds, "one line for each kind:\n{log}");
-    assert_eq!(log.lines().count(), kinds + 1, "and nothing else but that it serves:\n{log}");
-    let answer = server.readiness().await.expect("it is alive");
+    assert_eq!(log.lines().count(), kinds + 1, "the only other line reports the start:\n{log}");
+    let answer = server.readiness().await.expect("the server answers");
     assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
 }
 
 #[tokio::test]
 async fn shuts_down_in_order() {
     let mut server = Server::start(&["--manifests", "examples/landscaper"]);
-    server.until_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    server.wait_for_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
     let pid = server.child.id().to_string();
     assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
     assert_eq!(server.child.wait().unwrap().code(), Some(0));

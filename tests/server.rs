@@ -15,7 +15,7 @@ use rustls::version::{TLS12, TLS13};
 use serde_json::json;
 use support::client::{self, Connection, Reply};
 use support::deadline::deadline;
-use support::harness::{Server, eventually, get, review, review_of, soon};
+use support::harness::{Server, eventually, get, review, review_of, within_deadline};
 use support::pki::{Authority, SecretMount};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -40,7 +40,7 @@ async fn decides_over_one_connection() {
 
     let allowed = connection.post("/validate", &review("fine")).await.unwrap();
     assert_eq!(allowed.json()["response"], json!({"uid": "uid-of-fine", "allowed": true}));
-    assert!(!allowed.closes());
+    assert!(!allowed.closes_connection());
 
     let one =
         |allowed| format!(r#"portcullis_decisions_total{{phase="validate",operation="CREATE",allowed="{allowed}"}}"#);
@@ -126,7 +126,7 @@ async fn oversized_requests_receive_413() {
     let body = review_of("widgets", "fine", 8 * MIB);
     for _ in 0..3 {
         let reply = server.connect().await.post("/validate", &body).await.unwrap();
-        assert_eq!((reply.status, reply.closes()), (413, true));
+        assert_eq!((reply.status, reply.closes_connection()), (413, true));
         assert!(reply.json()["error"].as_str().unwrap().contains("7340032 bytes"));
     }
     for _ in 0..3 {
@@ -140,7 +140,7 @@ async fn oversized_requests_receive_413() {
         }
         connection.send(b"0\r\n\r\n").await.unwrap();
         let reply = connection.reply().await.unwrap();
-        assert_eq!((reply.status, reply.closes()), (413, true));
+        assert_eq!((reply.status, reply.closes_connection()), (413, true));
     }
 }
 
@@ -159,7 +159,7 @@ async fn reads_a_body_in_chunks() {
     connection.send(b"0\r\n\r\n").await.unwrap();
     assert_eq!(connection.reply().await.unwrap().json()["response"]["uid"], "uid-of-denied");
     let reply = connection.post("/validate", &review("fine")).await.unwrap();
-    assert_eq!(reply.status, 200, "the connection is as good as before");
+    assert_eq!(reply.status, 200, "the connection can be used again");
 }
 
 #[tokio::test]
@@ -167,11 +167,11 @@ async fn rejects_and_counts_invalid_or_large_heads() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     connection.send(b"\x16\x03\x01 what\r\n\r\n").await.unwrap();
-    assert_eq!(soon(connection.reply()).await.unwrap().status, 400);
+    assert_eq!(within_deadline(connection.reply()).await.unwrap().status, 400);
     let mut connection = server.connect().await;
     let head = format!("POST /validate HTTP/1.1\r\nX: {}\r\n\r\n", "x".repeat(40_000));
     connection.send(head.as_bytes()).await.unwrap();
-    assert_eq!(soon(connection.reply()).await.unwrap().status, 431);
+    assert_eq!(within_deadline(connection.reply()).await.unwrap().status, 431);
     let metric = r#"portcullis_bad_requests_total{class="malformed_head"}"#;
     eventually("both are counted", async || server.metric(metric).await == 2.0).await;
 }
@@ -182,14 +182,14 @@ async fn rejects_before_100_continue() {
     let mut connection = server.connect().await;
     let head = "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 9000000\r\n\r\n";
     connection.send(head.as_bytes()).await.unwrap();
-    assert_eq!(soon(connection.reply()).await.unwrap().status, 413);
+    assert_eq!(within_deadline(connection.reply()).await.unwrap().status, 413);
 }
 
 #[tokio::test]
 async fn reports_a_missed_deadline() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
-    let reply = soon(connection.post("/validate?timeout=1s", &review("never"))).await.unwrap();
+    let reply = within_deadline(connection.post("/validate?timeout=1s", &review("never"))).await.unwrap();
     assert_eq!(reply.status, 200);
     let response = &reply.json()["response"];
     assert_eq!((&response["allowed"], &response["status"]["code"]), (&json!(false), &json!(504)));
@@ -200,7 +200,7 @@ async fn reports_a_missed_deadline() {
 /// Every request is admitted unchanged, and the decision is recorded.
 #[tokio::test]
 async fn shadow_mode_admits_everything_and_records_decisions() {
-    let server = Server::with(|options| options.shadow = true).await;
+    let server = Server::start_with(|options| options.shadow = true).await;
     let mut connection = server.connect().await;
     let annotations = [
         ("denied", json!({"OW001": "deny spec.replicas: is too large", "shadow": "deny"})),
@@ -211,7 +211,7 @@ async fn shadow_mode_admits_everything_and_records_decisions() {
         ("never", json!({"shadow": "deny: portcullis reached no decision within 500ms; try again"})),
     ];
     for (name, annotations) in annotations {
-        let reply = soon(connection.post("/mutate?timeout=1s", &review(name))).await.unwrap();
+        let reply = within_deadline(connection.post("/mutate?timeout=1s", &review(name))).await.unwrap();
         assert_eq!(reply.status, 200, "{name}");
         let reported = json!({"uid": format!("uid-of-{name}"), "allowed": true, "auditAnnotations": annotations});
         assert_eq!(reply.json()["response"], reported);
@@ -233,7 +233,7 @@ async fn shadow_mode_admits_everything_and_records_decisions() {
 }
 
 #[tokio::test]
-async fn a_panic_costs_one_answer() {
+async fn a_panic_fails_only_one_request() {
     let server = Server::start().await;
     let mut connection = server.connect().await;
     assert_eq!(connection.post("/validate", &review("panics")).await.unwrap().status, 500);
@@ -244,7 +244,7 @@ async fn a_panic_costs_one_answer() {
 
 #[tokio::test]
 async fn rejects_requests_over_the_limit() {
-    let server = Server::with(|options| options.limits.in_flight = 1).await;
+    let server = Server::start_with(|options| options.limits.in_flight = 1).await;
     let (mut first, mut second) = (server.connect().await, server.connect().await);
     let held_review = review("held");
     let held = async {
@@ -252,18 +252,18 @@ async fn rejects_requests_over_the_limit() {
         assert_eq!(reply.status, 200);
     };
     let shed = async {
-        server.stub.begun(1).await;
+        server.stub.wait_until_begun(1).await;
         let reply = second.post("/validate", &review_of("widgets", "fine", MIB)).await.unwrap();
-        assert_eq!((reply.status, &*reply.headers["retry-after"], reply.closes()), (429, "1", true));
-        server.stub.gate.add_permits(1);
+        assert_eq!((reply.status, &*reply.headers["retry-after"], reply.closes_connection()), (429, "1", true));
+        server.stub.hold_permits.add_permits(1);
     };
-    soon(async { tokio::join!(held, shed) }).await;
+    within_deadline(async { tokio::join!(held, shed) }).await;
     assert_eq!(server.metric(r#"portcullis_shed_total{reason="in_flight"}"#).await, 1.0);
 }
 
 #[tokio::test]
 async fn rejects_requests_over_the_limit_of_bytes() {
-    let server = Server::with(|options| options.limits.buffered = MIB).await;
+    let server = Server::start_with(|options| options.limits.buffered = MIB).await;
     let (mut first, mut second) = (server.connect().await, server.connect().await);
     let held_review = review_of("widgets", "held", 700_000);
     let held = async {
@@ -271,19 +271,19 @@ async fn rejects_requests_over_the_limit_of_bytes() {
         assert_eq!(reply.status, 200);
     };
     let shed = async {
-        server.stub.begun(1).await;
+        server.stub.wait_until_begun(1).await;
         let reply = second.post("/validate", &review_of("widgets", "fine", 700_000)).await.unwrap();
-        assert_eq!((reply.status, reply.closes()), (429, true));
-        server.stub.gate.add_permits(1);
+        assert_eq!((reply.status, reply.closes_connection()), (429, true));
+        server.stub.hold_permits.add_permits(1);
     };
-    soon(async { tokio::join!(held, shed) }).await;
+    within_deadline(async { tokio::join!(held, shed) }).await;
     let reply = server.connect().await.post("/validate", &review_of("widgets", "fine", 700_000)).await.unwrap();
-    assert_eq!(reply.status, 200, "the room was given back");
+    assert_eq!(reply.status, 200, "the bytes of the first request are released");
 }
 
 /// Starts a server that computes only one decision at a time.
-async fn one_at_a_time(waiting: usize, deadline: Duration) -> Server {
-    Server::with(|options| {
+async fn start_with_one_permit(waiting: usize, deadline: Duration) -> Server {
+    Server::start_with(|options| {
         options.limits.deciding = 1;
         options.limits.waiting = waiting;
         (options.limits.overload_deadline, options.limits.burst, options.limits.burst_length) =
@@ -296,7 +296,7 @@ async fn one_at_a_time(waiting: usize, deadline: Duration) -> Server {
 }
 
 /// Posts a review over a new connection, in a new task.
-fn posting(server: &Server, review: Vec<u8>) -> JoinHandle<Reply> {
+fn spawn_post(server: &Server, review: Vec<u8>) -> JoinHandle<Reply> {
     let (address, config) = (server.address, Arc::new(server.client()));
     let post =
         async move { Connection::open(address, config).await.unwrap().post("/validate", &review).await.unwrap() };
@@ -307,22 +307,22 @@ const WAITING: &str = "portcullis_requests_waiting";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn queues_requests_and_rejects_the_oldest() {
-    let server = one_at_a_time(2, deadline()).await;
-    let busy = posting(&server, review("busy"));
-    server.stub.begun(1).await;
+    let server = start_with_one_permit(2, deadline()).await;
+    let busy = spawn_post(&server, review("busy"));
+    server.stub.wait_until_begun(1).await;
     let mut waiting = Vec::new();
     for (name, count) in [("first", 1.0), ("second", 2.0), ("third", 2.0)] {
-        waiting.push(posting(&server, review(name)));
+        waiting.push(spawn_post(&server, review(name)));
         let shed = async || server.metric(r#"portcullis_shed_total{reason="waiting"}"#).await;
-        let in_line = async || server.metric(WAITING).await == count && (name != "third" || shed().await == 1.0);
-        eventually("it is in the line", in_line).await;
+        let is_queued = async || server.metric(WAITING).await == count && (name != "third" || shed().await == 1.0);
+        eventually("the request is queued", is_queued).await;
     }
     let [first, second, third] = waiting.try_into().unwrap();
-    let sent_away: Reply = soon(first).await.unwrap();
-    assert_eq!((sent_away.status, &*sent_away.headers["retry-after"], sent_away.closes()), (429, "1", true));
-    server.stub.open();
+    let rejected: Reply = within_deadline(first).await.unwrap();
+    assert_eq!((rejected.status, &*rejected.headers["retry-after"], rejected.closes_connection()), (429, "1", true));
+    server.stub.release_busy();
     for served in [busy, second, third] {
-        assert_eq!(soon(served).await.unwrap().status, 200);
+        assert_eq!(within_deadline(served).await.unwrap().status, 200);
     }
     assert_eq!(server.stub.order(), ["busy", "second", "third"]);
     assert_eq!(server.metric(WAITING).await, 0.0);
@@ -330,36 +330,40 @@ async fn queues_requests_and_rejects_the_oldest() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 3)]
 async fn rejects_requests_after_the_queue_deadline() {
-    let server = one_at_a_time(9, Duration::from_millis(1)).await;
-    let busy = posting(&server, review("busy"));
-    server.stub.begun(1).await;
-    assert_eq!(soon(posting(&server, review("fine"))).await.unwrap().status, 429);
-    server.stub.open();
-    assert_eq!(soon(busy).await.unwrap().status, 200);
-    assert_eq!(soon(posting(&server, review("fine"))).await.unwrap().status, 200, "and none when there is a turn");
+    let server = start_with_one_permit(9, Duration::from_millis(1)).await;
+    let busy = spawn_post(&server, review("busy"));
+    server.stub.wait_until_begun(1).await;
+    assert_eq!(within_deadline(spawn_post(&server, review("fine"))).await.unwrap().status, 429);
+    server.stub.release_busy();
+    assert_eq!(within_deadline(busy).await.unwrap().status, 200);
+    assert_eq!(
+        within_deadline(spawn_post(&server, review("fine"))).await.unwrap().status,
+        200,
+        "a request is decided if a permit is free"
+    );
 }
 
 #[tokio::test]
 async fn requests_that_wait_need_no_permit() {
-    let server = one_at_a_time(9, deadline()).await;
-    let held = [posting(&server, review("held")), posting(&server, review("held"))];
-    server.stub.begun(2).await;
-    assert_eq!(soon(posting(&server, review("fine"))).await.unwrap().status, 200);
-    server.stub.gate.add_permits(2);
+    let server = start_with_one_permit(9, deadline()).await;
+    let held = [spawn_post(&server, review("held")), spawn_post(&server, review("held"))];
+    server.stub.wait_until_begun(2).await;
+    assert_eq!(within_deadline(spawn_post(&server, review("fine"))).await.unwrap().status, 200);
+    server.stub.hold_permits.add_permits(2);
     for held in held {
-        assert_eq!(soon(held).await.unwrap().status, 200);
+        assert_eq!(within_deadline(held).await.unwrap().status, 200);
     }
 }
 
 /// The test runs on a runtime with one thread. A decision that is computed on this thread would block all requests.
 #[tokio::test]
 async fn large_bodies_do_not_delay_small_ones() {
-    let server = one_at_a_time(9, deadline()).await;
-    let large = [(); 2].map(|()| posting(&server, review_of("widgets", "busy", 2 * MIB)));
-    server.stub.begun(1).await;
+    let server = start_with_one_permit(9, deadline()).await;
+    let large = [(); 2].map(|()| spawn_post(&server, review_of("widgets", "busy", 2 * MIB)));
+    server.stub.wait_until_begun(1).await;
     let mut connection = server.connect().await;
     for _ in 0..100 {
-        assert_eq!(soon(connection.post("/validate", &review("fine"))).await.unwrap().status, 200);
+        assert_eq!(within_deadline(connection.post("/validate", &review("fine"))).await.unwrap().status, 200);
     }
     let order = server.stub.order();
     assert_eq!(
@@ -367,31 +371,32 @@ async fn large_bodies_do_not_delay_small_ones() {
         1,
         "large ones are decided one at a time: {order:?}"
     );
-    server.stub.open();
+    server.stub.release_busy();
     for large in large {
-        assert_eq!(soon(large).await.unwrap().status, 200);
+        assert_eq!(within_deadline(large).await.unwrap().status, 200);
     }
 }
 
 #[tokio::test]
 async fn rejects_too_many_large_bodies() {
-    let server = one_at_a_time(9, deadline()).await;
+    let server = start_with_one_permit(9, deadline()).await;
     // The large bodies that the server accepts: one whose decision is computed, and those in the queue.
-    let most = 1 + limits::LARGE_WAITING;
-    let large: Vec<_> = (0..=most).map(|_| posting(&server, review_of("widgets", "busy", limits::LARGE))).collect();
+    let accepted = 1 + limits::LARGE_WAITING;
+    let large: Vec<_> =
+        (0..=accepted).map(|_| spawn_post(&server, review_of("widgets", "busy", limits::LARGE))).collect();
     let shed = r#"portcullis_shed_total{reason="large"}"#;
     eventually("one is rejected", async || server.metric(shed).await == 1.0).await;
-    server.stub.open();
+    server.stub.release_busy();
     let mut statuses = Vec::new();
     for large in large {
-        statuses.push(soon(large).await.unwrap().status);
+        statuses.push(within_deadline(large).await.unwrap().status);
     }
-    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), most, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), accepted, "{statuses:?}");
 }
 
 #[tokio::test]
 async fn some_rejections_keep_the_connection() {
-    let server = Server::with(|options| {
+    let server = Server::start_with(|options| {
         options.limits.in_flight = 0;
         options.limits.closes = 0;
     })
@@ -399,13 +404,13 @@ async fn some_rejections_keep_the_connection() {
     let mut connection = server.connect().await;
     for _ in 0..3 {
         let reply = connection.post("/validate", &review_of("widgets", "fine", MIB)).await.unwrap();
-        assert_eq!((reply.status, reply.closes()), (429, false));
+        assert_eq!((reply.status, reply.closes_connection()), (429, false));
     }
 }
 
 #[tokio::test]
-async fn a_panic_about_a_large_body_costs_one_answer() {
-    let server = one_at_a_time(9, deadline()).await;
+async fn a_panic_about_a_large_body_fails_only_one_request() {
+    let server = start_with_one_permit(9, deadline()).await;
     let mut connection = server.connect().await;
     for _ in 0..3 {
         let reply = connection.post("/validate", &review_of("widgets", "panics", MIB)).await.unwrap();
@@ -417,11 +422,11 @@ async fn a_panic_about_a_large_body_costs_one_answer() {
 
 #[tokio::test]
 async fn closes_slow_heads_but_not_idle_connections() {
-    let server = Server::with(|options| options.limits.head = Duration::from_millis(200)).await;
+    let server = Server::start_with(|options| options.limits.head = Duration::from_millis(200)).await;
     let (mut idle, mut fresh, mut slow) = (server.connect().await, server.connect().await, server.connect().await);
     assert_eq!(idle.post("/validate", &review("fine")).await.unwrap().status, 200);
     slow.send(b"POST /validate HTTP/1.1\r\nHost: ").await.unwrap();
-    soon(slow.closed()).await.unwrap();
+    within_deadline(slow.wait_until_closed()).await.unwrap();
     sleep(Duration::from_secs(1)).await;
     assert_eq!(idle.post("/validate", &review("fine")).await.unwrap().status, 200);
     assert_eq!(fresh.post("/validate", &review("fine")).await.unwrap().status, 200);
@@ -430,43 +435,43 @@ async fn closes_slow_heads_but_not_idle_connections() {
 
 #[tokio::test]
 async fn closes_trickling_heads() {
-    let server = Server::with(|options| options.limits.head = Duration::from_millis(300)).await;
+    let server = Server::start_with(|options| options.limits.head = Duration::from_millis(300)).await;
     let mut slow = server.connect().await;
     let trickle = async {
         while slow.send(b"P").await.is_ok() {
             sleep(Duration::from_millis(20)).await;
         }
     };
-    soon(trickle).await;
+    within_deadline(trickle).await;
 }
 
 #[tokio::test]
 async fn a_slow_body_is_answered_with_408() {
-    let server = Server::with(|options| options.limits.body_arrival = Duration::from_millis(100)).await;
+    let server = Server::start_with(|options| options.limits.body_arrival = Duration::from_millis(100)).await;
     let mut connection = server.connect().await;
     let head = "POST /validate HTTP/1.1\r\nHost: h\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
     connection.send(head.as_bytes()).await.unwrap();
-    let reply = soon(connection.reply()).await.unwrap();
-    assert_eq!((reply.status, reply.closes()), (408, true));
+    let reply = within_deadline(connection.reply()).await.unwrap();
+    assert_eq!((reply.status, reply.closes_connection()), (408, true));
 }
 
 #[tokio::test]
 async fn closes_idle_connections_after_a_timeout() {
-    let server = Server::with(|options| {
+    let server = Server::start_with(|options| {
         options.limits.handshake = Duration::from_millis(100);
         options.limits.idle = Duration::from_millis(100);
         options.limits.head = Duration::from_millis(100);
     })
     .await;
     let mut silent = TcpStream::connect(server.address).await.unwrap();
-    assert_eq!(soon(silent.read(&mut [0; 1])).await.unwrap(), 0);
-    soon(server.connect().await.closed()).await.unwrap();
+    assert_eq!(within_deadline(silent.read(&mut [0; 1])).await.unwrap(), 0);
+    within_deadline(server.connect().await.wait_until_closed()).await.unwrap();
     assert_eq!(server.metric("portcullis_failed_handshakes_total").await, 1.0);
 }
 
 #[tokio::test]
 async fn connections_over_the_limit_wait() {
-    let server = Server::with(|options| options.limits.connections = 1).await;
+    let server = Server::start_with(|options| options.limits.connections = 1).await;
     let first = server.connect().await;
     let second = tokio::spawn({
         let (address, config) = (server.address, Arc::new(server.client()));
@@ -475,7 +480,7 @@ async fn connections_over_the_limit_wait() {
     sleep(Duration::from_millis(200)).await;
     assert!(!second.is_finished());
     drop(first);
-    assert_eq!(soon(second).await.unwrap().status, 200);
+    assert_eq!(within_deadline(second).await.unwrap().status, 200);
 }
 
 #[tokio::test]
@@ -485,7 +490,7 @@ async fn a_swap_of_the_data_link_rotates_the_certificate() {
     let next = server.authority.leaf();
     server.mount.publish(&next.chain, &next.key);
     eventually("the new certificate is served", async || server.connect().await.leaf() != before.leaf()).await;
-    assert_eq!(before.post("/validate", &review("fine")).await.unwrap().status, 200, "old connections live on");
+    assert_eq!(before.post("/validate", &review("fine")).await.unwrap().status, 200, "open connections keep working");
     assert_eq!(server.metric(r#"portcullis_certificate_reloads_total{result="loaded"}"#).await, 1.0);
     assert_eq!(server.metric(r#"portcullis_certificate_reloads_total{result="failed"}"#).await, 0.0);
     assert!(server.metric("portcullis_certificate_expiry_timestamp_seconds").await > 1.7e9);
@@ -547,7 +552,7 @@ async fn enforces_the_minimum_tls_version() {
         let connection = default.connect_with(client::config(&default.authority.root, &[version])).await.unwrap();
         assert_eq!(connection.stream.get_ref().get_ref().1.protocol_version(), Some(version.version));
     }
-    let strict = Server::with(|options| options.floor = Floor::Tls13).await;
+    let strict = Server::start_with(|options| options.floor = Floor::Tls13).await;
     assert!(strict.connect_with(client::config(&strict.authority.root, &[&TLS12])).await.is_err());
     assert!(strict.connect_with(client::config(&strict.authority.root, &[&TLS13])).await.is_ok());
 }
@@ -591,7 +596,7 @@ async fn readiness_lists_each_condition() {
 
 #[tokio::test]
 async fn is_not_ready_without_a_listener() {
-    let server = Server::with(|options| options.limits.connections = 1).await;
+    let server = Server::start_with(|options| options.limits.connections = 1).await;
     let _only = server.connect().await;
     let (status, text) = get(server.admin, "/readyz").await.unwrap();
     assert_eq!(status, 503);
@@ -600,11 +605,11 @@ async fn is_not_ready_without_a_listener() {
 
 #[tokio::test]
 async fn shutdown_loses_no_requests() {
-    let server = Server::with(|options| options.lame_duck = Duration::from_secs(1)).await;
+    let server = Server::start_with(|options| options.lame_duck = Duration::from_secs(1)).await;
     let (mut busy, mut idle) = (server.connect().await, server.connect().await);
     assert_eq!(idle.post("/validate", &review("fine")).await.unwrap().status, 200);
     let in_flight = tokio::spawn(async move { busy.post("/validate?timeout=30s", &review("held")).await });
-    server.stub.begun(2).await;
+    server.stub.wait_until_begun(2).await;
     server.shutdown.begin();
 
     let (status, text) = get(server.admin, "/readyz").await.unwrap();
@@ -612,46 +617,50 @@ async fn shutdown_loses_no_requests() {
     assert!(text.contains("[-] serving: shutting down"), "{text}");
     assert_eq!(get(server.admin, "/livez").await.unwrap().0, 200);
     let late = server.connect().await.post("/validate", &review("fine")).await.unwrap();
-    assert_eq!((late.status, late.closes()), (200, true), "a lame duck accepts, and closes the connection");
+    assert_eq!(
+        (late.status, late.closes_connection()),
+        (200, true),
+        "in the lame-duck period, requests are decided and their connections are closed"
+    );
 
-    soon(server.shutdown.reached(Stage::Draining)).await;
-    soon(idle.closed()).await.unwrap();
-    assert!(server.connect_with(server.client()).await.is_err(), "nothing is accepted any more");
-    server.stub.gate.add_permits(1);
-    let reply = soon(in_flight).await.unwrap().unwrap();
-    assert_eq!((reply.status, reply.closes()), (200, true));
-    assert_eq!(soon(server.running.finished()).await.unwrap().cut_off, 0);
+    within_deadline(server.shutdown.reached(Stage::Draining)).await;
+    within_deadline(idle.wait_until_closed()).await.unwrap();
+    assert!(server.connect_with(server.client()).await.is_err(), "no connection is accepted while the server drains");
+    server.stub.hold_permits.add_permits(1);
+    let reply = within_deadline(in_flight).await.unwrap().unwrap();
+    assert_eq!((reply.status, reply.closes_connection()), (200, true));
+    assert_eq!(within_deadline(server.running.finished()).await.unwrap().cut_off, 0);
 }
 
 #[tokio::test]
 async fn serves_connections_during_the_lame_duck_period() {
-    let server = Server::with(|options| options.lame_duck = Duration::from_millis(300)).await;
+    let server = Server::start_with(|options| options.lame_duck = Duration::from_millis(300)).await;
     let mut last = server.connect().await;
     server.shutdown.begin();
-    soon(server.shutdown.reached(Stage::Draining)).await;
+    within_deadline(server.shutdown.reached(Stage::Draining)).await;
     let reply = last.post("/validate", &review("fine")).await.unwrap();
-    assert_eq!((reply.status, reply.closes()), (200, true));
-    assert_eq!(soon(server.running.finished()).await.unwrap().cut_off, 0);
+    assert_eq!((reply.status, reply.closes_connection()), (200, true));
+    assert_eq!(within_deadline(server.running.finished()).await.unwrap().cut_off, 0);
 }
 
 #[tokio::test]
 async fn shutdown_is_bounded() {
-    let server = Server::with(|options| {
+    let server = Server::start_with(|options| {
         options.lame_duck = Duration::ZERO;
         options.drain = Duration::from_millis(200);
     })
     .await;
     let mut stuck = server.connect().await;
     let stuck = tokio::spawn(async move { stuck.post("/validate?timeout=30s", &review("never")).await });
-    server.stub.begun(1).await;
+    server.stub.wait_until_begun(1).await;
     server.shutdown.begin();
-    assert_eq!(soon(server.running.finished()).await.unwrap().cut_off, 1);
-    assert!(soon(stuck).await.unwrap().is_err());
+    assert_eq!(within_deadline(server.running.finished()).await.unwrap().cut_off, 1);
+    assert!(within_deadline(stuck).await.unwrap().is_err());
 }
 
 #[tokio::test]
 async fn sigterm_begins_the_shutdown() {
-    let server = Server::with(|options| options.lame_duck = Duration::ZERO).await;
+    let server = Server::start_with(|options| options.lame_duck = Duration::ZERO).await;
     // A signal handler of the test, so that the signal does not end the process.
     let mut terminated = signal(SignalKind::terminate()).unwrap();
     let running = tokio::spawn(server.running.until_signalled());
@@ -659,7 +668,7 @@ async fn sigterm_begins_the_shutdown() {
     while server.shutdown.stage() == Stage::Serving {
         let me = std::process::id().to_string();
         std::process::Command::new("kill").args(["-TERM", &me]).status().unwrap();
-        soon(terminated.recv()).await;
+        within_deadline(terminated.recv()).await;
         // The signal is repeated only if the server had not installed its handler yet. A second signal would shorten
         // the shutdown.
         let _ = timeout(Duration::from_secs(5), server.shutdown.reached(Stage::LameDuck)).await;
@@ -669,9 +678,9 @@ async fn sigterm_begins_the_shutdown() {
 
 /// A writer that collects the log output.
 #[derive(Clone, Default)]
-struct Written(Arc<Mutex<Vec<u8>>>);
+struct LogWriter(Arc<Mutex<Vec<u8>>>);
 
-impl io::Write for Written {
+impl io::Write for LogWriter {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         self.0.lock().unwrap().extend_from_slice(bytes);
         Ok(bytes.len())
@@ -684,7 +693,7 @@ impl io::Write for Written {
 
 /// Returns the log output while `calls` are made.
 async fn logged_during(format: Format, calls: impl AsyncFnOnce(&Server)) -> String {
-    let written = Written::default();
+    let written = LogWriter::default();
     let (telemetry, subscriber) = Telemetry::new(format, "info", written.clone()).unwrap();
     {
         let _here = tracing::subscriber::set_default(subscriber);
@@ -774,13 +783,13 @@ fn rejects_invalid_log_filters() {
 
 /// Starts a server that accepts only clients with certificates from this CA and with these names. Returns the server
 /// and the folder with the CA file.
-async fn with_clients(authority: &Authority, names: &[&str]) -> (Server, tempfile::TempDir) {
+async fn start_with_clients(authority: &Authority, names: &[&str]) -> (Server, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");
     fs::write(&file, authority.root_pem()).unwrap();
     let names = names.iter().map(|name| (*name).to_owned()).collect();
     let clients = Arc::new(Clients::from_file(&file, names).unwrap());
-    (Server::with(|options| options.clients = Some(clients)).await, folder)
+    (Server::start_with(|options| options.clients = Some(clients)).await, folder)
 }
 
 /// Returns the status of the answer, or the TLS error. In TLS 1.3, the alert arrives after the handshake.
@@ -793,18 +802,21 @@ async fn call(server: &Server, config: rustls::ClientConfig) -> Result<u16, Stri
 #[tokio::test]
 async fn accepts_only_listed_clients_of_the_ca() {
     let (ours, theirs) = (Authority::new(), Authority::new());
-    let (server, _folder) = with_clients(&ours, &["kube-apiserver", "spiffe://cluster/api", "api.example.org"]).await;
+    let (server, _folder) =
+        start_with_clients(&ours, &["kube-apiserver", "spiffe://cluster/api", "api.example.org"]).await;
     let root = &server.authority.root;
     for leaf in [
         ours.client("kube-apiserver", &[]),
         ours.client("somebody", &["spiffe://cluster/api"]),
         ours.client("somebody", &["other.example.org", "api.example.org"]),
     ] {
-        assert_eq!(call(&server, client::config_with(root, &leaf)).await, Ok(200));
+        assert_eq!(call(&server, client::config_with_client_certificate(root, &leaf)).await, Ok(200));
     }
-    let refused = call(&server, client::config_with(root, &ours.client("kube-apiserver2", &["x.org"]))).await;
+    let refused =
+        call(&server, client::config_with_client_certificate(root, &ours.client("kube-apiserver2", &["x.org"]))).await;
     assert!(refused.as_ref().unwrap_err().contains("AccessDenied"), "{refused:?}");
-    let refused = call(&server, client::config_with(root, &theirs.client("kube-apiserver", &[]))).await;
+    let refused =
+        call(&server, client::config_with_client_certificate(root, &theirs.client("kube-apiserver", &[]))).await;
     assert!(refused.as_ref().unwrap_err().contains("UnknownCA"), "{refused:?}");
     let refused = call(&server, server.client()).await;
     assert!(refused.as_ref().unwrap_err().contains("CertificateRequired"), "{refused:?}");
@@ -813,14 +825,14 @@ async fn accepts_only_listed_clients_of_the_ca() {
         assert_eq!(server.metric(&metric).await, 1.0, "{reason}");
     }
     let (status, text) = get(server.admin, "/readyz").await.unwrap();
-    assert_eq!(status, 200, "its own probe is taken: {text}");
+    assert_eq!(status, 200, "the probe of the server itself is accepted: {text}");
 }
 
 #[tokio::test]
 async fn without_a_list_accepts_every_client_of_the_ca() {
     let ours = Authority::new();
-    let (server, _folder) = with_clients(&ours, &[]).await;
-    let config = client::config_with(&server.authority.root, &ours.client("whoever", &[]));
+    let (server, _folder) = start_with_clients(&ours, &[]).await;
+    let config = client::config_with_client_certificate(&server.authority.root, &ours.client("whoever", &[]));
     assert_eq!(call(&server, config).await, Ok(200));
     assert!(call(&server, server.client()).await.is_err());
 }
@@ -828,21 +840,21 @@ async fn without_a_list_accepts_every_client_of_the_ca() {
 #[tokio::test]
 async fn reloads_the_client_ca_unless_invalid() {
     let (before, after) = (Authority::new(), Authority::new());
-    let (server, folder) = with_clients(&before, &[]).await;
+    let (server, folder) = start_with_clients(&before, &[]).await;
     let root = server.authority.root.clone();
     let (old, new) = (before.client("a", &[]), after.client("b", &[]));
-    let is_taken = async |leaf| call(&server, client::config_with(&root, leaf)).await.is_ok();
-    assert!(is_taken(&old).await && !is_taken(&new).await);
+    let is_accepted = async |leaf| call(&server, client::config_with_client_certificate(&root, leaf)).await.is_ok();
+    assert!(is_accepted(&old).await && !is_accepted(&new).await);
 
     fs::write(folder.path().join("ca.crt"), "-----BEGIN CERTIFICATE-----\nbroken").unwrap();
     let failed = r#"portcullis_client_ca_reloads_total{result="failed"}"#;
-    eventually("the broken one is reported", async || server.metric(failed).await >= 1.0).await;
-    assert!(is_taken(&old).await, "the last good one holds");
+    eventually("the invalid CA is reported", async || server.metric(failed).await >= 1.0).await;
+    assert!(is_accepted(&old).await, "the last valid CA stays in use");
 
     // An update of a mounted ConfigMap also replaces the file instead of writing to it.
     fs::write(folder.path().join("next"), before.root_pem() + &after.root_pem()).unwrap();
     fs::rename(folder.path().join("next"), folder.path().join("ca.crt")).unwrap();
-    eventually("both are taken", async || is_taken(&new).await && is_taken(&old).await).await;
+    eventually("clients of both CAs are accepted", async || is_accepted(&new).await && is_accepted(&old).await).await;
 }
 
 #[test]

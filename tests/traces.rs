@@ -12,13 +12,13 @@ use std::net::{SocketAddr, TcpListener};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 
-use collector::{Arrived, Collector};
+use collector::{Collector, ReceivedSpan};
 use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use portcullis::server::Traces;
 use rustls::ALL_VERSIONS;
 use support::client::{self, Connection, Reply};
-use support::harness::{Server, eventually, get, review, review_of, soon};
+use support::harness::{Server, eventually, get, review, review_of, within_deadline};
 use support::pki::{Authority, SecretMount};
 
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
@@ -28,17 +28,17 @@ const UNSAMPLED: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00
 const JSON: (&str, &str) = ("Content-Type", "application/json");
 
 /// A server that exports its spans to a collector.
-struct Traced {
+struct TracedServer {
     server: Server,
     collector: Collector,
     traces: Traces,
 }
 
-impl Traced {
+impl TracedServer {
     async fn start(change: impl FnOnce(&mut portcullis::server::Options)) -> Self {
         let collector = Collector::start();
         let traces = Traces::to(&collector.endpoint()).unwrap();
-        let server = Server::with(|options| {
+        let server = Server::start_with(|options| {
             options.traces = Some(traces.clone());
             change(options);
         });
@@ -47,17 +47,17 @@ impl Traced {
 
     async fn post(&self, path: &str, body: &[u8], more: &[(&str, &str)]) -> Reply {
         let headers: Vec<_> = [JSON].into_iter().chain(more.iter().copied()).collect();
-        soon(self.server.connect().await.request("POST", path, &headers, body)).await.unwrap()
+        within_deadline(self.server.connect().await.request("POST", path, &headers, body)).await.unwrap()
     }
 
     /// Stops the export, and returns all spans that the collector has received.
-    async fn spans(self) -> Vec<Arrived> {
+    async fn spans(self) -> Vec<ReceivedSpan> {
         self.traces.finish().await;
         self.collector.spans()
     }
 
     /// Makes one call, and returns its span.
-    async fn span_of(self, path: &str, body: &[u8]) -> Arrived {
+    async fn span_of(self, path: &str, body: &[u8]) -> ReceivedSpan {
         self.post(path, body, &[("traceparent", SAMPLED)]).await;
         let spans = self.spans().await;
         assert_eq!(spans.len(), 1, "{spans:#?}");
@@ -65,29 +65,29 @@ impl Traced {
     }
 }
 
-async fn span_of(path: &str, body: &[u8]) -> Arrived {
-    Traced::start(|_| {}).await.span_of(path, body).await
+async fn span_of(path: &str, body: &[u8]) -> ReceivedSpan {
+    TracedServer::start(|_| {}).await.span_of(path, body).await
 }
 
-fn assert_attributes(arrived: &Arrived, expected: &[(&str, &str)]) {
+fn assert_attributes(received: &ReceivedSpan, expected: &[(&str, &str)]) {
     for (name, value) in expected {
-        assert_eq!(arrived.attribute(name), *value, "{name} in {:#?}", arrived.attributes);
+        assert_eq!(received.attribute(name), *value, "{name} in {:#?}", received.attributes);
     }
 }
 
 #[tokio::test]
 async fn a_traced_call_has_a_child_span() {
-    let traced = Traced::start(|_| {}).await;
+    let traced = TracedServer::start(|_| {}).await;
     let headers = [("traceparent", SAMPLED), ("tracestate", "congo=t61")];
     assert_eq!(
         traced.post("/validate?timeout=10s", &review("denied"), &headers).await.json()["response"]["allowed"],
         false
     );
     // The span is exported without a flush.
-    eventually("the span is there", async || !traced.collector.spans().is_empty()).await;
-    let arrived = traced.spans().await.remove(0);
-    assert_eq!((arrived.trace(), arrived.parent()), (TRACE.to_owned(), PARENT.to_owned()));
-    let span = &arrived.span;
+    eventually("the span is exported", async || !traced.collector.spans().is_empty()).await;
+    let received = traced.spans().await.remove(0);
+    assert_eq!((received.trace(), received.parent()), (TRACE.to_owned(), PARENT.to_owned()));
+    let span = &received.span;
     assert_eq!((span.name.as_str(), span.kind()), ("POST /validate", SpanKind::Server));
     assert_eq!(span.trace_state, "congo=t61");
     assert!(span.start_time_unix_nano < span.end_time_unix_nano);
@@ -111,12 +111,12 @@ async fn a_traced_call_has_a_child_span() {
         ("portcullis.rules", "OW001"),
         ("portcullis.findings", "1"),
     ];
-    assert_attributes(&arrived, &expected);
-    assert_eq!(arrived.attributes.len(), expected.len(), "and no more: {:#?}", arrived.attributes);
-    let whole = format!("{arrived:?}");
+    assert_attributes(&received, &expected);
+    assert_eq!(received.attributes.len(), expected.len(), "the span has other attributes: {:#?}", received.attributes);
+    let whole = format!("{received:?}");
     assert!(!whole.contains("swordfish") && !whole.contains("alice"), "neither objects nor users: {whole}");
-    assert_eq!(arrived.resource["service.name"], "portcullis");
-    assert_eq!(arrived.resource["service.version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(received.resource["service.name"], "portcullis");
+    assert_eq!(received.resource["service.version"], env!("CARGO_PKG_VERSION"));
 }
 
 #[tokio::test]
@@ -127,7 +127,8 @@ async fn spans_contain_the_decision() {
         &patched,
         &[("portcullis.decision", "patch"), ("portcullis.findings", "0"), ("portcullis.level", "")],
     );
-    let shadowed = Traced::start(|options| options.shadow = true).await.span_of("/validate", &review("denied")).await;
+    let shadowed =
+        TracedServer::start(|options| options.shadow = true).await.span_of("/validate", &review("denied")).await;
     assert_attributes(&shadowed, &[("portcullis.decision", "deny"), ("portcullis.shadow", "true")]);
     let unhandled = span_of("/validate", &review_of("gadgets", "one", 0)).await;
     assert_attributes(
@@ -138,30 +139,30 @@ async fn spans_contain_the_decision() {
     let large = span_of("/validate", &review_of("widgets", "warned", 200 * 1024)).await;
     assert_attributes(&large, &[("portcullis.decision", "warn"), ("portcullis.level", "warn")]);
     let long = span_of("/validate", &review(&"ä".repeat(10_000))).await;
-    assert_eq!(long.attribute("portcullis.name"), "ä".repeat(126), "texts have an end");
+    assert_eq!(long.attribute("portcullis.name"), "ä".repeat(126), "long texts are truncated");
 }
 
 #[tokio::test]
 async fn a_call_without_decision_is_an_error_span() {
-    let error = |arrived: &Arrived, kind: &str, status: &str, decision: &str| {
-        let code = arrived.span.status.clone().unwrap_or_default().code();
-        assert_eq!(code, StatusCode::Error, "{:#?}", arrived.attributes);
+    let error = |received: &ReceivedSpan, kind: &str, status: &str, decision: &str| {
+        let code = received.span.status.clone().unwrap_or_default().code();
+        assert_eq!(code, StatusCode::Error, "{:#?}", received.attributes);
         let expected = [("error.type", kind), ("http.response.status_code", status), ("portcullis.decision", decision)];
-        assert_attributes(arrived, &expected);
-        assert!(!format!("{arrived:?}").contains("swordfish"), "{arrived:?}");
+        assert_attributes(received, &expected);
+        assert!(!format!("{received:?}").contains("swordfish"), "{received:?}");
     };
     error(&span_of("/validate", &review("panics")).await, "500", "500", "");
     error(&span_of("/validate", b"no review").await, "400", "400", "");
     let unreadable = br#"{"apiVersion": "admission.k8s.io/v1", "request": {"uid": "u", "operation": "swordfish"}}"#;
     error(&span_of("/validate", unreadable).await, "unreadable", "200", "deny");
     error(&span_of("/validate?timeout=1s", &review("never")).await, "undecided", "200", "deny");
-    let full = Traced::start(|options| options.limits.in_flight = 0).await;
+    let full = TracedServer::start(|options| options.limits.in_flight = 0).await;
     error(&full.span_of("/validate", &review("one")).await, "429", "429", "shed");
 }
 
 #[tokio::test]
 async fn a_cancelled_call_has_a_span_without_an_answer() {
-    let traced = Traced::start(|_| {}).await;
+    let traced = TracedServer::start(|_| {}).await;
     let body = review("held");
     let mut connection = traced.server.connect().await;
     let head = format!(
@@ -170,16 +171,16 @@ async fn a_cancelled_call_has_a_span_without_an_answer() {
         body.len()
     );
     connection.send(&[head.as_bytes(), &body].concat()).await.unwrap();
-    traced.server.stub.begun(1).await;
+    traced.server.stub.wait_until_begun(1).await;
     drop(connection);
     eventually("the span has ended", async || !traced.collector.spans().is_empty()).await;
-    let arrived = traced.spans().await.remove(0);
-    assert_attributes(&arrived, &[("http.response.status_code", ""), ("portcullis.decision", "")]);
+    let received = traced.spans().await.remove(0);
+    assert_attributes(&received, &[("http.response.status_code", ""), ("portcullis.decision", "")]);
 }
 
 #[tokio::test]
 async fn an_untraced_call_has_no_span() {
-    let traced = Traced::start(|_| {}).await;
+    let traced = TracedServer::start(|_| {}).await;
     let wrong = SAMPLED.to_uppercase();
     let zero = SAMPLED.replace(TRACE, &"0".repeat(32));
     let untraced: [&[(&str, &str)]; 5] = [
@@ -195,7 +196,7 @@ async fn an_untraced_call_has_no_span() {
         assert_eq!((reply.status, reply.body), (expected.status, expected.body.clone()), "{headers:?}");
     }
     let spans = traced.spans().await;
-    assert_eq!(spans.len(), 1, "the first call's: {spans:#?}");
+    assert_eq!(spans.len(), 1, "only the first call has a span: {spans:#?}");
 }
 
 /// A running `portcullis serve` that exports spans.
@@ -225,7 +226,7 @@ impl Process {
             .spawn()
             .expect("the binary is there");
         let process = Self { child: child.into(), address, admin, authority, folder, _certs: certs };
-        eventually("it is ready", async || matches!(get(process.admin, "/readyz").await, Ok((200, _)))).await;
+        eventually("the server is ready", async || matches!(get(process.admin, "/readyz").await, Ok((200, _)))).await;
         process
     }
 
@@ -235,12 +236,12 @@ impl Process {
         let review = std::fs::read("examples/reviews/refused.json").unwrap();
         for _ in 0..calls {
             let headers = [JSON, ("traceparent", SAMPLED)];
-            let reply = soon(connection.request("POST", "/validate", &headers, &review)).await.unwrap();
+            let reply = within_deadline(connection.request("POST", "/validate", &headers, &review)).await.unwrap();
             assert_eq!(reply.json()["response"]["allowed"], false);
         }
     }
 
-    async fn until_log(&self, words: &str) {
+    async fn wait_for_log(&self, words: &str) {
         eventually(words, async || self.log().contains(words)).await;
     }
 
@@ -250,11 +251,11 @@ impl Process {
 
     /// Terminates the process with SIGTERM, and returns its log. Fails if it does not end in time; the kubelet would
     /// kill it after 30 seconds.
-    async fn ends(self) -> String {
+    async fn terminate(self) -> String {
         let pid = self.child.borrow().id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());
         let ended = || self.child.borrow_mut().try_wait().unwrap();
-        eventually("it ends", async || ended().is_some()).await;
+        eventually("the server ends", async || ended().is_some()).await;
         assert!(ended().is_some_and(|status| status.success()), "{}", self.log());
         self.log()
     }
@@ -277,23 +278,23 @@ async fn flushes_spans_at_exit() {
     let collector = Collector::start();
     let process = Process::start(&collector.endpoint()).await;
     process.decide(600).await;
-    process.ends().await;
+    process.terminate().await;
     let spans = collector.trace(TRACE);
     assert_eq!(spans.len(), 600);
-    assert!(spans.iter().all(|arrived| arrived.attribute("portcullis.decision") == "deny"), "{:#?}", spans[0]);
+    assert!(spans.iter().all(|received| received.attribute("portcullis.decision") == "deny"), "{:#?}", spans[0]);
     let resource = &spans[0].resource;
     assert_eq!((&*resource["service.name"], &*resource["k8s.pod.name"]), ("portcullis", "portcullis-0"));
-    assert_eq!(collector.authorization().expect("it is sent"), "Bearer word");
+    assert_eq!(collector.authorization().expect("the header is sent"), "Bearer word");
 }
 
 #[tokio::test]
 async fn an_unreachable_collector_only_costs_a_log_record() {
     let process = Process::start(&format!("http://{}", free_address())).await;
     process.decide(10).await;
-    process.until_log("cannot export spans to the collector").await;
+    process.wait_for_log("cannot export spans to the collector").await;
     // These are more spans than the queue can hold.
     process.decide(2_000).await;
-    let log = process.ends().await;
+    let log = process.terminate().await;
     assert_eq!(log.matches("cannot export spans to the collector").count(), 1, "{log}");
     assert!(log.contains("nothing listens on this port"), "{log}");
 }
@@ -301,12 +302,12 @@ async fn an_unreachable_collector_only_costs_a_log_record() {
 #[tokio::test]
 async fn does_not_wait_for_a_slow_collector() {
     let collector = Collector::start();
-    collector.is_stuck();
+    collector.stop_answering();
     let process = Process::start(&collector.endpoint()).await;
     process.decide(10).await;
     eventually("the collector was asked", async || collector.requests() > 0).await;
     process.decide(2_000).await;
-    let log = process.ends().await;
+    let log = process.terminate().await;
     assert!(log.contains("the last spans may not have reached the collector"), "{log}");
 }
 

@@ -45,7 +45,7 @@ impl Root {
         self
     }
 
-    fn beside(mut self, sibling: Value) -> Self {
+    fn with_sibling(mut self, sibling: Value) -> Self {
         self.siblings.push(sibling);
         self
     }
@@ -79,7 +79,7 @@ impl Root {
     }
 
     #[track_caller]
-    fn says(&self, expected: &[&str]) {
+    fn assert_findings(&self, expected: &[&str]) {
         let findings = self.findings();
         assert_eq!(findings.len(), expected.len(), "{findings:#?}");
         for (finding, words) in findings.iter().zip(expected) {
@@ -98,13 +98,13 @@ fn map(name: &str) -> String {
 }
 
 /// Returns the findings about a deletion by kustomize-controller, with the guard enabled.
-fn deletion(stored: &[Value], deleted: Value) -> Vec<String> {
+fn deletion_findings(stored: &[Value], deleted: Value) -> Vec<String> {
     let case = Case::new(Operation::Delete, deleted).stored(stored.to_vec()).policy(Policy::default());
     let verdict = case.user("system:serviceaccount:flux-system:kustomize-controller").decide(Phase::Validate);
     verdict.findings.iter().map(|finding| format!("{} {} {}", finding.level, finding.rule, finding.message)).collect()
 }
 
-fn owned(text: &str, owner: &str) -> Value {
+fn with_owner_labels(text: &str, owner: &str) -> Value {
     let mut object = objects(text).remove(0);
     object["metadata"]["labels"] = json!({"kustomize.toolkit.fluxcd.io/name": owner,
                                           "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
@@ -112,27 +112,28 @@ fn owned(text: &str, owner: &str) -> Value {
 }
 
 /// The number of a case, and its test.
-type Trap = (u8, fn());
+type PruningCase = (u8, fn());
 
-const TRAPS: [Trap; 30] = [
-    (1, || root(&[("app/a.yaml", &map("a"))], &["_n__Namespace"]).with(json!({"prune": false})).says(&[])),
+const CASES: [PruningCase; 30] = [
+    (1, || root(&[("app/a.yaml", &map("a"))], &["_n__Namespace"]).with(json!({"prune": false})).assert_findings(&[])),
     (2, || {
-        root(&[("app/a.yaml", &map("a"))], &["_n__Namespace"]).says(&["unless it is excluded from pruning", "KZ061"])
+        root(&[("app/a.yaml", &map("a"))], &["_n__Namespace"])
+            .assert_findings(&["unless it is excluded from pruning", "KZ061"])
     }),
     (3, || {
         let claim = object("v1", "PersistentVolumeClaim", "a", "c");
-        let other = deletion(&[kustomization("app", json!({}))], owned(&claim, "other"));
-        assert_eq!(other, [""; 0], "nothing is claimed about an owner that does not exist");
-        assert_eq!(deletion(&[kustomization("app", json!({}))], owned(&claim, "app")).len(), 1);
+        let other = deletion_findings(&[kustomization("app", json!({}))], with_owner_labels(&claim, "other"));
+        assert_eq!(other, [""; 0], "there is no finding if the owner does not exist");
+        assert_eq!(deletion_findings(&[kustomization("app", json!({}))], with_owner_labels(&claim, "app")).len(), 1);
     }),
     (4, || {
         let files = [("app/a.yaml", &*map("a")), ("web/b.yaml", &*map("b"))];
-        let app = root(&files, &["a_a__ConfigMap", "a_b__ConfigMap"]).beside(kustomization("web", json!({})));
-        app.says(&["KZ063"]);
+        let app = root(&files, &["a_a__ConfigMap", "a_b__ConfigMap"]).with_sibling(kustomization("web", json!({})));
+        app.assert_findings(&["KZ063"]);
     }),
     (5, || {
         let app = || root(&[("app/a.yaml", &map("${name}"))], &["a_x__ConfigMap", "_n__Namespace"]);
-        app().with(json!({"postBuild": {"substitute": {"name": "x"}}})).says(&["KZ060"]);
+        app().with(json!({"postBuild": {"substitute": {"name": "x"}}})).assert_findings(&["KZ060"]);
         let unknown = app().with(json!({"postBuild": {"substituteFrom": [{"kind": "Secret", "name": "s"}]}}));
         assert!(!unknown.findings().iter().any(|finding| finding.starts_with("KZ06")), "the names are unknown");
     }),
@@ -146,44 +147,58 @@ const TRAPS: [Trap; 30] = [
     }),
     (7, || {
         let generator = "configMapGenerator: [{name: c, namespace: a, literals: [k=v]}]\n";
-        root(&[("app/kustomization.yaml", generator)], &["a_c-2428d88g5t__ConfigMap"]).says(&[]);
+        root(&[("app/kustomization.yaml", generator)], &["a_c-2428d88g5t__ConfigMap"]).assert_findings(&[]);
     }),
     (8, || {
         let files = "namespace: a\nresources: [x.yaml]\n";
         let custom = object("example.org/v1", "Cluster", "", "x");
-        root(&[("app/kustomization.yaml", files), ("app/x.yaml", &custom)], &["_x_example.org_Cluster"]).says(&[]);
+        root(&[("app/kustomization.yaml", files), ("app/x.yaml", &custom)], &["_x_example.org_Cluster"])
+            .assert_findings(&[]);
     }),
     (9, || {
         let list = "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: ConfigMap, metadata: {name: b, namespace: a}}\n";
-        root(&[("app/l.yaml", list)], &["a_b__ConfigMap"]).says(&[]);
+        root(&[("app/l.yaml", list)], &["a_b__ConfigMap"]).assert_findings(&[]);
     }),
     (10, || {
         let role = object("rbac.authorization.k8s.io/v1", "ClusterRole", "", "a__b");
-        root(&[("app/r.yaml", &role)], &["_a__b_rbac.authorization.k8s.io_ClusterRole"]).says(&[]);
+        root(&[("app/r.yaml", &role)], &["_a__b_rbac.authorization.k8s.io_ClusterRole"]).assert_findings(&[]);
     }),
     (11, || {
         let files = [("app/d.yaml", object("apps/v1beta1", "Deployment", "a", "d"))];
-        root(&[("app/d.yaml", &files[0].1)], &["a_d_apps_Deployment"]).says(&[]);
-        root(&[("app/d.yaml", &files[0].1)], &["a_d_extensions_Deployment"]).says(&["KZ061"]);
+        root(&[("app/d.yaml", &files[0].1)], &["a_d_apps_Deployment"]).assert_findings(&[]);
+        root(&[("app/d.yaml", &files[0].1)], &["a_d_extensions_Deployment"]).assert_findings(&["KZ061"]);
     }),
     (12, || {
         let namespace = object("v1", "Namespace", "", "develop-test");
-        root(&[("app/n.yaml", &namespace)], &[]).with(json!({"targetNamespace": "develop"})).says(&["KZ064"]);
+        root(&[("app/n.yaml", &namespace)], &[])
+            .with(json!({"targetNamespace": "develop"}))
+            .assert_findings(&["KZ064"]);
     }),
-    (13, || protected("_n__Namespace", "everything in the namespace")),
-    (14, || protected("_x.b.c_apiextensions.k8s.io_CustomResourceDefinition", "all objects of its kind")),
-    (15, || protected("a_k_kustomize.toolkit.fluxcd.io_Kustomization", "the objects that it applied, if it prunes")),
-    (16, || protected("a_h_helm.toolkit.fluxcd.io_HelmRelease", "which is uninstalled")),
+    (13, || assert_protected_kind("_n__Namespace", "everything in the namespace")),
+    (14, || assert_protected_kind("_x.b.c_apiextensions.k8s.io_CustomResourceDefinition", "all objects of its kind")),
+    (15, || {
+        assert_protected_kind(
+            "a_k_kustomize.toolkit.fluxcd.io_Kustomization",
+            "the objects that it applied, if it prunes",
+        )
+    }),
+    (16, || assert_protected_kind("a_h_helm.toolkit.fluxcd.io_HelmRelease", "which is uninstalled")),
     (17, || {
         let found = root(&[("app/a.yaml", &map("a"))], &["a_d_apps_Deployment"]).findings();
-        assert!(found.len() == 1 && !found[0].contains("ReplicaSet"), "dependents are not claimed: {found:?}");
+        assert!(found.len() == 1 && !found[0].contains("ReplicaSet"), "dependents are not reported: {found:?}");
     }),
     (18, || {
-        let set = owned(&object("apps/v1", "StatefulSet", "a", "s"), "app");
-        let found = deletion(&[kustomization("app", json!({"force": true}))], set);
-        assert!(found.len() == 1 && found[0].starts_with("deny GD001"), "whether or not it is rendered: {found:?}");
+        let set = with_owner_labels(&object("apps/v1", "StatefulSet", "a", "s"), "app");
+        let found = deletion_findings(&[kustomization("app", json!({"force": true}))], set);
+        assert!(
+            found.len() == 1 && found[0].starts_with("deny GD001"),
+            "the deletion is denied even if the object is rendered: {found:?}"
+        );
     }),
-    (19, || root(&[("app/README.md", "nothing")], &["a_b__ConfigMap"]).says(&["does not render 1 of the 1 objects"])),
+    (19, || {
+        root(&[("app/README.md", "nothing")], &["a_b__ConfigMap"])
+            .assert_findings(&["does not render 1 of the 1 objects"])
+    }),
     (20, || {
         for files in
             [vec![("other/a.yaml", map("a"))], vec![("app/kustomization.yaml", "resources: [gone.yaml]\n".into())]]
@@ -193,49 +208,54 @@ const TRAPS: [Trap; 30] = [
             assert!(found.len() == 1 && found[0].starts_with("KZ004"), "nothing is deleted: {found:?}");
         }
     }),
-    (21, || root(&[("app/a.yaml", &map("a"))], &[]).says(&[])),
+    (21, || root(&[("app/a.yaml", &map("a"))], &[]).assert_findings(&[])),
     (22, || {
         let mut app = root(&[("app/a.yaml", &map("a"))], &["a_a__ConfigMap"]);
         app.object["status"]["lastAppliedRevision"] = "main@sha1:0".into();
-        app.says(&[]);
+        app.assert_findings(&[]);
     }),
     (23, || {
         let refused = root(&[("app/a.yaml", &map("a"))], &["a_a__ConfigMap", "_refused__Namespace"]);
-        refused.says(&["KZ060 revision main@sha1:1 does not render Namespace refused"]);
+        refused.assert_findings(&["KZ060 revision main@sha1:1 does not render Namespace refused"]);
     }),
     (24, || {
         let disabled = map("a") + "  annotations: {kustomize.toolkit.fluxcd.io/ssa: IfNotPresent}\n";
-        root(&[("app/a.yaml", &disabled)], &["a_a__ConfigMap"]).says(&[]);
+        root(&[("app/a.yaml", &disabled)], &["a_a__ConfigMap"]).assert_findings(&[]);
     }),
     (25, || {
         let mut renamed = root(&[], &["a_a__ConfigMap"]).object;
         renamed["metadata"]["deletionTimestamp"] = "2026-11-23T12:00:00Z".into();
         let many: Vec<_> = (0..10).map(|at| json!({"id": format!("a_x{at}__ConfigMap"), "v": "v1"})).collect();
-        assert_eq!(deletion(&[renamed.clone()], owned(&map("a"), "app")), [""; 0]);
+        assert_eq!(deletion_findings(&[renamed.clone()], with_owner_labels(&map("a"), "app")), [""; 0]);
         renamed["status"]["inventory"]["entries"] = many.into();
-        let found = deletion(&[renamed.clone()], owned(&map("x1"), "app"));
+        let found = deletion_findings(&[renamed.clone()], with_owner_labels(&map("x1"), "app"));
         assert!(found.len() == 1 && found[0].contains("the deletion of Kustomization flux-system/app"), "{found:?}");
         renamed["metadata"]["annotations"] = json!({"portcullis.dev/approve-deletions": "1"});
-        assert!(deletion(&[renamed], owned(&map("x1"), "app"))[0].starts_with("audit GD001"));
+        assert!(deletion_findings(&[renamed], with_owner_labels(&map("x1"), "app"))[0].starts_with("audit GD001"));
     }),
     (26, || {
         let claim = object("v1", "PersistentVolumeClaim", "a", "c");
         let account = kustomization("app", json!({"serviceAccountName": "deployer"}));
-        let case = Case::new(Operation::Delete, owned(&claim, "app")).stored(vec![account]);
+        let case = Case::new(Operation::Delete, with_owner_labels(&claim, "app")).stored(vec![account]);
         let verdict = case.user("system:serviceaccount:flux-system:deployer").decide(Phase::Validate);
         assert!(!verdict.is_allowed(), "the account of the Kustomization");
     }),
-    (27, || root(&[("app/a.yaml", &map("a"))], &["a_a__ConfigMap", "a_x_gone.example.org_Gone"]).says(&[])),
+    (27, || root(&[("app/a.yaml", &map("a"))], &["a_a__ConfigMap", "a_x_gone.example.org_Gone"]).assert_findings(&[])),
     (28, || {
         let files = [("app/a.yaml", &*map("a")), ("web/b.yaml", &*map("b"))];
         let inventory = ["a_a__ConfigMap", "a_b__ConfigMap"];
         let depends = |on: &str| json!({"dependsOn": [{"name": on}]});
-        root(&files, &inventory).beside(kustomization("web", depends("app"))).says(&["depends on this one"]);
-        root(&files, &inventory).with(depends("web")).beside(kustomization("web", json!({}))).says(&[]);
+        root(&files, &inventory)
+            .with_sibling(kustomization("web", depends("app")))
+            .assert_findings(&["depends on this one"]);
+        root(&files, &inventory)
+            .with(depends("web"))
+            .with_sibling(kustomization("web", json!({})))
+            .assert_findings(&[]);
     }),
     (29, || {
         let since_then = root(&[("app/a.yaml", &map("a"))], &["a_a__ConfigMap"]);
-        since_then.says(&[]);
+        since_then.assert_findings(&[]);
     }),
     (30, || {
         let common = json!({"commonMetadata": {"labels": {"kustomize.toolkit.fluxcd.io/prune": "Disabled"}}});
@@ -245,17 +265,17 @@ const TRAPS: [Trap; 30] = [
 ];
 
 /// Checks that the finding about the deletion of an object of a protected kind names the consequences.
-fn protected(entry: &str, words: &str) {
+fn assert_protected_kind(entry: &str, words: &str) {
     let found = root(&[("app/a.yaml", &map("a"))], &["a_a__ConfigMap", entry]).findings();
     assert!(found.len() == 1 && found[0].starts_with("KZ060") && found[0].contains(words), "{found:?}");
 }
 
 #[test]
-fn every_trap_has_a_case() {
-    assert!(TRAPS.iter().map(|(number, _)| *number).eq(1..=30));
-    for (number, trap) in TRAPS {
-        if let Err(report) = std::panic::catch_unwind(trap) {
-            panic!("trap {number}: {report:?}");
+fn every_case_has_the_expected_findings() {
+    assert!(CASES.iter().map(|(number, _)| *number).eq(1..=30));
+    for (number, test) in CASES {
+        if let Err(report) = std::panic::catch_unwind(test) {
+            panic!("case {number}: {report:?}");
         }
     }
 }

@@ -81,12 +81,12 @@ fn records_unmatched_entries_once_every_tree_is_known() {
     };
     let found = |users: Vec<Value>| findings(mine.clone(), stored(users), "OW009");
     assert_eq!(found(vec![known("a", vec![]), known("b", vec![])]).len(), 1);
-    assert!(found(vec![known("a", vec![]), known("b", vec![0])]).is_empty(), "one of them uses it");
+    assert!(found(vec![known("a", vec![]), known("b", vec![0])]).is_empty(), "one tree uses the entry");
     let half = installation("b", &mine, Note::default());
     assert!(found(vec![known("a", vec![]), half]).is_empty(), "the entry may match the unknown part");
     let stale = installation("b", &overwrites("v1"), Note { complete: true, ..Note::default() });
     assert!(found(vec![known("a", vec![]), stale]).is_empty(), "the annotation is about other entries");
-    assert!(found(vec![]).is_empty(), "nobody uses it yet");
+    assert!(found(vec![]).is_empty(), "no Installation uses the overwrites");
 }
 
 /// Findings of level `audit` are not shown to the user.
@@ -96,8 +96,8 @@ fn hides_unmatched_entries_at_admission() {
     let user = installation("a", &mine, Note { complete: true, ..Note::default() });
     let case = Case::new(Operation::Update, mine.clone()).update(mine).stored(stored(vec![user]));
     let found = case.decide(Phase::Validate).findings;
-    let idle: Vec<_> = found.iter().filter(|finding| finding.rule == "OW009").collect();
-    assert!(idle.len() == 1 && idle[0].level == Level::Audit, "{found:?}");
+    let unmatched: Vec<_> = found.iter().filter(|finding| finding.rule == "OW009").collect();
+    assert!(unmatched.len() == 1 && unmatched[0].level == Level::Audit, "{found:?}");
 }
 
 #[test]
@@ -112,9 +112,9 @@ fn reports_two_versions_while_the_annotation_is_current() {
 }
 
 /// A live reader with at most one Context. If the outer value is `None`, each read fails.
-struct Live(Option<Option<Value>>);
+struct ContextReader(Option<Option<Value>>);
 
-impl LiveReader for Live {
+impl LiveReader for ContextReader {
     fn read<'a>(&'a self, reference: &'a Reference) -> LiveReading<'a> {
         let context = self.0.clone().map(|context| context.filter(|_| reference.kind.kind == "Context"));
         Box::pin(async move {
@@ -137,7 +137,7 @@ fn findings_of_ow011(object: &Value, live: Option<Option<Value>>) -> Vec<String>
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let registry = Registry::standard();
     let mut catalog = registry.catalog_of(vec![context(true)]);
-    catalog.set_live_reader(Arc::new(Live(live)));
+    catalog.set_live_reader(Arc::new(ContextReader(live)));
     let gate = Gate::new(registry, Policy::default(), Arc::new(catalog));
     let request = Case::new(Operation::Create, object.clone()).request();
     let found = runtime.block_on(gate.decide(Phase::Validate, &request)).findings;
@@ -150,9 +150,9 @@ fn warns_about_a_context_only_if_a_live_read_shows_its_deletion() {
     let found = |live| findings_of_ow011(&object, live);
     let warned = found(Some(Some(context(true))));
     assert!(warned.len() == 1 && warned[0].contains("Context \"default\" has been in deletion"), "{warned:?}");
-    assert!(found(Some(Some(context(false)))).is_empty(), "created again");
-    assert!(found(Some(None)).is_empty(), "gone: OW005 reports that");
-    assert!(found(None).is_empty(), "unknown");
+    assert!(found(Some(Some(context(false)))).is_empty(), "the Context was created again");
+    assert!(found(Some(None)).is_empty(), "OW005 reports a Context that does not exist");
+    assert!(found(None).is_empty(), "the live read failed");
 }
 
 #[test]

@@ -23,7 +23,7 @@ fn policy() -> Policy {
 }
 
 /// Returns the fields of all findings of level `deny`, sorted.
-fn judged(kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
+fn denied_fields(kind: &str, object: &Value, old: Option<&Value>) -> Vec<String> {
     let mut case = Case::new(Operation::Create, object.clone()).policy(policy());
     if let Some(old) = old {
         case = case.update(old.clone());
@@ -62,10 +62,10 @@ fn dotted(field: &str) -> String {
     field.trim_start_matches('.').replace('[', ".").replace(']', "")
 }
 
-fn counted(fields: &[String]) -> BTreeMap<&str, usize> {
-    fields.iter().fold(BTreeMap::new(), |mut counted, field| {
-        *counted.entry(field.as_str()).or_default() += 1;
-        counted
+fn count_by_field(fields: &[String]) -> BTreeMap<&str, usize> {
+    fields.iter().fold(BTreeMap::new(), |mut counts, field| {
+        *counts.entry(field.as_str()).or_default() += 1;
+        counts
     })
 }
 
@@ -88,13 +88,13 @@ fn denies_what_landscaper_denies() {
                 "spec": {"type": "t", "config": {"exports": {"exports": [object]}}},
             });
         }
-        let ours = judged(kind, &object, case.get("oldObject"));
+        let ours = denied_fields(kind, &object, case.get("oldObject"));
         let expect = &case["expect"];
         assert_eq!(ours.is_empty(), expect["allowed"] == true, "{name}: {ours:?}");
         let errors = expect["errors"].as_array().into_iter().flatten();
         let theirs: Vec<_> = errors.map(|error| field(error["field"].as_str().unwrap(), &object)).collect();
         let ours: Vec<_> = ours.iter().map(|field| dotted(field.trim_start_matches("spec.config.exports."))).collect();
-        let (ours, theirs) = (counted(&ours), counted(&theirs));
+        let (ours, theirs) = (count_by_field(&ours), count_by_field(&theirs));
         for (field, times) in theirs {
             assert!(ours.get(field).is_some_and(|ours| *ours >= times), "{name}: {field} is missing in {ours:?}");
         }
@@ -109,7 +109,7 @@ fn reports_all_errors_at_once() {
         "spec": {"context": 5, "imports": {"data": [{"name": "a"}]}, "exports": {"targets": [{}]},
                  "automaticReconcile": {"failedReconcile": {"cronSpec": "x"}}},
     });
-    let fields = judged("Installation", &object, None);
+    let fields = denied_fields("Installation", &object, None);
     for field in [
         "metadata.name",
         "spec.context",
@@ -135,13 +135,17 @@ fn landscapers_label_is_honoured_as_landscaper_does() {
         })
     };
     let (with, without) = (object("true"), object("false"));
-    assert_eq!(judged("DeployItem", &with, None), [""; 0]);
-    assert_eq!(judged("DeployItem", &without, None), ["spec.type"]);
+    assert_eq!(denied_fields("DeployItem", &with, None), [""; 0]);
+    assert_eq!(denied_fields("DeployItem", &without, None), ["spec.type"]);
     let mut typed = with.clone();
     typed["spec"]["type"] = json!("t");
-    assert_eq!(judged("DeployItem", &with, Some(&typed)), [""; 0]);
-    assert_eq!(judged("DeployItem", &with, Some(&without)), ["spec.type"]);
-    assert_eq!(judged("DeployItem", &without, Some(&typed)), ["spec.type", "spec.type"], "the type has changed, too");
+    assert_eq!(denied_fields("DeployItem", &with, Some(&typed)), [""; 0]);
+    assert_eq!(denied_fields("DeployItem", &with, Some(&without)), ["spec.type"]);
+    assert_eq!(
+        denied_fields("DeployItem", &without, Some(&typed)),
+        ["spec.type", "spec.type"],
+        "the type has changed, too"
+    );
 }
 
 #[test]
@@ -154,12 +158,12 @@ fn handles_a_long_chain_of_templates() {
             "metadata": {"name": "e", "namespace": "n"}, "spec": {"deployItems": templates},
         })
     };
-    assert_eq!(judged("Execution", &execution(&templates), None), ["spec.deployItems[29999]"]);
+    assert_eq!(denied_fields("Execution", &execution(&templates), None), ["spec.deployItems[29999]"]);
     templates.push(json!({"name": "t30000", "type": "t", "dependsOn": ["t0"]}));
-    assert_eq!(judged("Execution", &execution(&templates), None), ["spec.deployItems"]);
+    assert_eq!(denied_fields("Execution", &execution(&templates), None), ["spec.deployItems"]);
     // Now each template also depends on the first one, so there are thousands of cycles. Only ten are reported.
     templates.iter_mut().for_each(|template| template["dependsOn"].as_array_mut().unwrap().push(json!("t0")));
-    assert_eq!(judged("Execution", &execution(&templates), None).len(), 10);
+    assert_eq!(denied_fields("Execution", &execution(&templates), None).len(), 10);
 }
 
 /// Generates JSON values with the keys of Landscaper objects.
@@ -209,6 +213,6 @@ proptest! {
     ])) {
         let object = json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind,
                             "metadata": {"name": "o", "namespace": "n"}, "spec": spec});
-        let _ = judged(kind, &object, None);
+        let _ = denied_fields(kind, &object, None);
     }
 }

@@ -54,7 +54,7 @@ fn serve(stream: TcpStream, registered: &[&str]) -> std::io::Result<()> {
 
 /// Runs `verify` without `--families`. The webhooks are registered for these resources. Returns the exit code and the
 /// output.
-fn verified(registered: &'static [&'static str], within: &str) -> (Option<i32>, String) {
+fn run_verify(registered: &'static [&'static str], within: &str) -> (Option<i32>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
     thread::spawn(move || {
@@ -78,8 +78,8 @@ fn verified(registered: &'static [&'static str], within: &str) -> (Option<i32>, 
 
 /// Regression test for issue 18 (Crossplane 10): Crossplane 1.17 serves EnvironmentConfigs only in version v1alpha1.
 #[test]
-fn asks_in_a_version_that_the_cluster_serves() {
-    let (code, text) = verified(&["environmentconfigs"], "30");
+fn uses_a_version_that_the_cluster_serves() {
+    let (code, text) = run_verify(&["environmentconfigs"], "30");
     assert!(text.contains("environmentconfigs (EN): portcullis 1.2.3 answers\n"), "{text}");
     assert_eq!(code, Some(0), "{text}");
 }
@@ -88,8 +88,8 @@ fn asks_in_a_version_that_the_cluster_serves() {
 /// requests for them.
 #[test]
 fn waits_only_for_registered_kinds() {
-    let (code, text) = verified(&["environmentconfigs"], "30");
+    let (code, text) = run_verify(&["environmentconfigs"], "30");
     assert!(code == Some(0) && text.contains("configmaps (KZ): not registered\n"), "{text}");
-    let (code, text) = verified(&["configmaps"], "0");
+    let (code, text) = run_verify(&["configmaps"], "0");
     assert!(code == Some(1) && text.contains("configmaps (KZ): NOT ANSWERED: "), "{text}");
 }

@@ -110,13 +110,13 @@ async fn api_server(
         let mut connections = JoinSet::new();
         loop {
             let (stream, _) = listener.accept().await.unwrap();
-            let answered = service_fn(move |request: Request<Incoming>| async move {
+            let service = service_fn(move |request: Request<Incoming>| async move {
                 if request.uri().path().ends_with("/silent") {
                     std::future::pending::<()>().await;
                 }
                 Ok::<_, Infallible>(answer(&request, version, names))
             });
-            connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), answered));
+            connections.spawn(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
         }
     };
     (address, tokio::spawn(serve))
@@ -127,11 +127,11 @@ fn client(address: SocketAddr, freshness: &Freshness) -> kube::Client {
     ClientBuilder::try_from(config).unwrap().with_layer(freshness).build()
 }
 
-fn anywhere() -> SocketAddr {
+fn any_address() -> SocketAddr {
     "127.0.0.1:0".parse().unwrap()
 }
 
-fn shown(registry: &Registry, line: &str) -> bool {
+fn has_metric(registry: &Registry, line: &str) -> bool {
     let mut text = String::new();
     text::encode(&mut text, registry).unwrap();
     text.lines().any(|shown| shown.starts_with(line))
@@ -140,25 +140,25 @@ fn shown(registry: &Registry, line: &str) -> bool {
 #[tokio::test]
 async fn decides_with_the_catalog_while_the_api_server_is_down() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let (address, server) = api_server(anywhere(), 1, &["a"]).await;
+    let (address, server) = api_server(any_address(), 1, &["a"]).await;
     let (freshness, catalog, mut registry) =
         (Freshness::default(), Arc::new(Catalog::new([&THINGS])), Registry::default());
     show(&mut registry, Arc::clone(&catalog), Some(freshness.clone()));
     assert_eq!(freshness.age(&THINGS), None);
     tokio::spawn(cluster::follow(client(address, &freshness), Arc::clone(&catalog)));
     let has = |name| catalog.find(&THINGS, "ns", name).is_some();
-    eventually("it is listed", async || has("a") && catalog.coverage(&THINGS) == Coverage::Complete).await;
-    assert!(shown(&registry, r#"catalog_objects{kind="things.example.org"} 1"#));
-    assert!(shown(&registry, r#"catalog_silence_seconds{kind="things.example.org"} 0"#));
+    eventually("the objects are listed", async || has("a") && catalog.coverage(&THINGS) == Coverage::Complete).await;
+    assert!(has_metric(&registry, r#"catalog_objects{kind="things.example.org"} 1"#));
+    assert!(has_metric(&registry, r#"catalog_silence_seconds{kind="things.example.org"} 0"#));
 
     server.abort();
     let age = || freshness.age(&THINGS).unwrap();
     eventually("no event arrives any more", async || age() > Duration::from_millis(500)).await;
-    assert!(has("a") && catalog.coverage(&THINGS) == Coverage::Complete, "what was known is known");
+    assert!(has("a") && catalog.coverage(&THINGS) == Coverage::Complete, "the catalog keeps the listed objects");
 
     let before = age();
-    let (_, _back) = api_server(address, 2, &["a", "b"]).await;
-    eventually("it is listed anew", async || has("b")).await;
+    let (_, _restarted_server) = api_server(address, 2, &["a", "b"]).await;
+    eventually("the objects are listed again", async || has("b")).await;
     assert!(has("a"));
     eventually("events arrive again", async || age() < before).await;
 }
@@ -166,21 +166,21 @@ async fn decides_with_the_catalog_while_the_api_server_is_down() {
 #[tokio::test]
 async fn undecodable_objects_of_a_page_are_counted_and_the_others_stored() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let (address, _server) = api_server(anywhere(), 1, &["a", "number", "deep", "long", "b"]).await;
+    let (address, _server) = api_server(any_address(), 1, &["a", "number", "deep", "long", "b"]).await;
     let (freshness, catalog, mut registry) =
         (Freshness::default(), Arc::new(Catalog::new([&THINGS])), Registry::default());
     show(&mut registry, Arc::clone(&catalog), Some(freshness.clone()));
     tokio::spawn(cluster::follow(client(address, &freshness), Arc::clone(&catalog)));
-    eventually("it is listed", async || catalog.coverage(&THINGS) == Coverage::Complete).await;
+    eventually("the objects are listed", async || catalog.coverage(&THINGS) == Coverage::Complete).await;
     assert!(catalog.contains(&THINGS, "ns", "a") && catalog.contains(&THINGS, "ns", "b"));
-    assert!(shown(&registry, r#"catalog_objects{kind="things.example.org"} 2"#));
-    assert!(shown(&registry, r#"catalog_undecodable{kind="things.example.org"} 3"#));
+    assert!(has_metric(&registry, r#"catalog_objects{kind="things.example.org"} 2"#));
+    assert!(has_metric(&registry, r#"catalog_undecodable{kind="things.example.org"} 3"#));
 }
 
 #[tokio::test]
 async fn live_reads_time_out_and_are_counted() {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let (address, server) = api_server(anywhere(), 1, &["a"]).await;
+    let (address, server) = api_server(any_address(), 1, &["a"]).await;
     let (mut catalog, mut registry) = (Catalog::new([&THINGS]), Registry::default());
     let reader = cluster::Reader::new(client(address, &Freshness::default()));
     catalog.set_live_reader(Arc::new(Counted::new(reader, &mut registry)));
@@ -196,6 +196,6 @@ async fn live_reads_time_out_and_are_counted() {
     assert!(server.await.is_err());
     assert!(read("a", long).await.unwrap().is_err());
     for result in ["found", "gone", "late", "failed"] {
-        assert!(shown(&registry, &format!(r#"confirmed_reads_total{{result="{result}"}} 1"#)), "{result}");
+        assert!(has_metric(&registry, &format!(r#"confirmed_reads_total{{result="{result}"}} 1"#)), "{result}");
     }
 }

@@ -6,7 +6,7 @@ use portcullis::yaml::{self, Document, Limits, Problem};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-fn one(text: &str) -> Document {
+fn parse_one(text: &str) -> Document {
     yaml::read(text, &Limits::default()).unwrap().remove(0)
 }
 
@@ -22,8 +22,8 @@ fn path(keys: &[&str]) -> FieldPath {
 }
 
 /// Returns line, column and text of the value at the path `keys`.
-fn at<'t>(text: &'t str, keys: &[&str]) -> (u32, u32, &'t str) {
-    let place = one(text).place(&path(keys)).unwrap();
+fn value_at<'t>(text: &'t str, keys: &[&str]) -> (u32, u32, &'t str) {
+    let place = parse_one(text).place(&path(keys)).unwrap();
     (place.line, place.column, &text[place.start..place.end])
 }
 
@@ -35,25 +35,25 @@ fn rejects_out_of_range_numbers_in_json_only() {
     assert_eq!(problem("{\"a\": 1,\n \"n\": 1e999}"), Problem::OutOfRange);
     let error = yaml::read("{\"a\": 1,\n \"n\": 1e999}", &Limits::default()).unwrap_err();
     assert_eq!(error.place.line, 2);
-    assert_eq!(one("{m: 1e999}").value, json!({"m": "1e999"}));
+    assert_eq!(parse_one("{m: 1e999}").value, json!({"m": "1e999"}));
 }
 
 #[test]
 fn values_have_positions() {
-    assert_eq!(at(TEXT, &["kind"]), (2, 7, "ConfigMap"));
-    assert_eq!(at(TEXT, &["métadata"]), (3, 11, "{name: 'a b', labels: [x, \"ü\"]}"));
-    assert_eq!(at(TEXT, &["métadata", "name"]), (3, 18, "'a b'"));
-    assert_eq!(at(TEXT, &["métadata", "labels", "1"]), (3, 37, "\"ü\""));
-    assert_eq!(at(TEXT, &["data", "script"]), (6, 5, "one\n    two"));
-    assert_eq!(at(TEXT, &["data", "list"]), (10, 3, "- a: 1\n    b:\n  - last"));
-    assert_eq!(at(TEXT, &["data", "list", "0"]), (10, 5, "a: 1\n    b"));
-    assert_eq!(at(TEXT, &["data", "list", "0", "b"]), (11, 6, ""));
-    assert_eq!(at(TEXT, &[]).1, 1);
+    assert_eq!(value_at(TEXT, &["kind"]), (2, 7, "ConfigMap"));
+    assert_eq!(value_at(TEXT, &["métadata"]), (3, 11, "{name: 'a b', labels: [x, \"ü\"]}"));
+    assert_eq!(value_at(TEXT, &["métadata", "name"]), (3, 18, "'a b'"));
+    assert_eq!(value_at(TEXT, &["métadata", "labels", "1"]), (3, 37, "\"ü\""));
+    assert_eq!(value_at(TEXT, &["data", "script"]), (6, 5, "one\n    two"));
+    assert_eq!(value_at(TEXT, &["data", "list"]), (10, 3, "- a: 1\n    b:\n  - last"));
+    assert_eq!(value_at(TEXT, &["data", "list", "0"]), (10, 5, "a: 1\n    b"));
+    assert_eq!(value_at(TEXT, &["data", "list", "0", "b"]), (11, 6, ""));
+    assert_eq!(value_at(TEXT, &[]).1, 1);
 }
 
 #[test]
 fn keys_have_positions_and_paths_end_at_the_nearest_value() {
-    let document = one(TEXT);
+    let document = parse_one(TEXT);
     let key = document.key_place(&path(&["métadata", "labels"])).unwrap();
     assert_eq!((key.line, &TEXT[key.start..key.end]), (3, "labels"));
     assert_eq!(document.key_place(&path(&["data", "list", "0"])), None);
@@ -77,9 +77,9 @@ fn positions_continue_in_later_documents() {
 #[test]
 fn json_values_have_positions() {
     let text = "{\n\t\"a\": [1.0, {\"b\\u0041\": \"é\\\"\" , \"c\":-2e3}],\n\t\"d\": {}\n}\n{\"e\":null}";
-    assert_eq!(at(text, &["a", "1", "bA"]), (2, 25, "\"é\\\"\""));
-    assert_eq!(at(text, &["a", "1", "c"]), (2, 37, "-2e3"));
-    assert_eq!(at(text, &["d"]), (3, 7, "{}"));
+    assert_eq!(value_at(text, &["a", "1", "bA"]), (2, 25, "\"é\\\"\""));
+    assert_eq!(value_at(text, &["a", "1", "c"]), (2, 37, "-2e3"));
+    assert_eq!(value_at(text, &["d"]), (3, 7, "{}"));
     let documents = yaml::read(text, &Limits::default()).unwrap();
     assert_eq!(documents[1].place(&path(&["e"])).map(|place| place.line), Some(5));
     assert_eq!(documents[0].value["a"][0], json!(1.0));
@@ -87,7 +87,7 @@ fn json_values_have_positions() {
 
 /// An alias of a long text counts as several values. Otherwise, copies of the text could take gigabytes of memory.
 #[test]
-fn a_long_text_is_not_copied_as_often_as_a_short_one() {
+fn an_alias_of_a_long_text_counts_as_several_values() {
     let text = |length: usize| format!("a: &a {}\nb: [{}]\n", "x".repeat(length), ["*a"; 1000].join(","));
     assert_eq!(yaml::read(&text(10), &Limits::default()).unwrap()[0].aliased, 1001);
     let error = yaml::read(&text(100_000), &Limits::default()).unwrap_err();
@@ -99,17 +99,17 @@ fn a_long_text_is_not_copied_as_often_as_a_short_one() {
 #[test]
 fn aliases_and_merged_entries_have_positions_of_their_use() {
     let text = "a: &x {p: {q: 1}}\nb: *x\nc:\n  <<: *x\n  r: 2\n";
-    assert_eq!(at(text, &["b"]), (2, 4, "*x"));
-    assert_eq!(at(text, &["b", "p", "q"]), (2, 4, "*x"));
-    assert_eq!(at(text, &["c", "p"]), (4, 7, "*x"));
-    assert_eq!(at(text, &["c", "r"]), (5, 6, "2"));
-    assert_eq!(one(text).value["c"], json!({"p": {"q": 1}, "r": 2}));
+    assert_eq!(value_at(text, &["b"]), (2, 4, "*x"));
+    assert_eq!(value_at(text, &["b", "p", "q"]), (2, 4, "*x"));
+    assert_eq!(value_at(text, &["c", "p"]), (4, 7, "*x"));
+    assert_eq!(value_at(text, &["c", "r"]), (5, 6, "2"));
+    assert_eq!(parse_one(text).value["c"], json!({"p": {"q": 1}, "r": 2}));
 }
 
 #[test]
 fn reports_duplicate_keys() {
     let text = "a: &x {k: 1}\nb: [{m: 1, n: 2, m: 3}]\nc: {<<: *x, k: 2}\na: {k: 2, k: 3}\n";
-    let document = one(text);
+    let document = parse_one(text);
     let reported: Vec<_> =
         document.duplicates().into_iter().map(|it| (it.path.to_string(), it.lost.line, it.kept.column)).collect();
     let expected = [("a", 1, 1), ("a.k", 4, 11), ("b[0].m", 2, 18)];
@@ -154,13 +154,13 @@ fn errors_have_position_and_message() {
 
 #[test]
 fn rejects_alias_bombs() {
-    let mut laughs = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
+    let mut bomb = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x]\n");
     for level in 1..10 {
         let aliases = vec![format!("*a{}", level - 1); 9].join(", ");
-        laughs.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
+        bomb.push_str(&format!("a{level}: &a{level} [{aliases}]\n"));
     }
     // The aliases expand to three billion values, but the parser stops at the limit.
-    assert!(matches!(problem(&laughs), Problem::TooManyAliased(_)));
+    assert!(matches!(problem(&bomb), Problem::TooManyAliased(_)));
     assert!(matches!(problem(&"[".repeat(100_000)), Problem::TooDeep(_) | Problem::Syntax(_)));
     assert!(matches!(problem(&format!("a: {}{}", "[".repeat(200), "]".repeat(200))), Problem::TooDeep(_)));
     assert!(matches!(problem(&"- ".repeat(200)), Problem::TooDeep(_)));
@@ -233,7 +233,7 @@ proptest! {
     fn json_is_read_as_json(value in any_json(), pretty: bool) {
         let value = json!({ "value": value });
         let text = if pretty { serde_json::to_string_pretty(&value) } else { serde_json::to_string(&value) }.unwrap();
-        let document = one(&text);
+        let document = parse_one(&text);
         check_places(&text, &value, &document, &FieldPath::root());
         prop_assert_eq!(document.value, value);
     }
@@ -241,7 +241,7 @@ proptest! {
     #[test]
     fn a_plain_scalar_has_the_position_of_its_text(words in prop::collection::vec("[a-m][a-z0-9/._é-]{1,8}", 1..6)) {
         let text: String = words.iter().enumerate().map(|(index, word)| format!("k{index}:  {word}z # {word}\n")).collect();
-        let document = one(&text);
+        let document = parse_one(&text);
         for (index, word) in words.iter().enumerate() {
             let place = document.place(&path(&[&format!("k{index}")])).unwrap();
             prop_assert_eq!(&text[place.start..place.end], format!("{word}z"));

@@ -60,7 +60,7 @@ impl Case {
             (Ok(documents), false) => {
                 let values: Vec<_> = documents.into_iter().map(|document| document.value).collect();
                 let alike = values.len() == self.documents.len()
-                    && values.iter().zip(&self.documents).all(|(ours, theirs)| same(ours, theirs));
+                    && values.iter().zip(&self.documents).all(|(ours, theirs)| is_equal(ours, theirs));
                 (!alike).then(|| format!("we read {}", Value::from(values)))
             }
         }
@@ -69,15 +69,15 @@ impl Case {
 
 /// Reports whether our value equals kubectl's. kubectl prints a float without a fraction as an integer, and an integer
 /// beyond 63 bits as a float.
-fn same(ours: &Value, theirs: &Value) -> bool {
+fn is_equal(ours: &Value, theirs: &Value) -> bool {
     match (ours, theirs) {
         (Value::Number(ours), Value::Number(theirs)) => ours == theirs || float(ours) == float(theirs),
         (Value::Array(ours), Value::Array(theirs)) => {
-            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| same(ours, theirs))
+            ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(ours, theirs)| is_equal(ours, theirs))
         }
         (Value::Object(ours), Value::Object(theirs)) => {
             ours.len() == theirs.len()
-                && ours.iter().zip(theirs).all(|(ours, theirs)| ours.0 == theirs.0 && same(ours.1, theirs.1))
+                && ours.iter().zip(theirs).all(|(ours, theirs)| ours.0 == theirs.0 && is_equal(ours.1, theirs.1))
         }
         _ => ours == theirs,
     }

@@ -19,10 +19,10 @@ pub const CONNECTIONS: usize = 25;
 /// many of them wait, so the client sends them one at a time.
 const LARGE: usize = 128 * 1024;
 /// The HTTP status of rejected requests (Too Many Requests).
-const TOO_MANY: u16 = 429;
+const TOO_MANY_REQUESTS: u16 = 429;
 /// Delay before the client repeats a rejected call. It is shorter than the `Retry-After` header demands, because rounds
 /// would take seconds otherwise.
-const RETRY: Duration = Duration::from_millis(20);
+const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// A request that is sent repeatedly, and part of the expected answer.
 pub struct Call {
@@ -53,13 +53,13 @@ impl Call {
 }
 
 /// A server process, and open client connections to it.
-pub struct Called {
+pub struct ConnectedServer {
     process: Process,
     client: Arc<ClientConfig>,
     connections: Vec<Connection>,
 }
 
-impl Called {
+impl ConnectedServer {
     pub async fn connect(process: Process, client: &Arc<ClientConfig>) -> Self {
         let opened = (0..CONNECTIONS).map(|_| Connection::open(process.address, client.clone()));
         let connections = join_all(opened).await.into_iter().map(Result::unwrap).collect();
@@ -73,15 +73,15 @@ impl Called {
             client: Arc::clone(&self.client),
             message: call.message.clone(),
             expected: call.expected,
-            at_once: Semaphore::new(if call.size < LARGE { CONNECTIONS } else { 1 }),
+            concurrency: Semaphore::new(if call.size < LARGE { CONNECTIONS } else { 1 }),
         });
-        let each = count.div_ceil(CONNECTIONS);
-        let busy: Vec<_> = self
+        let calls_per_connection = count.div_ceil(CONNECTIONS);
+        let tasks: Vec<_> = self
             .connections
             .drain(..)
-            .map(|connection| tokio::spawn(Arc::clone(&caller).repeat(connection, each)))
+            .map(|connection| tokio::spawn(Arc::clone(&caller).repeat(connection, calls_per_connection)))
             .collect();
-        self.connections = join_all(busy).await.into_iter().map(Result::unwrap).collect();
+        self.connections = join_all(tasks).await.into_iter().map(Result::unwrap).collect();
     }
 
     /// Makes at least `count` calls. Returns the CPU time that the server used per call, in microseconds.
@@ -112,18 +112,18 @@ struct Caller {
     client: Arc<ClientConfig>,
     message: Bytes,
     expected: &'static str,
-    at_once: Semaphore,
+    concurrency: Semaphore,
 }
 
 impl Caller {
     async fn repeat(self: Arc<Self>, mut connection: Connection, count: usize) -> Connection {
         let mut made = 0;
         while made < count {
-            let _turn = self.at_once.acquire().await.unwrap();
+            let _permit = self.concurrency.acquire().await.unwrap();
             connection.send(&self.message).await.unwrap();
             let reply = connection.reply().await.unwrap();
-            if reply.status == TOO_MANY {
-                connection = self.again(connection, &reply).await;
+            if reply.status == TOO_MANY_REQUESTS {
+                connection = self.wait_before_retry(connection, &reply).await;
                 continue;
             }
             assert_eq!(reply.status, 200);
@@ -137,9 +137,13 @@ impl Caller {
     }
 
     /// Waits before a rejected call is repeated. Returns a new connection if the server closes the old one.
-    async fn again(&self, connection: Connection, reply: &Reply) -> Connection {
+    async fn wait_before_retry(&self, connection: Connection, reply: &Reply) -> Connection {
         eprintln!("rejected once: other processes kept the CPUs busy");
-        sleep(RETRY).await;
-        if reply.closes() { Connection::open(self.address, self.client.clone()).await.unwrap() } else { connection }
+        sleep(RETRY_DELAY).await;
+        if reply.closes_connection() {
+            Connection::open(self.address, self.client.clone()).await.unwrap()
+        } else {
+            connection
+        }
     }
 }

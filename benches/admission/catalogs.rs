@@ -8,25 +8,25 @@ use serde_json::{Value, json};
 use super::reviews::{self, NAMESPACE};
 
 /// Number of objects in one file. A file with this number of objects has a few megabytes.
-const IN_A_FILE: usize = 5_000;
+const OBJECTS_PER_FILE: usize = 5_000;
 /// Number of objects per namespace. In a large cluster, a namespace has some thousands of objects.
-const IN_A_NAMESPACE: usize = 5_000;
+const OBJECTS_PER_NAMESPACE: usize = 5_000;
 
 /// Creates the folder and writes `count` objects to it, in at least two namespaces. Of every five objects, one is a
 /// Context, one is the ComponentVersionOverwrites object that the Context names, and three are Installations that use
 /// the Context.
 pub fn write(folder: &Path, count: usize) {
     fs::create_dir(folder).unwrap();
-    let namespaces = (count / IN_A_NAMESPACE).max(2);
+    let namespaces = (count / OBJECTS_PER_NAMESPACE).max(2);
     let objects: Vec<Value> = (0..count).map(|at| object(at / 5, at % 5, namespaces)).collect();
-    for (at, items) in objects.chunks(IN_A_FILE).enumerate() {
+    for (at, items) in objects.chunks(OBJECTS_PER_FILE).enumerate() {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
         fs::write(folder.join(format!("{at}.json")), list.to_string()).unwrap();
     }
 }
 
-fn object(family: usize, member: usize, namespaces: usize) -> Value {
-    let (number, namespace) = (family / namespaces, namespace(family % namespaces));
+fn object(group: usize, member: usize, namespaces: usize) -> Value {
+    let (number, namespace) = (group / namespaces, namespace(group % namespaces));
     match member {
         0 => context(&namespace, number),
         1 => {

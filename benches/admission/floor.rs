@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 /// The command-line argument with which this executable runs the baseline server.
-pub const WORD: &str = "serve-the-floor";
+pub const ARGUMENT: &str = "serve-the-floor";
 
 /// The body of the answer to every request.
 pub const ANSWER: &str = concat!(
@@ -37,11 +37,11 @@ async fn serve(certs: &Path) {
     eprintln!("webhooks=https://{} ", listener.local_addr().unwrap());
     loop {
         let (stream, _) = listener.accept().await.unwrap();
-        tokio::spawn(converse(acceptor.clone(), stream));
+        tokio::spawn(serve_connection(acceptor.clone(), stream));
     }
 }
 
-async fn converse(acceptor: TlsAcceptor, stream: TcpStream) {
+async fn serve_connection(acceptor: TlsAcceptor, stream: TcpStream) {
     stream.set_nodelay(true).unwrap();
     let stream = acceptor.accept(stream).await.unwrap();
     // An error means that the client closed the connection.

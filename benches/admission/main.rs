@@ -32,7 +32,7 @@ use rustls::ClientConfig;
 use rustls::version::TLS13;
 use tempfile::TempDir;
 
-use called::{Call, Called, Memory};
+use called::{Call, ConnectedServer, Memory};
 use report::{Comparison, Costs, Report};
 use rounds::Rounds;
 use support::client;
@@ -49,14 +49,14 @@ const KIB: usize = 1024;
 /// round.
 const SIZES: [(usize, usize); 4] = [(KIB, 10_000), (3 * KIB, 10_000), (6 * KIB, 7_500), (2 * KIB * KIB, 100)];
 /// The typical size of a review, to which the aims apply, and the number of reviews in a round.
-const USUAL: (usize, usize) = SIZES[1];
+const TYPICAL: (usize, usize) = SIZES[1];
 /// Numbers of objects in the catalog. The results for the larger catalogs are compared with those for the first one.
 const CATALOGS: [usize; 3] = [10, 1_000, 100_000];
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    if let [word, certs] = &arguments[..]
-        && word == floor::WORD
+    if let [argument, certs] = &arguments[..]
+        && argument == floor::ARGUMENT
     {
         return floor::run(certs.as_ref());
     }
@@ -67,7 +67,7 @@ fn main() {
     }
     let (runtime, bench) = (tokio::runtime::Runtime::new().unwrap(), Bench::new(&arguments));
     if let Some(before) = arguments.iter().find_map(|argument| argument.strip_prefix("--before=")) {
-        let comparison = runtime.block_on(bench.against(before.as_ref()));
+        let comparison = runtime.block_on(bench.compare_with(before.as_ref()));
         print!("{comparison}");
         if has("--write") {
             comparison.write();
@@ -90,7 +90,7 @@ struct Bench {
     binary: PathBuf,
     rounds: usize,
     /// The names of the tables to measure. If it is empty, all are measured.
-    wanted: Vec<String>,
+    tables: Vec<String>,
 }
 
 impl Bench {
@@ -104,43 +104,43 @@ impl Bench {
             folder: TempDir::new().unwrap(),
             binary: value("--binary=").unwrap_or(process::PORTCULLIS).into(),
             rounds: value("--rounds=").map_or(ROUNDS, |number| number.parse().expect("--rounds is a number")),
-            wanted: arguments.iter().filter(|argument| !argument.starts_with("--")).cloned().collect(),
+            tables: arguments.iter().filter(|argument| !argument.starts_with("--")).cloned().collect(),
         }
     }
 
     async fn run(&self) -> Report {
         let mut report = Report::new(self.rounds);
-        if self.wants("memory") {
+        if self.is_selected("memory") {
             report.memory = self.memory(&self.binary).await;
         }
-        if self.wants("sizes") {
+        if self.is_selected("sizes") {
             for (size, count) in SIZES {
                 report.costs.extend(self.by_size(size, count).await);
             }
         }
-        if self.wants("overwrites") {
+        if self.is_selected("overwrites") {
             report.costs.extend(self.overwrites().await);
         }
-        if self.wants("catalogs") {
+        if self.is_selected("catalogs") {
             report.catalogs = self.by_catalog().await;
         }
         report
     }
 
-    fn wants(&self, what: &str) -> bool {
-        let wants = self.wanted.is_empty() || self.wanted.iter().any(|wanted| wanted == what);
-        if wants {
+    fn is_selected(&self, what: &str) -> bool {
+        let is_selected = self.tables.is_empty() || self.tables.iter().any(|table| table == what);
+        if is_selected {
             eprintln!("measuring {what} …");
         }
-        wants
+        is_selected
     }
 
     /// Measures the baseline and each kind of call, with reviews of one size.
     async fn by_size(&self, size: usize, count: usize) -> Vec<Costs> {
         let (unhandled, installation) = (reviews::unhandled(size), reviews::installation(size));
         let mut rounds = Rounds::new(count, self.rounds);
-        let floor = rounds.server(self.floor().await);
-        let server = rounds.server(self.portcullis(CATALOGS[0]).await);
+        let floor = rounds.server(self.start_floor().await);
+        let server = rounds.server(self.start_portcullis(CATALOGS[0]).await);
         rounds.call(floor, Call::new("floor", "/validate", &installation, floor::ANSWER));
         rounds.call(server, Call::new("unhandled, /validate", "/validate", &unhandled, ALLOWED).aim(2.0));
         rounds.call(server, Call::new("Installation, /validate", "/validate", &installation, ALLOWED).aim(4.0));
@@ -151,9 +151,9 @@ impl Bench {
     /// Measures a review of an object with 100 overwrites, which several rules match.
     async fn overwrites(&self) -> Vec<Costs> {
         let review = reviews::overwrites(100);
-        let mut rounds = Rounds::new(USUAL.1 / 10, self.rounds);
-        let floor = rounds.server(self.floor().await);
-        let server = rounds.server(self.portcullis(CATALOGS[0]).await);
+        let mut rounds = Rounds::new(TYPICAL.1 / 10, self.rounds);
+        let floor = rounds.server(self.start_floor().await);
+        let server = rounds.server(self.start_portcullis(CATALOGS[0]).await);
         rounds.call(floor, Call::new("floor", "/validate", &review, floor::ANSWER));
         rounds.call(server, Call::new("100 overwrites, /validate", "/validate", &review, ALLOWED));
         rounds.run().await
@@ -161,12 +161,12 @@ impl Bench {
 
     /// Measures reviews of the same Installation with catalogs of increasing size.
     async fn by_catalog(&self) -> Vec<(usize, Vec<Costs>)> {
-        let installation = reviews::installation(USUAL.0);
-        let mut rounds = Rounds::new(USUAL.1, self.rounds);
-        let floor = rounds.server(self.floor().await);
+        let installation = reviews::installation(TYPICAL.0);
+        let mut rounds = Rounds::new(TYPICAL.1, self.rounds);
+        let floor = rounds.server(self.start_floor().await);
         rounds.call(floor, Call::new("floor", "/validate", &installation, floor::ANSWER));
         for objects in CATALOGS {
-            let server = rounds.server(self.portcullis(objects).await);
+            let server = rounds.server(self.start_portcullis(objects).await);
             rounds.call(server, Call::new("/validate", "/validate", &installation, ALLOWED));
             rounds.call(server, Call::new("/mutate", "/mutate", &installation, PATCHED));
         }
@@ -175,15 +175,15 @@ impl Bench {
     }
 
     /// Compares two builds: their memory, and the cost of reviews of the same Installation.
-    async fn against(&self, before: &Path) -> Comparison {
+    async fn compare_with(&self, before: &Path) -> Comparison {
         let memory = [self.memory(before).await, self.memory(&self.binary).await];
         let mut comparison = Comparison { rounds: self.rounds, costs: Vec::new(), memory };
         for objects in CATALOGS {
             for (path, expected) in [("/validate", ALLOWED), ("/mutate", PATCHED)] {
-                let mut rounds = Rounds::new(USUAL.1, self.rounds);
+                let mut rounds = Rounds::new(TYPICAL.1, self.rounds);
                 for build in [before, &self.binary] {
-                    let server = rounds.server(self.build(build, objects).await);
-                    rounds.call(server, Call::new(path, path, &reviews::installation(USUAL.0), expected));
+                    let server = rounds.server(self.start_build(build, objects).await);
+                    rounds.call(server, Call::new(path, path, &reviews::installation(TYPICAL.0), expected));
                 }
                 let costs = rounds.run().await;
                 comparison.costs.extend(costs.into_iter().map(|costs| (objects, costs)));
@@ -195,9 +195,9 @@ impl Bench {
     /// Returns the resident memory of a build with an empty catalog: when idle, after reviews of typical size, and
     /// after the largest reviews.
     async fn memory(&self, build: &Path) -> Vec<Memory> {
-        let mut server = self.build(build, 0).await;
+        let mut server = self.start_build(build, 0).await;
         let mut memory = vec![server.memory("started, 25 connections")];
-        for (size, count) in [USUAL, SIZES[3]] {
+        for (size, count) in [TYPICAL, SIZES[3]] {
             for (path, review) in [("/validate", reviews::unhandled(size)), ("/mutate", reviews::installation(size))] {
                 server.post(&Call::new("", path, &review, ALLOWED), count).await;
             }
@@ -206,21 +206,21 @@ impl Bench {
         memory
     }
 
-    async fn floor(&self) -> Called {
-        Called::connect(process::floor(self.mount.path()), &self.client).await
+    async fn start_floor(&self) -> ConnectedServer {
+        ConnectedServer::connect(process::floor(self.mount.path()), &self.client).await
     }
 
     /// Starts the measured build with this number of objects in the catalog.
-    async fn portcullis(&self, objects: usize) -> Called {
-        self.build(&self.binary, objects).await
+    async fn start_portcullis(&self, objects: usize) -> ConnectedServer {
+        self.start_build(&self.binary, objects).await
     }
 
-    async fn build(&self, build: &Path, objects: usize) -> Called {
+    async fn start_build(&self, build: &Path, objects: usize) -> ConnectedServer {
         let manifests: PathBuf = self.folder.path().join(objects.to_string());
         if !manifests.exists() {
             catalogs::write(&manifests, objects);
         }
-        Called::connect(process::portcullis(build, self.mount.path(), &manifests), &self.client).await
+        ConnectedServer::connect(process::portcullis(build, self.mount.path(), &manifests), &self.client).await
     }
 }
 

@@ -33,25 +33,25 @@ pub struct Process {
 
 /// Starts the baseline server, which is this executable.
 pub fn floor(certs: &Path) -> Process {
-    floor_by(Command::new(std::env::current_exe().unwrap()), certs)
+    floor_with_command(Command::new(std::env::current_exe().unwrap()), certs)
 }
 
 /// Starts the baseline server. `command` must run this executable, directly or through another program.
-pub fn floor_by(mut command: Command, certs: &Path) -> Process {
-    command.arg(floor::WORD).arg(certs);
+pub fn floor_with_command(mut command: Command, certs: &Path) -> Process {
+    command.arg(floor::ARGUMENT).arg(certs);
     Process::start(command)
 }
 
 /// Starts a build of Portcullis with its default settings.
 pub fn portcullis(build: &Path, certs: &Path, manifests: &Path) -> Process {
-    portcullis_by(Command::new(build), certs, manifests)
+    portcullis_with_command(Command::new(build), certs, manifests)
 }
 
 /// The path of the executable of this build.
 pub const PORTCULLIS: &str = env!("CARGO_BIN_EXE_portcullis");
 
 /// Starts Portcullis with its default settings. `command` must run the executable, directly or through another program.
-pub fn portcullis_by(mut command: Command, certs: &Path, manifests: &Path) -> Process {
+pub fn portcullis_with_command(mut command: Command, certs: &Path, manifests: &Path) -> Process {
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--lame-duck=0"]);
     command.arg("--certs").arg(certs).arg("--manifests").arg(manifests);
     Process::start(command)
@@ -60,7 +60,7 @@ pub fn portcullis_by(mut command: Command, certs: &Path, manifests: &Path) -> Pr
 /// Starts Portcullis with the probes at `admin`. Does not wait for the log, because log records are written up to 100
 /// ms late.
 #[allow(dead_code, reason = "one of the benchmarks measures the start")]
-pub fn portcullis_at(admin: SocketAddr, mut command: Command, certs: &Path, manifests: &Path) -> Running {
+pub fn portcullis_with_admin(admin: SocketAddr, mut command: Command, certs: &Path, manifests: &Path) -> Running {
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", &admin.to_string(), "--lame-duck=0"]);
     command.arg("--certs").arg(certs).arg("--manifests").arg(manifests);
     Running(command.stderr(Stdio::null()).spawn().unwrap())
@@ -93,15 +93,15 @@ impl Process {
 }
 
 fn addresses_in(log: &mut BufReader<impl Read>) -> (SocketAddr, Option<SocketAddr>) {
-    let mut reported = String::new();
-    while log.read_line(&mut reported).unwrap() > 0 {
-        if let Some(address) = after(&reported, "webhooks=https://") {
-            return (address.parse().unwrap(), after(&reported, "admin=").map(|admin| admin.parse().unwrap()));
+    let mut log_text = String::new();
+    while log.read_line(&mut log_text).unwrap() > 0 {
+        if let Some(address) = value_after(&log_text, "webhooks=https://") {
+            return (address.parse().unwrap(), value_after(&log_text, "admin=").map(|admin| admin.parse().unwrap()));
         }
     }
-    panic!("the server did not start:\n{reported}")
+    panic!("the server did not start:\n{log_text}")
 }
 
-fn after<'t>(text: &'t str, key: &str) -> Option<&'t str> {
+fn value_after<'t>(text: &'t str, key: &str) -> Option<&'t str> {
     text.rsplit_once(key)?.1.split_whitespace().next()
 }

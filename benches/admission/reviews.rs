@@ -10,17 +10,17 @@ const LINE: &str = "  - name: \"setting\"\n    value: {\"level\": 7}\n";
 
 /// The number of items and of text lines with which an object is filled up to a size.
 #[derive(Clone, Copy, Default)]
-struct Filling {
+struct Padding {
     items: usize,
     lines: usize,
 }
 
 /// Returns a review of an object that no rule matches, with about `size` bytes.
 pub fn unhandled(size: usize) -> Vec<u8> {
-    sized(size, |filling| {
-        let items = (0..filling.items).map(|at| (format!("setting-{at}"), "level=info, workers=4".into()));
+    pad_to_size(size, |padding| {
+        let items = (0..padding.items).map(|at| (format!("setting-{at}"), "level=info, workers=4".into()));
         let mut data: serde_json::Map<String, Value> = items.collect();
-        data.insert("application.yaml".to_owned(), LINE.repeat(filling.lines).into());
+        data.insert("application.yaml".to_owned(), LINE.repeat(padding.lines).into());
         let object =
             json!({"apiVersion": "v1", "kind": "PodTemplate", "metadata": metadata("settings", "v1"), "data": data});
         review("podtemplates", &object)
@@ -29,12 +29,12 @@ pub fn unhandled(size: usize) -> Vec<u8> {
 
 /// Returns a review of an Installation whose component is overwritten, with about `size` bytes.
 pub fn installation(size: usize) -> Vec<u8> {
-    sized(size, |filling| {
+    pad_to_size(size, |padding| {
         let mut object = small_installation("server");
-        let imports = (0..filling.items).map(|at| json!({"name": format!("import-{at}"), "dataRef": "cluster-config"}));
+        let imports = (0..padding.items).map(|at| json!({"name": format!("import-{at}"), "dataRef": "cluster-config"}));
         object["spec"]["imports"] = json!({"data": imports.collect::<Vec<_>>()});
-        if filling.lines > 0 {
-            let files = json!({"blueprint.yaml": LINE.repeat(filling.lines)});
+        if padding.lines > 0 {
+            let files = json!({"blueprint.yaml": LINE.repeat(padding.lines)});
             object["spec"]["blueprint"] = json!({"inline": {"filesystem": files}});
         }
         review("installations", &object)
@@ -85,14 +85,14 @@ pub fn overwrites_object(name: &str, count: usize) -> Value {
 }
 
 /// Returns a review of about `size` bytes: adds items first, then lines of text.
-fn sized(size: usize, make: impl Fn(Filling) -> Vec<u8>) -> Vec<u8> {
-    let mut filling = Filling::default();
-    while filling.items < MAX_ITEMS && make(filling).len() < size {
-        filling.items += 1;
+fn pad_to_size(size: usize, make: impl Fn(Padding) -> Vec<u8>) -> Vec<u8> {
+    let mut padding = Padding::default();
+    while padding.items < MAX_ITEMS && make(padding).len() < size {
+        padding.items += 1;
     }
-    let missing = size.saturating_sub(make(filling).len());
-    filling.lines = missing / json!(LINE).to_string().len();
-    make(filling)
+    let missing = size.saturating_sub(make(padding).len());
+    padding.lines = missing / json!(LINE).to_string().len();
+    make(padding)
 }
 
 fn metadata(name: &str, manager_version: &str) -> Value {

@@ -1,11 +1,11 @@
 //! Compares calls in interleaved rounds.
 
-use super::called::{Call, Called};
+use super::called::{Call, ConnectedServer};
 use super::report::Costs;
 
 /// The calls to compare, and the servers that they go to. The first call is the baseline.
 pub struct Rounds {
-    servers: Vec<Called>,
+    servers: Vec<ConnectedServer>,
     calls: Vec<(usize, Call)>,
     /// Number of calls in a round.
     count: usize,
@@ -18,7 +18,7 @@ impl Rounds {
     }
 
     /// Adds a server, and returns its index for [`Rounds::call`].
-    pub fn server(&mut self, server: Called) -> usize {
+    pub fn server(&mut self, server: ConnectedServer) -> usize {
         self.servers.push(server);
         self.servers.len() - 1
     }

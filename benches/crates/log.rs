@@ -70,7 +70,7 @@ fn measure(variant: &Variant) -> Duration {
     let (subscriber, guard) = (variant.install)(out);
     let idle = idle_cost();
     let before = cpu();
-    with_default(subscriber, || in_bursts(record));
+    with_default(subscriber, || write_in_bursts(record));
     // After this delay, both writers have written all but the last records, and their threads still exist.
     thread::sleep(Duration::from_millis(200));
     let used = cpu() - before;
@@ -82,11 +82,11 @@ fn measure(variant: &Variant) -> Duration {
 /// Returns the CPU time of the loop without records.
 fn idle_cost() -> Duration {
     let before = cpu();
-    in_bursts(|_| ());
+    write_in_bursts(|_| ());
     cpu() - before
 }
 
-fn in_bursts(write: impl Fn(usize)) {
+fn write_in_bursts(write: impl Fn(usize)) {
     let begin = Instant::now();
     for burst in 0..BURSTS {
         (0..BURST).for_each(|at| write(burst * BURST + at));

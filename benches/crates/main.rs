@@ -27,8 +27,8 @@ fn main() {
     println!("{tables}");
     if has("--write") {
         let page = std::fs::read_to_string(PAGE).unwrap();
-        let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the tables");
-        let (_, after) = rest.split_once(END).expect("the place has an end");
+        let (before, rest) = page.split_once(BEGIN).expect("the page has the first marker");
+        let (_, after) = rest.split_once(END).expect("the page has the second marker");
         std::fs::write(PAGE, format!("{before}{BEGIN}\n{tables}{END}{after}")).unwrap();
     }
 }

@@ -15,9 +15,9 @@ use portcullis::reconciler::queue::Queue;
 use tokio::time::{Instant, interval, sleep_until};
 
 /// Time between two changes of the object.
-const CHANGES: Duration = Duration::from_millis(100);
+const CHANGE_INTERVAL: Duration = Duration::from_millis(100);
 /// Duration of the simulation, in which every attempt fails.
-const TIME: Duration = Duration::from_mins(5);
+const DURATION: Duration = Duration::from_mins(5);
 /// Number of objects that are queued at once, to measure the memory.
 const OBJECTS: usize = 100_000;
 
@@ -42,7 +42,7 @@ fn object(number: usize) -> Reference {
 async fn our_attempts() -> usize {
     let queue = Queue::default();
     queue.open();
-    let (mut attempts, mut changes, end) = (0, interval(CHANGES), Instant::now() + TIME);
+    let (mut attempts, mut changes, end) = (0, interval(CHANGE_INTERVAL), Instant::now() + DURATION);
     loop {
         tokio::select! {
             () = sleep_until(end) => return attempts,
@@ -61,7 +61,7 @@ async fn their_attempts() -> usize {
     let (failed, failures) = unbounded();
     let changes = ticks().map(|()| ScheduleRequest { message: object(0), run_at: Instant::now() });
     let mut queue = scheduler(stream::select(changes, failures));
-    let (mut attempts, end) = (0, Instant::now() + TIME);
+    let (mut attempts, end) = (0, Instant::now() + DURATION);
     let mut delay = Duration::from_millis(50);
     loop {
         tokio::select! {
@@ -77,31 +77,31 @@ async fn their_attempts() -> usize {
 }
 
 fn ticks() -> impl Stream<Item = ()> + Unpin {
-    Box::pin(stream::unfold(interval(CHANGES), async |mut interval| {
+    Box::pin(stream::unfold(interval(CHANGE_INTERVAL), async |mut interval| {
         interval.tick().await;
         Some(((), interval))
     }))
 }
 
 async fn our_bytes() -> usize {
-    let before = resident();
+    let before = resident_bytes();
     let queue = Queue::with_capacity(OBJECTS);
     queue.open();
     (0..OBJECTS).for_each(|number| queue.push(object(number)));
     assert_eq!(queue.len(), OBJECTS);
-    (resident() - before) / OBJECTS
+    (resident_bytes() - before) / OBJECTS
 }
 
 async fn their_bytes() -> usize {
-    let before = resident();
-    let run_at = Instant::now() + TIME;
+    let before = resident_bytes();
+    let run_at = Instant::now() + DURATION;
     let requests = stream::iter(0..OBJECTS).map(move |number| ScheduleRequest { message: object(number), run_at });
     let mut queue = scheduler(requests.chain(stream::pending()));
     assert!(futures::poll!(queue.next()).is_pending());
-    (resident() - before) / OBJECTS
+    (resident_bytes() - before) / OBJECTS
 }
 
-fn resident() -> usize {
+fn resident_bytes() -> usize {
     let status = fs::read_to_string("/proc/self/status").unwrap();
     let values: HashMap<_, _> = status.lines().filter_map(|line| line.split_once(':')).collect();
     values["VmRSS"].trim().trim_end_matches(" kB").parse::<usize>().unwrap() * 1024

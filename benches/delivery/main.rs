@@ -34,7 +34,7 @@ use serde_json::{Value, json};
 /// Size of the generated repository: 2 000 roots, 600 bases of three files and 600 components of two files.
 const SIZE: Size = Size { roots: 2_000, parts: 1_200 };
 /// Number of measurements with empty caches, each with a new gate.
-const STARTS: usize = 30;
+const COLD_MEASUREMENTS: usize = 30;
 /// Number of admissions of each Kustomization with a cached verdict.
 const PASSES: usize = 5;
 const PAGE: &str = "docs/performance.md";
@@ -52,35 +52,35 @@ fn main() {
         return;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
-    let table = runtime.block_on(measured());
+    let table = runtime.block_on(measure());
     println!("{table}");
     if has("--write") {
         write(&table);
     }
 }
 
-async fn measured() -> String {
+async fn measure() -> String {
     let server = ArtifactServer::start();
     let artifact = server.artifact(&archive(), "main@sha1:3f2c");
     let reviews: Vec<_> = (0..SIZE.roots).map(review_of).collect();
     let mut first = Vec::new();
-    for _ in 0..STARTS {
-        first.push(timed(&gate(&server, &artifact), &reviews[0]).await);
+    for _ in 0..COLD_MEASUREMENTS {
+        first.push(time_admission(&gate(&server, &artifact), &reviews[0]).await);
     }
     let gate = gate(&server, &artifact);
-    timed(&gate, &reviews[0]).await;
+    time_admission(&gate, &reviews[0]).await;
     let mut cold = Vec::new();
     for review in &reviews {
-        cold.push(timed(&gate, review).await);
+        cold.push(time_admission(&gate, review).await);
     }
-    let asked = server.requests(&artifact);
+    let requests = server.requests(&artifact);
     let mut warm = Vec::new();
     for _ in 0..PASSES {
         for review in &reviews {
-            warm.push(timed(&gate, review).await);
+            warm.push(time_admission(&gate, review).await);
         }
     }
-    assert_eq!(server.requests(&artifact), asked, "what is there is not fetched");
+    assert_eq!(server.requests(&artifact), requests, "a cached artifact is fetched again");
     table(&mut [("nothing is there", first), ("the tree is there", cold), ("the verdict is there", warm)])
 }
 
@@ -148,12 +148,12 @@ fn review_of(number: usize) -> Vec<u8> {
 }
 
 /// Measures the time from the bytes of a review to the bytes of its answer, which must have no findings.
-async fn timed(gate: &Gate, body: &[u8]) -> Duration {
-    let begun = Instant::now();
+async fn time_admission(gate: &Gate, body: &[u8]) -> Duration {
+    let start = Instant::now();
     let review = review::read(body).unwrap();
     let verdict = gate.decide(Phase::Validate, &review.request).await;
     let answer = verdict.answer(review.version, Phase::Validate, &review.request).to_json();
-    let took = begun.elapsed();
+    let took = start.elapsed();
     assert!(verdict.findings.is_empty() && !answer.is_empty(), "{verdict:?}");
     took
 }

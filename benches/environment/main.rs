@@ -48,14 +48,14 @@ fn main() {
     if !has("--bench") {
         return;
     }
-    let table = table(&measured());
+    let table = table(&measure());
     println!("{table}");
     if has("--write") {
         write(&table);
     }
 }
 
-fn measured() -> Vec<Times> {
+fn measure() -> Vec<Times> {
     let gates = SIZES.map(|size| {
         let registry = Registry::standard();
         let catalog = registry.catalog_of(objects::stored(size));
@@ -67,7 +67,8 @@ fn measured() -> Vec<Times> {
     gates.iter().for_each(|gate| check(gate, &text));
     for round in 0..WARM_UP + ROUNDS {
         for (gate, times) in gates.iter().zip(&mut times) {
-            let (mutating, validating) = (decided(gate, Phase::Mutate, &text), decided(gate, Phase::Validate, &text));
+            let (mutating, validating) =
+                (time_decision(gate, Phase::Mutate, &text), time_decision(gate, Phase::Validate, &text));
             if round >= WARM_UP {
                 times.mutating.push(mutating);
                 times.validating.push(validating);
@@ -91,7 +92,7 @@ fn check(gate: &Gate, text: &str) {
     assert!(added("/spec/out") > 0, "{patch}");
 }
 
-fn decided(gate: &Gate, phase: Phase, text: &str) -> Duration {
+fn time_decision(gate: &Gate, phase: Phase, text: &str) -> Duration {
     let begin = Instant::now();
     let verdict = block_on(gate.decide(phase, &request(text)));
     std::hint::black_box(verdict);
@@ -124,18 +125,19 @@ fn table(times: &[Times]) -> String {
         "Made by `cargo bench --bench environment -- --write`; microseconds for each decision of the gate, the \
                     composite's text included.\n\n"
             .to_owned();
-    let mut row = |cells: [String; 5]| writeln!(text, "| {} |", cells.join(" | ")).expect("a text takes more");
+    let mut row =
+        |cells: [String; 5]| writeln!(text, "| {} |", cells.join(" | ")).expect("writing to a String cannot fail");
     row(["EnvironmentConfigs", "mutating p50", "p99", "validating p50", "p99"].map(str::to_owned));
     row(["--:"; 5].map(str::to_owned));
     for (size, times) in SIZES.iter().zip(times) {
-        let of = |times: &[Duration], share: f64| micros(share_of(times, share));
+        let of = |times: &[Duration], share: f64| micros(quantile(times, share));
         let [mutating, validating] = [&times.mutating, &times.validating];
         row([size.to_string(), of(mutating, 0.5), of(mutating, 0.99), of(validating, 0.5), of(validating, 0.99)]);
     }
     text
 }
 
-fn share_of(times: &[Duration], share: f64) -> Duration {
+fn quantile(times: &[Duration], share: f64) -> Duration {
     let mut sorted = times.to_vec();
     sorted.sort();
     sorted[((sorted.len() - 1) as f64 * share) as usize]

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 pub const GROUP: &str = "example.org";
 /// Number of EnvironmentConfigs with the same label `cell`.
-const IN_A_CELL: usize = 20;
+const CONFIGS_PER_CELL: usize = 20;
 /// Number of keys in the data of an EnvironmentConfig.
 const KEYS: usize = 40;
 const ENVIRONMENT_PATCHES: usize = 25;
@@ -29,7 +29,7 @@ fn config(number: usize) -> Value {
         "kind": "EnvironmentConfig",
         "metadata": {
             "name": format!("config-{number:05}"),
-            "labels": {"cell": format!("cell-{}", number / IN_A_CELL), "stage": if number.is_multiple_of(2) { "prod" } else { "dev" }, "number": number.to_string()},
+            "labels": {"cell": format!("cell-{}", number / CONFIGS_PER_CELL), "stage": if number.is_multiple_of(2) { "prod" } else { "dev" }, "number": number.to_string()},
         },
         "data": data,
     })

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 
 /// Number of objects in one file.
-const IN_A_FILE: usize = 100;
+const OBJECTS_PER_FILE: usize = 100;
 /// Number of kinds of objects. Each group has one object of each kind.
 const KINDS: usize = 4;
 const PATCHES: usize = 50;
@@ -21,19 +21,24 @@ pub fn write(folder: &Path, objects: usize) -> io::Result<()> {
     let base = folder.join("base");
     fs::create_dir_all(&base)?;
     let mut kustomization = String::from("resources:\n");
-    for (file, first) in (0..groups).step_by(IN_A_FILE / KINDS).enumerate() {
-        let last = groups.min(first + IN_A_FILE / KINDS);
-        writeln!(kustomization, "- objects-{file}.yaml").expect("a text takes more");
+    for (file, first) in (0..groups).step_by(OBJECTS_PER_FILE / KINDS).enumerate() {
+        let last = groups.min(first + OBJECTS_PER_FILE / KINDS);
+        writeln!(kustomization, "- objects-{file}.yaml").expect("writing to a String cannot fail");
         fs::write(base.join(format!("objects-{file}.yaml")), (first..last).map(group).collect::<String>())?;
     }
     fs::write(base.join("kustomization.yaml"), kustomization)?;
-    level(folder, ("base", "first"), "namePrefix: first-\n", 0..0)?;
-    level(folder, ("first", "second"), "namePrefix: second-\n", 0..PATCHES / 2)?;
-    level(folder, ("second", ROOT), "nameSuffix: -third\nnamespace: third\n", PATCHES / 2..PATCHES)
+    write_overlay(folder, ("base", "first"), "namePrefix: first-\n", 0..0)?;
+    write_overlay(folder, ("first", "second"), "namePrefix: second-\n", 0..PATCHES / 2)?;
+    write_overlay(folder, ("second", ROOT), "nameSuffix: -third\nnamespace: third\n", PATCHES / 2..PATCHES)
 }
 
 /// Writes an overlay with patches of some objects.
-fn level(folder: &Path, (below, name): (&str, &str), fields: &str, patches: std::ops::Range<usize>) -> io::Result<()> {
+fn write_overlay(
+    folder: &Path,
+    (below, name): (&str, &str),
+    fields: &str,
+    patches: std::ops::Range<usize>,
+) -> io::Result<()> {
     let mut text =
         format!("resources: [../{below}]\n{fields}labels:\n- {{pairs: {{{name}: level}}, includeSelectors: true}}\n");
     if !patches.is_empty() {
@@ -46,7 +51,7 @@ fn level(folder: &Path, (below, name): (&str, &str), fields: &str, patches: std:
              metadata: {{name: any}}\n    spec:\n      replicas: {number}\n      template:\n        spec:\n          containers:\n          \
              - {{name: app, env: [{{name: NUMBER, value: \"{number}\"}}]}}\n"
         )
-        .expect("a text takes more");
+        .expect("writing to a String cannot fail");
     }
     fs::create_dir_all(folder.join(name))?;
     fs::write(folder.join(name).join("kustomization.yaml"), text)

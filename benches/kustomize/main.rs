@@ -32,21 +32,21 @@ use std::time::{Duration, Instant};
 use repository::Size;
 
 /// Number of roots that are built. kubectl builds this many in about ten seconds.
-const BUILT: usize = 30;
+const ROOTS_BUILT: usize = 30;
 /// Number of runs of Portcullis for each root, so that its CPU time is measurable.
-const JUDGED: usize = 5;
+const RUNS_PER_ROOT: usize = 5;
 /// Number of measurements of the whole repository and of the large tree.
 const ROUNDS: usize = 5;
 const WHOLE: Size = Size { roots: 1_000, parts: 3_000 };
 const HALF: Size = Size { roots: 500, parts: 1_500 };
 /// Number of objects in the large tree.
-const LARGE: usize = 4_000;
+const LARGE_TREE_OBJECTS: usize = 4_000;
 /// Time between two samples of a process's memory.
-const PAUSE: Duration = Duration::from_micros(200);
+const SAMPLE_INTERVAL: Duration = Duration::from_micros(200);
 /// The unit of CPU time in `/proc/self/stat`.
 const TICK: Duration = Duration::from_millis(10);
 /// How the measured binary is linked. `make bench` uses the release build if it can be built.
-const LINKED: &str = if cfg!(target_env = "musl") {
+const LINKING: &str = if cfg!(target_env = "musl") {
     "linked statically, as `make dist` makes it"
 } else {
     "linked as `cargo build` does it; that of `make dist` starts faster"
@@ -73,19 +73,19 @@ fn main() {
         return;
     }
     let kubectl = assets::kubectl().unwrap_or_else(|error| panic!("{error}"));
-    let table = measured(&kubectl);
+    let table = measure(&kubectl);
     println!("{table}");
     if has("--write") {
         write(&table);
     }
 }
 
-fn measured(kubectl: &Path) -> String {
+fn measure(kubectl: &Path) -> String {
     let folder = tempfile::tempdir().unwrap();
     let (whole, half) = (folder.path().join("whole"), folder.path().join("half"));
     repository::write(&whole, WHOLE).unwrap();
     repository::write(&half, HALF).unwrap();
-    let roots = (0..BUILT).map(|number| whole.join(repository::root(number * (WHOLE.roots / BUILT))));
+    let roots = (0..ROOTS_BUILT).map(|number| whole.join(repository::root(number * (WHOLE.roots / ROOTS_BUILT))));
     let roots: Vec<_> = roots.collect();
     let builders: Vec<_> = std::iter::once(Builder::Kubectl(kubectl)).chain(kustomize()).collect();
     let mut others: Vec<Vec<Cost>> = builders.iter().map(|_| Vec::new()).collect();
@@ -94,8 +94,8 @@ fn measured(kubectl: &Path) -> String {
         for (builder, costs) in builders.iter().zip(&mut others) {
             costs.push(run(&mut builder.build(root)));
         }
-        built.extend((0..JUDGED).map(|_| run(&mut build(root))));
-        judged.extend((0..JUDGED).map(|_| run(&mut check(root))));
+        built.extend((0..RUNS_PER_ROOT).map(|_| run(&mut build(root))));
+        judged.extend((0..RUNS_PER_ROOT).map(|_| run(&mut check(root))));
     }
     let rounds = |command: &dyn Fn() -> Command| (0..ROUNDS).map(|_| run(&mut command())).collect();
     let output = folder.path().join("output");
@@ -104,17 +104,17 @@ fn measured(kubectl: &Path) -> String {
         let _ = fs::remove_dir_all(&output);
         build_all(&whole, &output)
     };
-    let cost = |builder: &Builder<'_>, built| Cost { memory: memory(builder.build(&roots[0])), ..middle(built) };
-    let others = builders.iter().zip(others).map(|(builder, built)| (builder.words(), cost(builder, built))).collect();
+    let cost = |builder: &Builder<'_>, built| Cost { memory: memory(builder.build(&roots[0])), ..median(built) };
+    let others = builders.iter().zip(others).map(|(builder, built)| (builder.label(), cost(builder, built))).collect();
     let mut text = table(Costs {
         others,
-        built: Cost { memory: memory(build(&roots[0])), ..middle(built) },
-        judged: Cost { memory: memory(check(&roots[0])), ..middle(judged) },
-        built_all: Cost { memory: memory(all()), ..middle(rounds(&all)) },
-        all: Cost { memory: memory(check(&whole)), ..middle(rounds(&|| check(&whole))) },
-        half: Cost { memory: memory(check(&half)), ..middle(rounds(&|| check(&half))) },
+        built: Cost { memory: memory(build(&roots[0])), ..median(built) },
+        judged: Cost { memory: memory(check(&roots[0])), ..median(judged) },
+        built_all: Cost { memory: memory(all()), ..median(rounds(&all)) },
+        all: Cost { memory: memory(check(&whole)), ..median(rounds(&|| check(&whole))) },
+        half: Cost { memory: memory(check(&half)), ..median(rounds(&|| check(&half))) },
     });
-    text.push_str(&large_tree(folder.path(), builders.last().expect("there is kubectl")));
+    text.push_str(&large_tree(folder.path(), builders.last().expect("the list contains kubectl")));
     text
 }
 
@@ -125,27 +125,27 @@ fn large_tree(folder: &Path, builder: &Builder<'_>) -> String {
         large::write(&folder, objects).unwrap();
         folder.join(large::ROOT)
     };
-    let (one, two) = (write("one", LARGE), write("two", 2 * LARGE));
+    let (one, two) = (write("one", LARGE_TREE_OBJECTS), write("two", 2 * LARGE_TREE_OBJECTS));
     let ours = |root: &Path| {
         let costs = (0..ROUNDS).map(|_| run(&mut build(root))).collect();
-        Cost { memory: memory(build(root)), ..middle(costs) }
+        Cost { memory: memory(build(root)), ..median(costs) }
     };
     let (ours, twice) = (ours(&one), ours(&two));
-    let (theirs, most) = run_watched(&mut builder.build(&one));
-    let theirs = Cost { memory: most, ..theirs };
+    let (theirs, peak) = run_sampling_memory(&mut builder.build(&one));
+    let theirs = Cost { memory: peak, ..theirs };
     let times = theirs.time.as_secs_f64() / ours.time.as_secs_f64();
     let growth = twice.time.as_secs_f64() / ours.time.as_secs_f64();
     let mut text = String::new();
-    row(&mut text, cells(&format!("{}, {LARGE} objects", builder.words()), theirs, String::new()));
-    let aim = format!("100 times faster: {times:.0} times; half the memory: {:.0} %", share(ours, theirs));
-    row(&mut text, cells(&format!("`portcullis build` of it, {LARGE} objects"), ours, aim));
+    row(&mut text, cells(&format!("{}, {LARGE_TREE_OBJECTS} objects", builder.label()), theirs, String::new()));
+    let aim = format!("100 times faster: {times:.0} times; half the memory: {:.0} %", memory_percent(ours, theirs));
+    row(&mut text, cells(&format!("`portcullis build` of it, {LARGE_TREE_OBJECTS} objects"), ours, aim));
     let aim = format!("at most 2.2 times as long: {growth:.1} times");
-    row(&mut text, cells(&format!("`portcullis build`, {} objects", 2 * LARGE), twice, aim));
+    row(&mut text, cells(&format!("`portcullis build`, {} objects", 2 * LARGE_TREE_OBJECTS), twice, aim));
     text
 }
 
 /// Returns the memory of our process in percent of the memory of the compared process.
-fn share(ours: Cost, theirs: Cost) -> f64 {
+fn memory_percent(ours: Cost, theirs: Cost) -> f64 {
     100.0 * ours.memory as f64 / theirs.memory as f64
 }
 
@@ -174,7 +174,7 @@ impl Builder<'_> {
         command
     }
 
-    fn words(&self) -> String {
+    fn label(&self) -> String {
         match self {
             Self::Kubectl(_) => "`kubectl kustomize` of a root".to_owned(),
             Self::Kustomize(version) => format!("`kustomize build` of it, {version}"),
@@ -216,9 +216,9 @@ fn build_all(folder: &Path, output: &Path) -> Command {
 
 /// Runs a process that must succeed, and returns its cost without the memory.
 fn run(command: &mut Command) -> Cost {
-    let (spent, begin) = (children(), Instant::now());
+    let (cpu_before, begin) = (children_cpu_time(), Instant::now());
     let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
-    let (time, cpu) = (begin.elapsed(), children() - spent);
+    let (time, cpu) = (begin.elapsed(), children_cpu_time() - cpu_before);
     assert!(ended.success(), "{command:?}: {ended}");
     Cost { time, cpu, memory: 0 }
 }
@@ -226,12 +226,12 @@ fn run(command: &mut Command) -> Cost {
 /// Returns the peak resident memory of a process, in KiB. Sampling takes time, so [`run`] does not measure memory.
 fn memory(mut command: Command) -> usize {
     // A process of a few milliseconds may end before a sample near its peak is taken, so several runs are needed.
-    (0..JUDGED).map(|_| run_watched(&mut command).1).max().unwrap_or_default()
+    (0..RUNS_PER_ROOT).map(|_| run_sampling_memory(&mut command).1).max().unwrap_or_default()
 }
 
 /// Runs a process that must succeed. Returns its cost, and its peak resident memory in KiB from samples.
-fn run_watched(command: &mut Command) -> (Cost, usize) {
-    let (spent, begin) = (children(), Instant::now());
+fn run_sampling_memory(command: &mut Command) -> (Cost, usize) {
+    let (cpu_before, begin) = (children_cpu_time(), Instant::now());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let status = PathBuf::from(format!("/proc/{}/status", child.id()));
     let mut memory = 0;
@@ -239,15 +239,15 @@ fn run_watched(command: &mut Command) -> (Cost, usize) {
         if let Some(ended) = child.try_wait().unwrap() {
             break ended;
         }
-        memory = memory.max(highest(&status).unwrap_or_default());
-        thread::sleep(PAUSE);
+        memory = memory.max(peak_memory(&status).unwrap_or_default());
+        thread::sleep(SAMPLE_INTERVAL);
     };
     assert!(ended.success(), "{command:?}: {ended}");
-    (Cost { time: begin.elapsed(), cpu: children() - spent, memory: 0 }, memory)
+    (Cost { time: begin.elapsed(), cpu: children_cpu_time() - cpu_before, memory: 0 }, memory)
 }
 
 /// Returns the CPU time of all child processes that have ended, in steps of ten milliseconds.
-fn children() -> Duration {
+fn children_cpu_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // The second field is the name of the process in parentheses. The name may contain any character.
     let fields: Vec<u64> = stat
@@ -259,14 +259,14 @@ fn children() -> Duration {
 }
 
 /// Returns the peak resident memory of a running process in KiB. Returns `None` if the process has ended.
-fn highest(status: &Path) -> Option<usize> {
+fn peak_memory(status: &Path) -> Option<usize> {
     let status = fs::read_to_string(status).ok()?;
     let value = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     value.trim().trim_end_matches(" kB").parse().ok()
 }
 
 /// Returns the median cost, but with the mean CPU time, because the CPU time of a single run is too coarse.
-fn middle(mut costs: Vec<Cost>) -> Cost {
+fn median(mut costs: Vec<Cost>) -> Cost {
     costs.sort();
     let cpu = costs.iter().map(|cost| cost.cpu).sum::<Duration>() / costs.len() as u32;
     Cost { cpu, ..costs[costs.len() / 2] }
@@ -283,30 +283,34 @@ fn table(Costs { others, built, judged, built_all, all, half }: Costs) -> String
     let load = load.split(' ').next().unwrap_or_default();
     let mut text = format!(
         "Made by `cargo bench --bench kustomize -- --write` on {cores} cores; {load} processes wanted one at the end. Processes; \
-         the middle of their times, the mean of their CPU times. `portcullis` is {LINKED}.\n\n"
+         the middle of their times, the mean of their CPU times. `portcullis` is {LINKING}.\n\n"
     );
     row(&mut text, ["what", "ms", "CPU, ms", "MiB", "aim"].map(str::to_owned));
     row(&mut text, [":--", "--:", "--:", "--:", ":--"].map(str::to_owned));
     for (what, cost) in &others {
         row(&mut text, cells(what, *cost, String::new()));
     }
-    let (_, theirs) = others.last().expect("there is kubectl");
-    let aim = format!("50 times faster: {}; half the memory: {:.0} %", times(*theirs, built), share(built, *theirs));
+    let (_, theirs) = others.last().expect("the list contains kubectl");
+    let aim =
+        format!("50 times faster: {}; half the memory: {:.0} %", times(*theirs, built), memory_percent(built, *theirs));
     row(&mut text, cells("`portcullis build` of it", built, aim));
     row(&mut text, cells("`portcullis check` of it", judged, format!("50 times faster: {}", times(*theirs, judged))));
-    let each = |cost: Cost| theirs.cpu.as_secs_f64() / (cost.cpu.as_secs_f64() / WHOLE.roots as f64);
+    let cpu_ratio_per_root = |cost: Cost| theirs.cpu.as_secs_f64() / (cost.cpu.as_secs_f64() / WHOLE.roots as f64);
     let built_in_time = met(built_all.time < Duration::from_millis(1_500));
-    let aim = format!("under 1.5 s: {built_in_time}; 200 times less CPU time a root: {:.0} times", each(built_all));
+    let aim = format!(
+        "under 1.5 s: {built_in_time}; 200 times less CPU time a root: {:.0} times",
+        cpu_ratio_per_root(built_all)
+    );
     row(&mut text, cells("`portcullis build --all`, 1 000 roots", built_all, aim));
     row(&mut text, cells("`portcullis check`, 500 roots", half, String::new()));
     let judged_in_time = met(all.time < Duration::from_secs(1));
-    let aim = format!("under a second: {judged_in_time}; {:.0} times less CPU time a root", each(all));
+    let aim = format!("under a second: {judged_in_time}; {:.0} times less CPU time a root", cpu_ratio_per_root(all));
     row(&mut text, cells("`portcullis check`, 1 000 roots", all, aim));
     text
 }
 
 fn row(text: &mut String, cells: [String; 5]) {
-    writeln!(text, "| {} |", cells.join(" | ")).expect("a text takes more");
+    writeln!(text, "| {} |", cells.join(" | ")).expect("writing to a String cannot fail");
 }
 
 fn cells(what: &str, cost: Cost, aim: String) -> [String; 5] {

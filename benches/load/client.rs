@@ -18,14 +18,14 @@ use super::support::client::Connection;
 /// Number of API servers that the client imitates.
 const API_SERVERS: usize = 3;
 /// Number of connections that an API server keeps to a webhook.
-const KEPT: usize = 25;
+const CONNECTIONS: usize = 25;
 /// Time for which an API server keeps an idle connection.
-const IDLE: Duration = Duration::from_secs(90);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Default timeout of a webhook in the API server.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of requests without an answer. With more, the benchmark fails, because then the client is too slow,
 /// not the server.
-const MAX_OPEN: usize = 20_000;
+const MAX_IN_FLIGHT: usize = 20_000;
 
 /// A request that the client sends repeatedly.
 pub struct Call {
@@ -48,7 +48,7 @@ pub enum Pace {
 pub struct Client {
     pools: Vec<Arc<Pool>>,
     open: Arc<AtomicUsize>,
-    timetables: AtomicU64,
+    schedules: AtomicU64,
 }
 
 /// The connections of one API server, opened before the measurement. The most recently used connection is used first.
@@ -60,7 +60,7 @@ struct Pool {
     config: Arc<ClientConfig>,
     /// Idle connections, with the time of their last use.
     idle: Mutex<Vec<(Connection, Instant)>>,
-    places: Semaphore,
+    permits: Semaphore,
 }
 
 impl Pool {
@@ -69,24 +69,24 @@ impl Pool {
         for _ in 0..connections {
             idle.push((Connection::open(address, Arc::clone(&config)).await.unwrap(), Instant::now()));
         }
-        Self { address, config, idle: Mutex::new(idle), places: Semaphore::new(connections) }
+        Self { address, config, idle: Mutex::new(idle), permits: Semaphore::new(connections) }
     }
 
     /// Sends a request, and returns the status of the answer. If the connection was closed, a background task replaces
     /// it.
     async fn post(self: &Arc<Self>, call: &Call) -> io::Result<u16> {
-        let place = self.places.acquire().await.map_err(io::Error::other)?;
-        let idle = self.idle.lock().unwrap().pop().filter(|(_, since)| since.elapsed() < IDLE);
+        let permit = self.permits.acquire().await.map_err(io::Error::other)?;
+        let idle = self.idle.lock().unwrap().pop().filter(|(_, since)| since.elapsed() < IDLE_TIMEOUT);
         let mut connection = match idle {
             Some((connection, _)) => connection,
             // Connections that failed or were idle for too long have been dropped, so a new one is opened.
             None => Connection::open(self.address, Arc::clone(&self.config)).await?,
         };
         let reply = connection.post(call.path, &call.body).await;
-        if reply.as_ref().is_ok_and(|reply| !reply.closes()) {
+        if reply.as_ref().is_ok_and(|reply| !reply.closes_connection()) {
             self.idle.lock().unwrap().push((connection, Instant::now()));
         } else {
-            place.forget();
+            permit.forget();
             tokio::spawn(Arc::clone(self).replace());
         }
         reply.map(|reply| reply.status)
@@ -95,14 +95,14 @@ impl Pool {
     async fn replace(self: Arc<Self>) {
         let connection = Connection::open(self.address, Arc::clone(&self.config)).await.unwrap();
         self.idle.lock().unwrap().push((connection, Instant::now()));
-        self.places.add_permits(1);
+        self.permits.add_permits(1);
     }
 }
 
 impl Client {
     /// Opens as many connections as three API servers keep.
     pub async fn new(server: &Process, config: &ClientConfig) -> Self {
-        Self::with_connections(server, config, KEPT).await
+        Self::with_connections(server, config, CONNECTIONS).await
     }
 
     /// Opens this number of connections per API server.
@@ -112,7 +112,7 @@ impl Client {
         for _ in 0..API_SERVERS {
             pools.push(Arc::new(Pool::open(server.address, Arc::clone(&config), connections).await));
         }
-        Self { pools, open: Arc::default(), timetables: AtomicU64::new(1) }
+        Self { pools, open: Arc::default(), schedules: AtomicU64::new(1) }
     }
 
     /// Returns the number of answers per second while each of `workers` tasks sends requests one after another.
@@ -132,17 +132,17 @@ impl Client {
     /// Sends calls at random times with a mean rate per second, for a duration. Returns the outcomes.
     pub async fn offer(&self, calls: &[Arc<Call>], rate: f64, time: Duration, pace: Pace) -> Samples {
         let (sender, mut receiver) = mpsc::unbounded_channel();
-        let mut random = Random::new(self.timetables.fetch_add(1, Ordering::Relaxed));
+        let mut random = Random::new(self.schedules.fetch_add(1, Ordering::Relaxed));
         let (began, mut at) = (Instant::now(), Duration::ZERO);
         for number in 0.. {
             at += Duration::from_secs_f64(random.gap() / rate);
             if at > time {
                 break;
             }
-            until(began + at, pace).await;
+            wait_until(began + at, pace).await;
             let (call, pool) = (random.choose(calls), Arc::clone(&self.pools[number % API_SERVERS]));
             let (open, sender, due) = (Arc::clone(&self.open), sender.clone(), began + at);
-            assert!(open.fetch_add(1, Ordering::Relaxed) < MAX_OPEN, "the client is overwhelmed");
+            assert!(open.fetch_add(1, Ordering::Relaxed) < MAX_IN_FLIGHT, "the client is overwhelmed");
             tokio::spawn(async move {
                 let status = timeout(WEBHOOK_TIMEOUT, pool.post(&call)).await.ok().and_then(Result::ok).unwrap_or(0);
                 open.fetch_sub(1, Ordering::Relaxed);
@@ -159,7 +159,7 @@ impl Client {
     }
 }
 
-async fn until(due: Instant, pace: Pace) {
+async fn wait_until(due: Instant, pace: Pace) {
     match pace {
         Pace::Exact => {
             while Instant::now() < due {
@@ -174,8 +174,8 @@ async fn until(due: Instant, pace: Pace) {
 struct Random(u64);
 
 impl Random {
-    fn new(timetable: u64) -> Self {
-        Self(timetable.wrapping_mul(0x9e37_79b9_7f4a_7c15))
+    fn new(schedule: u64) -> Self {
+        Self(schedule.wrapping_mul(0x9e37_79b9_7f4a_7c15))
     }
 
     fn next(&mut self) -> u64 {

@@ -20,7 +20,7 @@ const ROUNDS: usize = 5;
 const WORKERS: usize = 8;
 const CAPACITY_TIME: Duration = Duration::from_secs(5);
 /// Typical rate in requests per second. Memory is measured at this rate.
-const USUAL_RATE: f64 = 1000.0;
+const TYPICAL_RATE: f64 = 1000.0;
 const STARTS: usize = 15;
 
 const P99_AIM: Duration = Duration::from_millis(2);
@@ -31,12 +31,12 @@ const MEMORY_AIM: usize = 16 * KIB;
 pub async fn run(setting: &Setting) -> String {
     let time = setting.seconds(10);
     let mut text = format!("{}\n\n", made_by("cargo bench --bench load -- latency --write", setting.is_pinned));
-    let half = write_latency(&mut text, setting, time).await;
+    let p99_at_half = write_latency(&mut text, setting, time).await;
     let (memory, peak) = memory(setting, time * 2).await;
     let start = start(setting).await;
     text += "\n| aim | measured | |\n|:--|--:|:--|\n";
     let aims = [
-        ("p99 at half load: at most 2 ms", millis(half), half <= P99_AIM),
+        ("p99 at half load: at most 2 ms", millis(p99_at_half), p99_at_half <= P99_AIM),
         (
             "resident at 1 000 requests per second, with an empty catalog: at most 16 MiB",
             mib(memory),
@@ -64,8 +64,8 @@ async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> 
     let _ =
         writeln!(text, "An Installation of 3 KB to `/validate`. The server's capacity was {capacity:.0} a second.\n");
     *text += "| requests per second | | p50 | p99 | p99.9 | not decided |\n|--:|:--|--:|--:|--:|--:|\n";
-    let mut half = Duration::ZERO;
-    for rate in [USUAL_RATE, capacity / 2.0] {
+    let mut p99_at_half = Duration::ZERO;
+    for rate in [TYPICAL_RATE, capacity / 2.0] {
         let mut both = [Samples::default(), Samples::default()];
         for _ in 0..ROUNDS {
             for (samples, client) in both.iter_mut().zip(&clients) {
@@ -77,9 +77,9 @@ async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> 
             let others = samples.all.len() - samples.count(200);
             let _ = writeln!(text, "| {rate:.0} | {name} | {p50} | {p99} | {p999} | {others} |");
         }
-        half = both[1].quantile(200, 0.99);
+        p99_at_half = both[1].quantile(200, 0.99);
     }
-    half
+    p99_at_half
 }
 
 /// Returns the resident memory at the typical rate, and its peak, in KiB.
@@ -87,7 +87,7 @@ async fn memory(setting: &Setting, time: Duration) -> (usize, usize) {
     let server = setting.portcullis(0);
     let client = Client::new(&server, &setting.client()).await;
     let call = |path| Arc::new(Call { path, body: reviews::installation(3 * KIB), share: 1 });
-    client.offer(&[call("/validate"), call("/mutate")], USUAL_RATE, time, Pace::Exact).await;
+    client.offer(&[call("/validate"), call("/mutate")], TYPICAL_RATE, time, Pace::Exact).await;
     (server.status("VmRSS"), server.status("VmHWM"))
 }
 
@@ -98,7 +98,7 @@ async fn start(setting: &Setting) -> Duration {
         // The listener is dropped at the end of this statement, so the port is free for the server.
         let admin = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let began = Instant::now();
-        let _server = setting.portcullis_at(admin);
+        let _server = setting.portcullis_with_admin(admin);
         while !get(admin, "/readyz").await.is_ok_and(|(status, _)| status == 200) {
             sleep(Duration::from_millis(1)).await;
         }

@@ -41,7 +41,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if let [word, certs] = &arguments[..]
-        && word == floor::WORD
+        && word == floor::ARGUMENT
     {
         return floor::run(certs.as_ref());
     }
@@ -54,12 +54,12 @@ fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let run_all = !has("overload") && !has("soak");
     if run_all || has("latency") {
-        page::finish("latency", &runtime.block_on(latency::run(&setting)), has("--write"));
+        page::print_and_write("latency", &runtime.block_on(latency::run(&setting)), has("--write"));
     }
     if has("overload") {
-        page::finish("overload", &runtime.block_on(overload::run(&setting)), has("--write"));
+        page::print_and_write("overload", &runtime.block_on(overload::run(&setting)), has("--write"));
     }
     if has("soak") {
-        page::finish("soak", &runtime.block_on(soak::run(&setting)), has("--write"));
+        page::print_and_write("soak", &runtime.block_on(soak::run(&setting)), has("--write"));
     }
 }

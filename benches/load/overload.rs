@@ -29,18 +29,18 @@ const WORKERS: usize = 4;
 /// client.
 const CONNECTIONS: usize = 100;
 const CAPACITY_TIME: Duration = Duration::from_secs(5);
-const CALM: Duration = Duration::from_secs(15);
+const BEFORE: Duration = Duration::from_secs(15);
 /// Duration of the measurement after the overload.
 const AFTER: Duration = Duration::from_secs(10);
 
 const SHED_AIM: Duration = Duration::from_millis(5);
 const RECOVERY_AIM: Duration = Duration::from_secs(1);
 /// The memory limit of the chart, in KiB.
-const CEILING: usize = 1024 * 1024;
+const MEMORY_LIMIT: usize = 1024 * 1024;
 
 pub async fn run(setting: &Setting) -> String {
     let time = setting.seconds(60);
-    let server = setting.portcullis_of(&catalog(setting));
+    let server = setting.portcullis_with_catalog(&catalog(setting));
     let client = Client::with_connections(&server, &setting.client(), CONNECTIONS).await;
     let call = Call { path: "/mutate", body: reviews::review("xapps", &objects::composite()), share: 1 };
     // Warm-up.
@@ -49,8 +49,8 @@ pub async fn run(setting: &Setting) -> String {
     let calls = [Arc::new(call)];
     let offer = |share: f64, time| client.offer(&calls, capacity * share, time, Pace::Exact);
 
-    let unloaded = offer(0.1, CALM).await;
-    let half = offer(0.5, CALM).await;
+    let unloaded = offer(0.1, BEFORE).await;
+    let half = offer(0.5, BEFORE).await;
     let (overload, peak) = tokio::join!(offer(3.0, time), peak(&server, time));
     let after = offer(0.5, AFTER).await;
 
@@ -100,18 +100,18 @@ fn write_phases(text: &mut String, phases: &[(&str, &Samples)]) {
 }
 
 fn write_aims(text: &mut String, unloaded: &Samples, overload: &Samples, after: &Samples, peak: usize) {
-    let (calm, busy) = (unloaded.quantile(200, 0.99), overload.quantile(200, 0.99));
+    let (unloaded_p99, overload_p99) = (unloaded.quantile(200, 0.99), overload.quantile(200, 0.99));
     let shed = overload.quantile(429, 0.99);
-    let recovered = recovery(after, calm * 2);
+    let recovered = recovery(after, unloaded_p99 * 2);
     *text += "\n| aim | measured | |\n|:--|--:|:--|\n";
     let aims = [
         (
             "p99 of decided requests: at most twice the unloaded p99",
-            format!("{:.2} times", busy.div_duration_f64(calm)),
-            busy <= calm * 2,
+            format!("{:.2} times", overload_p99.div_duration_f64(unloaded_p99)),
+            overload_p99 <= unloaded_p99 * 2,
         ),
         ("p99 of rejected requests: under 5 ms", millis(shed), shed < SHED_AIM),
-        ("memory: under the chart's limit of 1 GiB", mib(peak), peak < CEILING),
+        ("memory: under the chart's limit of 1 GiB", mib(peak), peak < MEMORY_LIMIT),
         ("recovers within a second", millis(recovered), recovered < RECOVERY_AIM),
         ("no request without an answer", overload.failed().to_string(), overload.failed() == 0),
     ];
@@ -125,16 +125,16 @@ fn write_aims(text: &mut String, unloaded: &Samples, overload: &Samples, after: 
 fn recovery(after: &Samples, limit: Duration) -> Duration {
     const WINDOW: Duration = Duration::from_millis(100);
     let windows = (after.time.as_millis() / WINDOW.as_millis()) as u32;
-    let is_calm = |window: u32| {
-        let in_it: Vec<_> = after
+    let is_recovered = |window: u32| {
+        let in_window: Vec<_> = after
             .all
             .iter()
             .filter(|sample| sample.at >= WINDOW * window && sample.at < WINDOW * (window + 1))
             .collect();
-        let slow = in_it.iter().filter(|sample| sample.status != 200 || sample.took > limit).count();
-        slow * 100 <= in_it.len() * 5
+        let slow = in_window.iter().filter(|sample| sample.status != 200 || sample.took > limit).count();
+        slow * 100 <= in_window.len() * 5
     };
-    WINDOW * (0..windows).find(|window| is_calm(*window)).unwrap_or(windows)
+    WINDOW * (0..windows).find(|window| is_recovered(*window)).unwrap_or(windows)
 }
 
 /// Waits for `time`. Returns the peak resident memory of the server, in KiB.

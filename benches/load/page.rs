@@ -6,14 +6,14 @@ use std::process::Command;
 
 const PAGE: &str = "docs/reliability.md";
 
-/// Prints a report. With `write`, also writes it into the page, between the markers with the name `what`.
-pub fn finish(what: &str, report: &str, write: bool) {
+/// Prints a report. With `write`, also writes it into the page, between the markers with this name.
+pub fn print_and_write(name: &str, report: &str, write: bool) {
     println!("{report}");
     if !write {
         return;
     }
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
-    let (begin, end) = (format!("<!-- {what}: begin -->\n"), format!("<!-- {what}: end -->\n"));
+    let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->\n"));
     let page = fs::read_to_string(&path).unwrap();
     let (before, rest) = page.split_once(&begin).expect("the page has the first marker");
     let (_, after) = rest.split_once(&end).expect("the page has the second marker");
@@ -26,13 +26,13 @@ pub fn made_by(command: &str, is_pinned: bool) -> String {
     let rustc = String::from_utf8(rustc).unwrap().split(' ').take(2).collect::<Vec<_>>().join(" ");
     let cpu = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let cpu = cpu.lines().find_map(|line| line.strip_prefix("model name")).unwrap_or("an unknown processor");
-    let held = match is_pinned {
+    let placement = match is_pinned {
         true => "server and client have a processor each",
         false => "server and client share the processors",
     };
     let version = env!("CARGO_PKG_VERSION");
     format!(
-        "Made by `{command}`: portcullis {version}, {rustc}, on {}; {held}.",
+        "Made by `{command}`: portcullis {version}, {rustc}, on {}; {placement}.",
         cpu.trim_start_matches([':', '\t', ' '])
     )
 }

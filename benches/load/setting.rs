@@ -16,12 +16,12 @@ use super::support::client;
 use super::support::pki::{Authority, SecretMount};
 
 /// The CPU on which servers run if processes can be pinned.
-const SERVERS: &str = "0";
+const SERVER_CPU: &str = "0";
 /// The CPU on which the client runs if processes can be pinned.
-const CLIENT: &str = "1";
+const CLIENT_CPU: &str = "1";
 /// The nice value of servers and client. It is the highest priority, because time without a processor would count as
 /// latency of the server.
-const PRIORITY: &str = "-20";
+const NICE_VALUE: &str = "-20";
 
 pub struct Setting {
     pub authority: Authority,
@@ -63,22 +63,22 @@ impl Setting {
     }
 
     pub fn floor(&self) -> Process {
-        process::floor_by(self.command(std::env::current_exe().unwrap().to_str().unwrap()), self.mount.path())
+        process::floor_with_command(self.command(std::env::current_exe().unwrap().to_str().unwrap()), self.mount.path())
     }
 
     /// Starts the server with its default settings and this number of objects in its catalog.
     pub fn portcullis(&self, objects: usize) -> Process {
-        self.portcullis_of(&self.catalog(objects))
+        self.portcullis_with_catalog(&self.catalog(objects))
     }
 
     /// Starts the server with ten objects in its catalog and the probes at `admin`. Does not wait for its log.
-    pub fn portcullis_at(&self, admin: SocketAddr) -> Running {
-        process::portcullis_at(admin, self.command(self.binary()), self.mount.path(), &self.catalog(10))
+    pub fn portcullis_with_admin(&self, admin: SocketAddr) -> Running {
+        process::portcullis_with_admin(admin, self.command(self.binary()), self.mount.path(), &self.catalog(10))
     }
 
     /// Starts the server with its default settings and the catalog in a folder.
-    pub fn portcullis_of(&self, catalog: &Path) -> Process {
-        process::portcullis_by(self.command(self.binary()), self.mount.path(), catalog)
+    pub fn portcullis_with_catalog(&self, catalog: &Path) -> Process {
+        process::portcullis_with_command(self.command(self.binary()), self.mount.path(), catalog)
     }
 
     /// Returns the path of the measured build.
@@ -108,20 +108,20 @@ impl Setting {
         }
         let mut command = Command::new("taskset");
         // If the priority is not permitted, `nice` prints a warning and continues.
-        command.args(["--cpu-list", SERVERS, "nice", "-n", PRIORITY, program]);
+        command.args(["--cpu-list", SERVER_CPU, "nice", "-n", NICE_VALUE, program]);
         command
     }
 }
 
 /// Pins this process to its CPU while it has a single thread. Returns false if there is only one CPU, or no `taskset`.
 fn pin_client() -> bool {
-    let me = std::process::id().to_string();
+    let pid = std::process::id().to_string();
     // If the priority is not permitted, the measurement is still useful.
-    let _ = does("renice", &["-n", PRIORITY, "-p", &me]);
-    does("taskset", &["--cpu-list", "--pid", CLIENT, &me])
+    let _ = run_quietly("renice", &["-n", NICE_VALUE, "-p", &pid]);
+    run_quietly("taskset", &["--cpu-list", "--pid", CLIENT_CPU, &pid])
 }
 
-fn does(program: &str, arguments: &[&str]) -> bool {
+fn run_quietly(program: &str, arguments: &[&str]) -> bool {
     let mut command = Command::new(program);
     command.args(arguments).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())

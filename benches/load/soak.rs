@@ -19,14 +19,14 @@ const KIB: usize = 1024;
 const RATE: u64 = 200;
 /// Number of rows of the table. Each row covers the same duration.
 const ROWS: u32 = 12;
-const ROTATE_EVERY: Duration = Duration::from_secs(60);
-const CHANGE_EVERY: Duration = Duration::from_secs(10);
-const LOOK_EVERY: Duration = Duration::from_secs(5);
+const ROTATION_INTERVAL: Duration = Duration::from_secs(60);
+const CHANGE_INTERVAL: Duration = Duration::from_secs(10);
+const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
 /// Maximum ratio of the mean memory in the last quarter to that in the second quarter. The first quarter is warm-up.
 const GROWTH_AIM: f64 = 1.05;
 
 /// A sample of the server's memory in KiB and of its number of threads.
-struct Look {
+struct ServerSample {
     resident: usize,
     threads: usize,
 }
@@ -35,19 +35,19 @@ pub async fn run(setting: &Setting) -> String {
     let (time, rate) = (setting.seconds(3600), setting.number("--rate", RATE));
     let server = setting.portcullis(1000);
     let client = Client::new(&server, &setting.client()).await;
-    let calls = mix();
+    let calls = request_mix();
     let mut rows = Vec::new();
-    let everything = async {
+    let measure = async {
         for number in 0..ROWS {
             let offered = client.offer(&calls, rate as f64, time / ROWS, Pace::Relaxed);
-            let (samples, looks) = tokio::join!(offered, watch(&server, time / ROWS));
-            eprintln!("{}/{ROWS}: {} requests, {}", number + 1, samples.all.len(), mib(mean(&looks)));
-            rows.push((samples, looks));
+            let (samples, server_samples) = tokio::join!(offered, sample_server(&server, time / ROWS));
+            eprintln!("{}/{ROWS}: {} requests, {}", number + 1, samples.all.len(), mib(mean(&server_samples)));
+            rows.push((samples, server_samples));
         }
     };
     // The other two loops are endless. They are dropped when the soak test ends.
     tokio::select! {
-        () = everything => {}
+        () = measure => {}
         () = rotate(setting) => {}
         () = change(setting) => {}
     }
@@ -55,7 +55,7 @@ pub async fn run(setting: &Setting) -> String {
     format!("{}\n\n{}", made_by(&command, setting.is_pinned), table(&rows, time))
 }
 
-fn mix() -> Vec<Arc<Call>> {
+fn request_mix() -> Vec<Arc<Call>> {
     let call = |share, path, body| Arc::new(Call { path, body, share });
     vec![
         call(300, "/validate", reviews::installation(3 * KIB)),
@@ -69,19 +69,19 @@ fn mix() -> Vec<Arc<Call>> {
     ]
 }
 
-async fn watch(server: &Process, time: Duration) -> Vec<Look> {
+async fn sample_server(server: &Process, time: Duration) -> Vec<ServerSample> {
     let began = Instant::now();
-    let mut looks = Vec::new();
+    let mut server_samples = Vec::new();
     while began.elapsed() < time {
-        looks.push(Look { resident: server.status("VmRSS"), threads: server.status("Threads") });
-        sleep(LOOK_EVERY.min(time)).await;
+        server_samples.push(ServerSample { resident: server.status("VmRSS"), threads: server.status("Threads") });
+        sleep(SAMPLE_INTERVAL.min(time)).await;
     }
-    looks
+    server_samples
 }
 
 async fn rotate(setting: &Setting) {
     loop {
-        sleep(ROTATE_EVERY).await;
+        sleep(ROTATION_INTERVAL).await;
         let next = setting.authority.leaf();
         setting.mount.publish(&next.chain, &next.key);
     }
@@ -92,42 +92,42 @@ async fn change(setting: &Setting) {
     let file = setting.catalog(1000).join("more.json");
     let more = reviews::small_installation("more").to_string();
     loop {
-        sleep(CHANGE_EVERY).await;
+        sleep(CHANGE_INTERVAL).await;
         fs::write(&file, &more).unwrap();
-        sleep(CHANGE_EVERY).await;
+        sleep(CHANGE_INTERVAL).await;
         fs::remove_file(&file).unwrap();
     }
 }
 
-fn table(rows: &[(Samples, Vec<Look>)], time: Duration) -> String {
+fn table(rows: &[(Samples, Vec<ServerSample>)], time: Duration) -> String {
     let mut text = "| until | requests | not decided | p50 | p99 | resident | at most | threads |\n".to_owned();
     text += "|--:|--:|--:|--:|--:|--:|--:|--:|\n";
-    for (number, (samples, looks)) in rows.iter().enumerate() {
+    for (number, (samples, server_samples)) in rows.iter().enumerate() {
         let until = time.as_secs_f64() / 60.0 * (number + 1) as f64 / f64::from(ROWS);
         let [p50, p99] = [0.5, 0.99].map(|part| millis(samples.quantile(200, part)));
-        let most = looks.iter().map(|look| look.resident).max().unwrap_or_default();
-        let threads = looks.iter().map(|look| look.threads).max().unwrap_or_default();
+        let peak = server_samples.iter().map(|sample| sample.resident).max().unwrap_or_default();
+        let threads = server_samples.iter().map(|sample| sample.threads).max().unwrap_or_default();
         let others = samples.all.len() - samples.count(200);
-        let (all, resident, most) = (samples.all.len(), mib(mean(looks)), mib(most));
+        let (all, resident, peak) = (samples.all.len(), mib(mean(server_samples)), mib(peak));
         let _ =
-            writeln!(text, "| {until:.1} min | {all} | {others} | {p50} | {p99} | {resident} | {most} | {threads} |");
+            writeln!(text, "| {until:.1} min | {all} | {others} | {p50} | {p99} | {resident} | {peak} | {threads} |");
     }
     let quarter = rows.len() / 4;
-    let of = |rows: &[(Samples, Vec<Look>)]| {
-        rows.iter().map(|(_, looks)| mean(looks)).sum::<usize>() as f64 / rows.len().max(1) as f64
+    let of = |rows: &[(Samples, Vec<ServerSample>)]| {
+        rows.iter().map(|(_, server_samples)| mean(server_samples)).sum::<usize>() as f64 / rows.len().max(1) as f64
     };
     let growth = of(&rows[rows.len() - quarter..]) / of(&rows[quarter..quarter * 2]);
-    let lost: usize = rows.iter().map(|(samples, _)| samples.failed()).sum();
+    let unanswered: usize = rows.iter().map(|(samples, _)| samples.failed()).sum();
     let _ = writeln!(text, "\n| aim | measured | |\n|:--|--:|:--|");
     let _ = writeln!(
         text,
         "| memory of the last quarter beside the second's: at most {GROWTH_AIM} times | {growth:.3} times | {} |",
         met(growth <= GROWTH_AIM)
     );
-    let _ = writeln!(text, "| no request without an answer | {lost} | {} |", met(lost == 0));
+    let _ = writeln!(text, "| no request without an answer | {unanswered} | {} |", met(unanswered == 0));
     text
 }
 
-fn mean(looks: &[Look]) -> usize {
-    looks.iter().map(|look| look.resident).sum::<usize>() / looks.len().max(1)
+fn mean(server_samples: &[ServerSample]) -> usize {
+    server_samples.iter().map(|sample| sample.resident).sum::<usize>() / server_samples.len().max(1)
 }

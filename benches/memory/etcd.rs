@@ -22,8 +22,8 @@ const WRITERS: usize = 2;
 pub fn store(port: u16, row: &Row) {
     thread::scope(|scope| {
         for writer in 0..WRITERS {
-            let mine = (writer..row.count).step_by(WRITERS);
-            scope.spawn(move || store_each(port, row, mine));
+            let numbers = (writer..row.count).step_by(WRITERS);
+            scope.spawn(move || store_each(port, row, numbers));
         }
     });
 }

@@ -50,7 +50,7 @@ const PAGE: &str = "docs/performance.md";
 /// The page with the memory of each kind.
 const OPERATING: &str = "docs/operating.md";
 /// Default length of the soak, in seconds.
-const SOAK: u64 = 600;
+const SOAK_SECONDS: u64 = 600;
 
 fn main() {
     let arguments = Arguments(std::env::args().skip(1).collect());
@@ -58,7 +58,7 @@ fn main() {
     if !arguments.has("--bench") {
         return;
     }
-    cleanup::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clean_up_on_signals().expect("signal handlers can be installed");
     let program = Program::new(arguments.text("--binary"));
     let wants = |name: &str| arguments.has(name) || name != "soak" && !arguments.names_a_table();
     let print = |page: &str, name: &str, table: &str| {
@@ -77,7 +77,7 @@ fn main() {
     }
     if wants("soak") {
         let seconds =
-            arguments.text("--seconds").map_or(SOAK, |seconds| seconds.parse().expect("--seconds is a number"));
+            arguments.text("--seconds").map_or(SOAK_SECONDS, |seconds| seconds.parse().expect("--seconds is a number"));
         print(PAGE, "soak", &soak::table(&program, Duration::from_secs(seconds)));
     }
 }
@@ -104,8 +104,8 @@ impl Arguments {
 fn write_table(page: &str, name: &str, table: &str) {
     let (begin, end) = (format!("<!-- memory-{name}: begin -->"), format!("<!-- memory-{name}: end -->"));
     let text = fs::read_to_string(page).expect("the page exists");
-    let (before, rest) = text.split_once(&begin).expect("the page has a place for the table");
-    let (_, after) = rest.split_once(&end).expect("the place has an end");
+    let (before, rest) = text.split_once(&begin).expect("the page has the first marker");
+    let (_, after) = rest.split_once(&end).expect("the page has the second marker");
     fs::write(page, format!("{before}{begin}\n{table}{end}{after}")).expect("the page can be written");
 }
 

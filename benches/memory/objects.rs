@@ -99,7 +99,7 @@ pub fn namespaces() -> impl Iterator<Item = String> {
 }
 
 /// Returns all rows for a measurement together, as in a large cluster, with more Installations than in the row alone.
-pub fn everything() -> Vec<Row> {
+pub fn all_rows() -> Vec<Row> {
     let mut rows = ROWS.to_vec();
     rows[1].count = 100_000;
     rows
@@ -182,7 +182,7 @@ fn metadata(random: &mut Random, number: usize) -> Value {
     })
 }
 
-fn owned(metadata: &mut Value, random: &mut Random, kind: &str, number: usize) {
+fn set_owner(metadata: &mut Value, random: &mut Random, kind: &str, number: usize) {
     let name = format!("{}-{}-{number}", WORDS[number % WORDS.len()], kind.to_lowercase());
     metadata["ownerReferences"] = json!([{
         "apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": kind, "name": name, "uid": random.uid(),
@@ -229,7 +229,7 @@ fn installation(number: usize) -> Value {
     let mut random = Random(number as u64);
     let mut metadata = metadata(&mut random, number);
     if !number.is_multiple_of(3) {
-        owned(&mut metadata, &mut random, "Installation", number / 3 * 3);
+        set_owner(&mut metadata, &mut random, "Installation", number / 3 * 3);
     }
     let version = format!("v1.{}.{}", random.next() % 40, random.next() % 20);
     let mut installation = json!({
@@ -281,7 +281,7 @@ fn push(list: &mut Value, item: Value) {
 fn deploy_item(number: usize) -> Value {
     let mut random = Random(number as u64);
     let mut metadata = metadata(&mut random, number);
-    owned(&mut metadata, &mut random, "Execution", number / 2);
+    set_owner(&mut metadata, &mut random, "Execution", number / 2);
     let job = random.uid();
     let mut item = json!({
         "metadata": metadata,
@@ -298,7 +298,7 @@ fn deploy_item(number: usize) -> Value {
 fn execution(number: usize) -> Value {
     let mut random = Random(number as u64);
     let mut metadata = metadata(&mut random, number);
-    owned(&mut metadata, &mut random, "Installation", number);
+    set_owner(&mut metadata, &mut random, "Installation", number);
     let job = random.uid();
     let mut execution = json!({
         "metadata": metadata, "spec": {"context": "default", "deployItems": []},

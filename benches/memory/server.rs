@@ -12,12 +12,12 @@ use tempfile::TempDir;
 
 use crate::http;
 use crate::objects::Row;
-use crate::stage::Stage;
+use crate::stage::PopulatedCluster;
 
 /// Timeout for a server to become ready.
-const LIMIT: Duration = Duration::from_mins(20);
+const READY_TIMEOUT: Duration = Duration::from_mins(20);
 /// Delay before memory is measured, because the allocator returns free memory to the kernel with a delay.
-const SETTLE: Duration = Duration::from_secs(3);
+const SETTLE_TIME: Duration = Duration::from_secs(3);
 
 /// A server process that is terminated with SIGTERM when this value is dropped. After SIGTERM, a build that records a
 /// profile can still write it.
@@ -64,35 +64,35 @@ impl Program {
     pub fn new(path: Option<&str>) -> Self {
         let path = PathBuf::from(path.unwrap_or(env!("CARGO_BIN_EXE_portcullis")));
         let certs = tempfile::tempdir().unwrap();
-        let made = Command::new(&path).args(["certs", "--out"]).arg(certs.path()).output().unwrap();
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let output = Command::new(&path).args(["certs", "--out"]).arg(certs.path()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         Self { path, certs }
     }
 
     /// Starts a server with further arguments, which say where the objects are.
     pub fn serve<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Server {
-        self.serve_by(Command::new(&self.path), arguments)
+        self.serve_with_command(Command::new(&self.path), arguments)
     }
 
     /// Starts a server for a cluster, with the environment of a pod. If this machine cannot provide one, the server
     /// gets a kubeconfig.
-    pub fn serve_cluster(&self, stage: &Stage) -> Server {
-        match stage.pod() {
-            Some(pod) => self.serve_by::<&str>(pod.command(self.path.as_os_str()), &[]),
-            None => self.serve(&["--kubeconfig".as_ref(), stage.kubeconfig().as_os_str()]),
+    pub fn serve_cluster(&self, cluster: &PopulatedCluster) -> Server {
+        match cluster.pod() {
+            Some(pod) => self.serve_with_command::<&str>(pod.command(self.path.as_os_str()), &[]),
+            None => self.serve(&["--kubeconfig".as_ref(), cluster.kubeconfig().as_os_str()]),
         }
     }
 
-    fn serve_by<A: AsRef<OsStr>>(&self, mut command: Command, arguments: &[A]) -> Server {
+    fn serve_with_command<A: AsRef<OsStr>>(&self, mut command: Command, arguments: &[A]) -> Server {
         command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--lame-duck=0"]);
         command.arg("--certs").arg(self.certs.path()).args(arguments).stderr(Stdio::piped());
         let begun = Instant::now();
         let mut child = command.spawn().unwrap();
         let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut reported = String::new();
+        let mut log_text = String::new();
         let admin = loop {
-            assert!(log.read_line(&mut reported).unwrap() > 0, "the server did not start:\n{reported}");
-            if let Some((_, admin)) = reported.rsplit_once("admin=") {
+            assert!(log.read_line(&mut log_text).unwrap() > 0, "the server did not start:\n{log_text}");
+            if let Some((_, admin)) = log_text.rsplit_once("admin=") {
                 break admin.split_whitespace().next().unwrap().rsplit(':').next().unwrap().parse().unwrap();
             }
         };
@@ -103,17 +103,17 @@ impl Program {
 
 impl Server {
     /// Waits until the server is ready. Returns the time since the server was started.
-    pub fn ready(&self) -> Duration {
+    pub fn wait_until_ready(&self) -> Duration {
         while !http::is_ok(&http::get(self.admin, "/readyz")) {
-            assert!(self.begun.elapsed() < LIMIT, "{:?}", http::get(self.admin, "/readyz?verbose"));
+            assert!(self.begun.elapsed() < READY_TIMEOUT, "{:?}", http::get(self.admin, "/readyz?verbose"));
             thread::sleep(Duration::from_millis(5));
         }
         self.begun.elapsed()
     }
 
     /// Waits until the allocator has returned free memory. Returns the memory of the server.
-    pub fn settled(&self) -> Memory {
-        thread::sleep(SETTLE);
+    pub fn settled_memory(&self) -> Memory {
+        thread::sleep(SETTLE_TIME);
         self.memory()
     }
 

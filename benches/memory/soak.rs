@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::objects::{ROWS, Row};
 use crate::server::Program;
-use crate::stage::Stage;
+use crate::stage::PopulatedCluster;
 use crate::thousands;
 
 /// Number of changes of objects per second.
@@ -13,16 +13,16 @@ const RATE: u32 = 200;
 /// Changes objects for a duration, and returns a table of the server's memory.
 pub fn table(program: &Program, length: Duration) -> String {
     let rows: Vec<_> = ROWS.iter().map(|row| Row { count: row.count / 10, ..*row }).collect();
-    let stage = Stage::with(&rows);
-    let server = program.serve_cluster(&stage);
-    server.ready();
-    let mut samples = vec![(Duration::ZERO, 0, server.settled().resident)];
-    stage.change(length, RATE, |elapsed, changes| {
+    let cluster = PopulatedCluster::with(&rows);
+    let server = program.serve_cluster(&cluster);
+    server.wait_until_ready();
+    let mut samples = vec![(Duration::ZERO, 0, server.settled_memory().resident)];
+    cluster.change(length, RATE, |elapsed, changes| {
         let resident = server.memory().resident;
         eprintln!("after {:.0} s: {changes} changes, {:.1} MB", elapsed.as_secs_f64(), resident as f64 / 1e6);
         samples.push((elapsed, changes, resident));
     });
-    report(&samples, stage.count())
+    report(&samples, cluster.count())
 }
 
 /// Returns a table with a sample of each minute, and a comparison of the last quarter with the second.

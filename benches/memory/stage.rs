@@ -19,21 +19,21 @@ use crate::pod::Pod;
 use crate::user::User;
 
 /// Number of concurrent writes. It is high enough that the API server is always busy.
-const AT_ONCE: usize = 24;
+const CONCURRENCY: usize = 24;
 
 /// An API server, with the rows of objects that it stores.
-pub struct Stage {
+pub struct PopulatedCluster {
     cluster: Cluster,
     rows: Vec<Row>,
 }
 
-impl Stage {
+impl PopulatedCluster {
     /// Starts an API server, and creates the objects.
     pub fn with(rows: &[Row]) -> Self {
         let cluster = Cluster::start(|_| {}).unwrap_or_else(|error| panic!("{error}"));
-        let stage = Self { cluster, rows: rows.to_vec() };
-        stage.cluster.block_on(stage.fill());
-        stage
+        let populated = Self { cluster, rows: rows.to_vec() };
+        populated.cluster.block_on(populated.create_objects());
+        populated
     }
 
     pub fn kubeconfig(&self) -> PathBuf {
@@ -49,7 +49,7 @@ impl Stage {
         self.rows.iter().map(|row| row.count).sum()
     }
 
-    async fn fill(&self) {
+    async fn create_objects(&self) {
         let client = self.cluster.client();
         // Only the API server reads the namespaces, so they need nothing but a name.
         let all: Api<DynamicObject> =
@@ -61,7 +61,7 @@ impl Stage {
         for row in &self.rows {
             let begun = Instant::now();
             etcd::store(self.cluster.etcd_port(), row);
-            define(&client, row).await;
+            create_crd(&client, row).await;
             eprintln!("{} {} stored in {:.0?}", row.count, row.plural, begun.elapsed());
         }
     }
@@ -71,7 +71,7 @@ impl Stage {
         let client = self.cluster.client();
         let begun = Instant::now();
         let listed = self.cluster.block_on(async {
-            let rows = self.rows.iter().map(|row| bytes(&client, row));
+            let rows = self.rows.iter().map(|row| list_bytes(&client, row));
             futures::future::join_all(rows).await.into_iter().sum()
         });
         (listed, begun.elapsed())
@@ -94,7 +94,7 @@ impl Stage {
                 patch(client, row, (at * 7919) % row.count, at).await;
                 changes.fetch_add(1, Ordering::Relaxed);
             });
-            let mut changed = Box::pin(changed.buffer_unordered(AT_ONCE));
+            let mut changed = Box::pin(changed.buffer_unordered(CONCURRENCY));
             let mut reported = begun;
             while changed.next().await.is_some() {
                 if reported.elapsed() >= Duration::from_secs(10) {
@@ -119,7 +119,7 @@ fn api(client: &Client, row: &Row, number: usize) -> Api<DynamicObject> {
 }
 
 /// Creates a CustomResourceDefinition for a row that preserves all fields, and waits until its objects can be listed.
-async fn define(client: &Client, row: &Row) {
+async fn create_crd(client: &Client, row: &Row) {
     let (plural, kind) = (row.plural, row.kind);
     let name = format!("{plural}.{}", row.group);
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
@@ -159,7 +159,7 @@ struct Metadata {
     r#continue: Option<String>,
 }
 
-async fn bytes(client: &Client, row: &Row) -> u64 {
+async fn list_bytes(client: &Client, row: &Row) -> u64 {
     let resource = ApiResource::from_gvk_with_plural(&gvk(row.group, row.version, row.kind), row.plural);
     let all: Api<DynamicObject> = Api::all_with(client.clone(), &resource);
     let (mut token, mut listed) = (None, 0);

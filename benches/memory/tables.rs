@@ -8,18 +8,18 @@ use serde::de::IgnoredAny;
 use serde_json::json;
 
 use crate::informer::Informer;
-use crate::objects::{ROWS, Row, everything};
+use crate::objects::{ROWS, Row, all_rows};
 use crate::server::{Memory, Program, Server};
-use crate::stage::Stage;
+use crate::stage::PopulatedCluster;
 use crate::{megabytes, thousands};
 
 /// Number of objects in one file.
-const IN_A_FILE: usize = 500;
+const OBJECTS_PER_FILE: usize = 500;
 /// The part of the chart's default memory limit that is meant for the catalog, in bytes. The alert
 /// `PortcullisCatalogLarge` fires if the catalog is larger.
-const CATALOG: u64 = 256 << 20;
+const CATALOG_LIMIT: u64 = 256 << 20;
 /// Number of objects for which the table of kinds shows the memory.
-const OF_A_KIND: u64 = 10_000;
+const OBJECTS_PER_KIND: u64 = 10_000;
 
 /// The results of one run: a server with the objects of some rows.
 struct Measured {
@@ -27,30 +27,30 @@ struct Measured {
     json: u64,
     memory: Memory,
     /// The size of the catalog in bytes, as the metrics of the server report it.
-    counted: f64,
+    catalog_bytes: f64,
     ready: Duration,
     /// Time that a simple client needs to transfer the JSON and read every byte.
-    scanned: Duration,
+    transfer_time: Duration,
     informer: Option<Informer>,
 }
 
 impl Measured {
     /// Measures a server that was started with the objects of some rows.
-    fn of(server: &Server, rows: &[Row], json: u64, scanned: Duration) -> Self {
-        let ready = server.ready();
-        let (memory, counted) = (server.settled(), server.metric("portcullis_catalog_bytes", rows));
+    fn of(server: &Server, rows: &[Row], json: u64, transfer_time: Duration) -> Self {
+        let ready = server.wait_until_ready();
+        let (memory, catalog_bytes) = (server.settled_memory(), server.metric("portcullis_catalog_bytes", rows));
         let stored = server.metric("portcullis_catalog_objects", rows) as usize;
         assert_eq!(stored, rows.iter().map(|row| row.count).sum::<usize>());
-        Self { rows: rows.to_vec(), json, memory, counted, ready, scanned, informer: None }
+        Self { rows: rows.to_vec(), json, memory, catalog_bytes, ready, transfer_time, informer: None }
     }
 
     /// Returns the memory of the objects: the resident memory minus that of an empty server.
-    fn own(&self, empty: Memory) -> u64 {
+    fn objects_memory(&self, empty: Memory) -> u64 {
         self.memory.resident.saturating_sub(empty.resident)
     }
 
-    fn line(&self, empty: Memory) -> String {
-        let Self { rows, json, memory, counted, ready, scanned, informer } = self;
+    fn table_row(&self, empty: Memory) -> String {
+        let Self { rows, json, memory, catalog_bytes, ready, transfer_time, informer } = self;
         let peak = memory.peak as f64 / memory.resident as f64;
         let go = informer.as_ref().map_or_else(String::new, |informer| {
             format!(" {} | {} |", megabytes(informer.heap), megabytes(informer.memory.resident))
@@ -65,17 +65,17 @@ impl Measured {
             name_of(rows),
             megabytes(*json),
             times(memory.resident),
-            times(self.own(empty)),
-            counted / 1e6,
+            times(self.objects_memory(empty)),
+            catalog_bytes / 1e6,
             ready.as_secs_f64(),
-            ready.as_secs_f64() / scanned.as_secs_f64(),
+            ready.as_secs_f64() / transfer_time.as_secs_f64(),
         )
     }
 }
 
-const HEAD: &str = "| stored | JSON, MB | resident, MB | times the JSON | peak, times that | `portcullis_catalog_bytes`, MB | ready \
+const HEADER: &str = "| stored | JSON, MB | resident, MB | times the JSON | peak, times that | `portcullis_catalog_bytes`, MB | ready \
                     after, s | times transfer and scan |";
-const RULE: &str = "|---|--:|--:|--:|--:|--:|--:|--:|";
+const SEPARATOR: &str = "|---|--:|--:|--:|--:|--:|--:|--:|";
 
 fn name_of(rows: &[Row]) -> String {
     match rows {
@@ -87,14 +87,14 @@ fn name_of(rows: &[Row]) -> String {
 /// Returns the rows of each run: none, each row separately, and all together.
 fn runs() -> Vec<Vec<Row>> {
     let single = ROWS.iter().map(|row| vec![*row]);
-    std::iter::once(Vec::new()).chain(single).chain([everything()]).collect()
+    std::iter::once(Vec::new()).chain(single).chain([all_rows()]).collect()
 }
 
 /// Measures every run.
-fn measured(measure: impl Fn(&[Row]) -> Measured) -> Vec<Measured> {
+fn measure_all(measure: impl Fn(&[Row]) -> Measured) -> Vec<Measured> {
     let report = |rows: Vec<Row>| {
-        let measured = measure(&rows);
-        eprint!("{}", measured.line(Memory { resident: 0, peak: 0 }));
+        let measured = measure_all(&rows);
+        eprint!("{}", measured.table_row(Memory { resident: 0, peak: 0 }));
         measured
     };
     runs().into_iter().map(report).collect()
@@ -102,20 +102,20 @@ fn measured(measure: impl Fn(&[Row]) -> Measured) -> Vec<Measured> {
 
 /// Returns the table. The first row is the empty server.
 fn table(measured: &[Measured], columns: [&str; 2]) -> String {
-    let lines: String = measured.iter().map(|row| row.line(measured[0].memory)).collect();
-    format!("{HEAD}{}\n{RULE}{}\n{lines}", columns[0], columns[1])
+    let lines: String = measured.iter().map(|row| row.table_row(measured[0].memory)).collect();
+    format!("{HEADER}{}\n{SEPARATOR}{}\n{lines}", columns[0], columns[1])
 }
 
 /// Measures servers with objects from files, and returns the table.
 pub fn from_files(program: &Program) -> String {
-    let measured = measured(|rows| {
+    let measured = measure_all(|rows| {
         let folder = tempfile::tempdir().unwrap();
         let json = rows.iter().map(|row| write(row, folder.path())).sum();
         let before = scan(folder.path());
         let server = program.serve(&["--manifests".as_ref(), folder.path().as_os_str()]);
         let measured = Measured::of(&server, rows, json, before);
         // The time is measured before and after, because other processes may be busy at one of these times.
-        Measured { scanned: (before + scan(folder.path())) / 2, ..measured }
+        Measured { transfer_time: (before + scan(folder.path())) / 2, ..measured }
     });
     table(&measured, ["", ""])
 }
@@ -132,8 +132,8 @@ fn scan(folder: &Path) -> Duration {
 /// Writes the objects of a row to files as Lists. Returns the number of bytes.
 fn write(row: &Row, folder: &Path) -> u64 {
     let mut written = 0;
-    for first in (0..row.count).step_by(IN_A_FILE) {
-        let items: Vec<_> = (first..row.count.min(first + IN_A_FILE)).map(|number| row.object(number)).collect();
+    for first in (0..row.count).step_by(OBJECTS_PER_FILE) {
+        let items: Vec<_> = (first..row.count.min(first + OBJECTS_PER_FILE)).map(|number| row.object(number)).collect();
         let text = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
         written += text.len() as u64;
         fs::write(folder.join(format!("{}-{first:06}.json", row.plural)), text).unwrap();
@@ -144,14 +144,14 @@ fn write(row: &Row, folder: &Path) -> u64 {
 /// Measures servers with objects from an API server, and client-go informers with the same objects. Returns the table,
 /// and the table of kinds.
 pub fn from_cluster(program: &Program) -> (String, String) {
-    let measured = measured(|rows| {
-        let stage = Stage::with(rows);
-        let (json, before) = stage.transfer();
-        let kubeconfig = stage.kubeconfig();
-        let server = program.serve_cluster(&stage);
+    let measured = measure_all(|rows| {
+        let cluster = PopulatedCluster::with(rows);
+        let (json, before) = cluster.transfer();
+        let kubeconfig = cluster.kubeconfig();
+        let server = program.serve_cluster(&cluster);
         let measured = Measured::of(&server, rows, json, before);
-        let informer = Some(Informer::measure(&kubeconfig, rows));
-        Measured { scanned: (before + stage.transfer().1) / 2, informer, ..measured }
+        let informer = Some(Informer::measure_all(&kubeconfig, rows));
+        Measured { transfer_time: (before + cluster.transfer().1) / 2, informer, ..measured }
     });
     (table(&measured, [" Go informer, heap, MB | resident, MB |", "--:|--:|"]), kinds(&measured))
 }
@@ -159,20 +159,24 @@ pub fn from_cluster(program: &Program) -> (String, String) {
 /// Returns the table with the memory of each kind of objects.
 fn kinds(measured: &[Measured]) -> String {
     let empty = measured[0].memory;
-    let mut text =
-        format!("| objects | JSON of one | resident, {} of them |\n|---|--:|--:|\n", thousands(OF_A_KIND as usize));
+    let mut text = format!(
+        "| objects | JSON of one | resident, {} of them |\n|---|--:|--:|\n",
+        thousands(OBJECTS_PER_KIND as usize)
+    );
     for one in measured {
         if let [row] = &one.rows[..] {
-            let (count, own) = (row.count as u64, one.own(empty));
-            let (json, resident) = (one.json / count / 1000, megabytes(own * OF_A_KIND / count));
+            let (count, objects_memory) = (row.count as u64, one.objects_memory(empty));
+            let (json, resident) = (one.json / count / 1000, megabytes(objects_memory * OBJECTS_PER_KIND / count));
             text.push_str(&format!("| {} | {json} KB | {resident} MB |\n", row.kind));
         }
     }
     let largest = measured.last().expect("there are runs");
     let objects = name_of(&largest.rows).replacen('e', "E", 1);
-    let (json, own) = (megabytes(largest.json), largest.own(empty));
-    let share = 100.0 * own as f64 / CATALOG as f64;
-    let (own, catalog) = (megabytes(own), CATALOG >> 20);
-    text.push_str(&format!("\n{objects}, {json} MB of JSON, take {own} MB: {share:.0} % of {catalog} MiB.\n"));
+    let (json, objects_memory) = (megabytes(largest.json), largest.objects_memory(empty));
+    let share = 100.0 * objects_memory as f64 / CATALOG_LIMIT as f64;
+    let (objects_memory, catalog) = (megabytes(objects_memory), CATALOG_LIMIT >> 20);
+    text.push_str(&format!(
+        "\n{objects}, {json} MB of JSON, take {objects_memory} MB: {share:.0} % of {catalog} MiB.\n"
+    ));
     text
 }

@@ -54,7 +54,7 @@ use serde_json::{Value, json};
 
 use crate::cluster::Cluster;
 use crate::controller_manager::{ControllerManager, Options};
-use crate::scale::{INSTALLATIONS_COUNT, World};
+use crate::scale::{INSTALLATIONS_COUNT, ScaleTest};
 use crate::user::User;
 
 const PAGE: &str = "docs/performance.md";
@@ -65,11 +65,11 @@ const NAMESPACE: &str = "ns";
 /// recorded.
 const NOTE: &str = "portcullis.dev/overwrite-tree";
 /// Number of concurrent creations. It is high enough that the API server is always busy.
-const AT_ONCE: usize = 16;
+const CONCURRENCY: usize = 16;
 /// Number of Installations in one page of a list.
-const LISTED: u32 = 500;
+const PAGE_SIZE: u32 = 500;
 /// Timeout for one pass over all Installations.
-const LIMIT: Duration = Duration::from_mins(30);
+const PASS_TIMEOUT: Duration = Duration::from_mins(30);
 
 fn main() {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -78,13 +78,13 @@ fn main() {
     if !has("--bench") {
         return;
     }
-    cleanup::clear_on_signals().expect("a process may handle its signals");
-    let table = measured();
+    cleanup::clean_up_on_signals().expect("signal handlers can be installed");
+    let table = measure();
     println!("{table}");
     if has("--write") {
-        let page = std::fs::read_to_string(PAGE).expect("the page is there");
-        let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the table");
-        let (_, after) = rest.split_once(END).expect("the place has an end");
+        let page = std::fs::read_to_string(PAGE).expect("the page exists");
+        let (before, rest) = page.split_once(BEGIN).expect("the page has the first marker");
+        let (_, after) = rest.split_once(END).expect("the page has the second marker");
         std::fs::write(PAGE, format!("{before}{BEGIN}\n{table}{END}{after}")).expect("the page can be written");
     }
 }
@@ -100,28 +100,28 @@ struct Pass {
     sources: HashSet<String>,
 }
 
-fn measured() -> String {
+fn measure() -> String {
     let cluster = Cluster::start(|_| {}).unwrap_or_else(|error| panic!("{error}"));
     cluster.apply_crds();
-    let world = cluster.block_on(World::new());
-    let mirror = format!("example.org={}", world.fake.url());
+    let scale_test = cluster.block_on(ScaleTest::new());
+    let mirror = format!("example.org={}", scale_test.fake.url());
     cluster.block_on(fill(&cluster.client()));
     let arguments = ["--overwrite-trees", "--registry-mirror", &mirror];
     let kubeconfig = cluster.kubeconfig(User::Admin);
     let options = Options {
         kubeconfig,
-        lease: controller_manager::NAMESPACE,
+        lease_namespace: controller_manager::NAMESPACE,
         arguments: &arguments,
         ..Options::new(&cluster, NAMESPACE)
     };
     let begin = Instant::now();
     let manager = options.start(&cluster);
-    let run = Run { cluster: &cluster, manager: &manager, world: &world };
+    let run = Run { cluster: &cluster, manager: &manager, scale_test: &scale_test };
     let cold = run.pass(begin, &HashSet::new());
     let begin = Instant::now();
-    cluster.block_on(overwrite(&cluster.client(), &scale::one_change()));
+    cluster.block_on(overwrite(&cluster.client(), &scale::example_overwrite()));
     let changed = run.pass(begin, &cold.sources);
-    assert_eq!(world.asked().0, 1, "something was asked for twice");
+    assert_eq!(scale_test.count_requests().0, 1, "a request to the registry was repeated");
     table(&cold, &changed)
 }
 
@@ -129,7 +129,7 @@ fn measured() -> String {
 struct Run<'r> {
     cluster: &'r Cluster,
     manager: &'r ControllerManager,
-    world: &'r World,
+    scale_test: &'r ScaleTest,
 }
 
 impl Run<'_> {
@@ -143,11 +143,11 @@ impl Run<'_> {
             if new.len() == INSTALLATIONS_COUNT {
                 break new.into_iter().collect();
             }
-            assert!(begin.elapsed() < LIMIT, "{}", self.manager.log());
+            assert!(begin.elapsed() < PASS_TIMEOUT, "{}", self.manager.log());
             thread::sleep(Duration::from_secs(1));
         };
         let memory = self.manager.peak_memory().unwrap_or_default() / (1 << 20);
-        Pass { took: begin.elapsed(), requests: self.world.asked().1, memory, sources }
+        Pass { took: begin.elapsed(), requests: self.scale_test.count_requests().1, memory, sources }
     }
 }
 
@@ -183,7 +183,7 @@ async fn fill(client: &Client) {
     };
     let begin = Instant::now();
     let objects = scale::objects("example.org", &first_entries());
-    futures::stream::iter(objects).map(store).buffer_unordered(AT_ONCE).collect::<Vec<_>>().await;
+    futures::stream::iter(objects).map(store).buffer_unordered(CONCURRENCY).collect::<Vec<_>>().await;
     eprintln!("{INSTALLATIONS_COUNT} Installations stored after {:.0?}", begin.elapsed());
 }
 
@@ -201,7 +201,7 @@ async fn overwrite(client: &Client, entries: &Value) {
 /// Returns the sources (the field `from`) in the complete notes on Installations.
 async fn sources(client: &Client) -> Vec<String> {
     let all = api(client, "Installation", "installations");
-    let (mut sources, mut page) = (Vec::new(), ListParams::default().limit(LISTED));
+    let (mut sources, mut page) = (Vec::new(), ListParams::default().limit(PAGE_SIZE));
     loop {
         let listed = all.list(&page).await.unwrap();
         sources.extend(listed.items.iter().filter_map(source));

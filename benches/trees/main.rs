@@ -32,42 +32,42 @@ fn main() {
         return;
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    let table = runtime.block_on(measured());
+    let table = runtime.block_on(measure());
     println!("{table}");
     if has("--write") {
-        let page = std::fs::read_to_string(PAGE).expect("the page is there");
-        let (before, rest) = page.split_once(BEGIN).expect("the page has a place for the table");
-        let (_, after) = rest.split_once(END).expect("the place has an end");
+        let page = std::fs::read_to_string(PAGE).expect("the page exists");
+        let (before, rest) = page.split_once(BEGIN).expect("the page has the first marker");
+        let (_, after) = rest.split_once(END).expect("the page has the second marker");
         std::fs::write(PAGE, format!("{before}{BEGIN}\n{table}{END}{after}")).expect("the page can be written");
     }
 }
 
-async fn measured() -> String {
-    let world = scale::World::new().await;
-    let (cold, _) = timed(&world).await;
-    let asked = world.asked().1;
+async fn measure() -> String {
+    let scale_test = scale::ScaleTest::new().await;
+    let (cold, _) = time_pass(&scale_test).await;
+    let requests = scale_test.count_requests().1;
     let mut warm = Vec::new();
     for _ in 0..ROUNDS {
-        warm.push(timed(&world).await.0);
+        warm.push(time_pass(&scale_test).await.0);
     }
     warm.sort_unstable();
-    world.overwrite(&scale::one_change());
-    let (changed, overwritten) = timed(&world).await;
-    assert_eq!(world.asked().1, asked, "nothing is asked for twice");
+    scale_test.overwrite(&scale::example_overwrite());
+    let (changed, overwritten) = time_pass(&scale_test).await;
+    assert_eq!(scale_test.count_requests().1, requests, "a request to the registry was repeated");
     let line = |what: &str, took: Duration, requests: usize| {
         let each = took / u32::try_from(scale::INSTALLATIONS_COUNT).unwrap();
         format!("| {what} | {:.2} s | {each:.0?} | {requests} |\n", took.as_secs_f64())
     };
     let mut table = String::from("| 10 000 Installations | all | each | requests |\n|---|---:|---:|---:|\n");
-    table += &line("cold: nothing is known", cold, asked);
+    table += &line("cold: nothing is known", cold, requests);
     table += &line("warm: everything is known", warm[ROUNDS / 2], 0);
     table += &line(&format!("one change of the overwrites, {overwritten} references become others"), changed, 0);
     table
 }
 
-async fn timed(world: &scale::World) -> (Duration, usize) {
+async fn time_pass(scale_test: &scale::ScaleTest) -> (Duration, usize) {
     let begin = Instant::now();
-    let kept = world.keep().await;
+    let kept = scale_test.compute_records().await;
     assert_eq!(kept.complete, scale::INSTALLATIONS_COUNT);
     (begin.elapsed(), kept.overwritten)
 }

@@ -20,8 +20,12 @@ fuzz_target!(|text: &str| {
     }
     let report = analyse(&Tree::new(memory, "/base"), &TreePath::from(folder), &options);
     let refused = report.findings.iter().filter(|finding| finding.location.refused);
-    assert_eq!(refused.clone().count() > 0, report.verdict == Verdict::Reject, "a reason for every verdict");
-    assert!(refused.filter(|finding| finding.location.first).count() <= 1, "there is one first finding");
+    assert_eq!(
+        refused.clone().count() > 0,
+        report.verdict == Verdict::Reject,
+        "the tree is rejected if and only if a finding denies it"
+    );
+    assert!(refused.filter(|finding| finding.location.first).count() <= 1, "at most one finding is the first");
     for finding in &report.findings {
         assert!(!finding.paragraph().is_empty() && finding.location.place.line >= 1);
     }

@@ -18,37 +18,37 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(Registry::standard);
 fuzz_target!(|text: &str| {
     match config::parse(text, "fuzzed", &REGISTRY) {
         Ok(policy) => {
-            names_only_what_there_is(&policy);
-            speaks_where_it_may(&policy);
-            sections_are_read_again(&policy.settings);
+            assert_names_exist(&policy);
+            assert_may_report_covers_namespaces(&policy);
+            assert_sections_can_be_parsed(&policy.settings);
         }
-        Err(error) => has_its_place(&error, text),
+        Err(error) => assert_positions_are_in_text(&error, text),
     }
 });
 
-fn names_only_what_there_is(policy: &Policy) {
+fn assert_names_exist(policy: &Policy) {
     let families = REGISTRY.families();
     let is_known = |name: &String| REGISTRY.info(name).is_some() || families.contains(&name.as_str());
-    let of_namespaces = policy.namespaces.iter().flat_map(|namespace| namespace.levels.keys());
-    assert!(policy.levels.keys().chain(of_namespaces).all(is_known));
+    let namespace_level_names = policy.namespaces.iter().flat_map(|namespace| namespace.levels.keys());
+    assert!(policy.levels.keys().chain(namespace_level_names).all(is_known));
     assert!(policy.exemptions.iter().all(|exemption| is_known(&exemption.rule)));
     assert!(policy.modes.keys().all(|name| REGISTRY.mutators().iter().any(|mutator| mutator.name == name)));
     assert!(policy.deliveries.keys().all(|name| REGISTRY.deliveries().iter().any(|delivery| delivery.name == name)));
 }
 
 /// Checks that `may_report`, which covers all namespaces, is true for every rule that is enabled in one of them.
-fn speaks_where_it_may(policy: &Policy) {
+fn assert_may_report_covers_namespaces(policy: &Policy) {
     let patterns = policy.namespaces.iter().flat_map(|namespace| &namespace.namespaces);
     let namespaces: Vec<&str> = patterns.map(|pattern| pattern.trim_end_matches('*')).chain([""]).take(8).collect();
     for info in REGISTRY.infos() {
         let (id, family, default) = (info.id, info.family(), info.level);
-        let speaks = |namespace: &&str| policy.level_of(id, family, default, namespace) > Level::Off;
-        assert!(policy.may_report(id, family, default) || !namespaces.iter().any(speaks), "{id}");
+        let is_enabled = |namespace: &&str| policy.level_of(id, family, default, namespace) > Level::Off;
+        assert!(policy.may_report(id, family, default) || !namespaces.iter().any(is_enabled), "{id}");
     }
 }
 
 /// Checks that rules can read the sections of the settings. Rules treat a section that they cannot read as missing.
-fn sections_are_read_again(settings: &Settings) {
+fn assert_sections_can_be_parsed(settings: &Settings) {
     if let Some(section) = settings.section(DEPLOYERS) {
         let deployers = Deployers::deserialize(section.value());
         assert!(
@@ -61,7 +61,7 @@ fn sections_are_read_again(settings: &Settings) {
     }
 }
 
-fn has_its_place(error: &ConfigError, text: &str) {
+fn assert_positions_are_in_text(error: &ConfigError, text: &str) {
     assert!(error.to_string().starts_with("fuzzed:"), "{error}");
     let ConfigError::Invalid { problems, .. } = error else { return };
     // CR LF, CR and LF each end a line.

@@ -18,7 +18,7 @@ fuzz_target!(|text: &str| {
     let Ok(documents) = yaml::read(&first, &limits) else { panic!("printed text cannot be read:\n{first}") };
     let again = documents.first().map(|document| &document.value).unwrap_or(&serde_json::Value::Null);
     let mut second = String::new();
-    document(&Value::from(again), &mut second).expect("what was printed once can be printed");
+    document(&Value::from(again), &mut second).expect("a value that was printed and parsed can be printed");
     assert_eq!(first, second, "printed text changes when it is read and printed again");
 });
 

@@ -23,6 +23,9 @@ fuzz_target!(|text: &str| {
     for step in &explanation.computation().steps {
         let ActionOutcome::Selected { merged: Some(merged), .. } = &step.action else { continue };
         assert_eq!(merged.data.keys().collect::<Vec<_>>(), merged.origins.keys().collect::<Vec<_>>());
-        assert!(merged.overwrites().iter().all(|found| found.from < found.by), "a later layer goes first");
+        assert!(
+            merged.overwrites().iter().all(|found| found.from < found.by),
+            "a layer overwrites only earlier layers"
+        );
     }
 });

@@ -9,15 +9,17 @@ fuzz_target!(|text: &str| {
     let (path, json) = text.split_once('\n').unwrap_or((text, "null"));
     let Ok(value) = serde_json::from_str::<Value>(json) else { return };
     match Path::parse(path).and_then(|path| path.find(&value)) {
-        Ok(found) => assert!(found.is_string() || size(&found) <= size(&value), "what is found is a part of it"),
+        Ok(found) => {
+            assert!(found.is_string() || size(&found) <= size(&value), "the path finds more than the whole value")
+        }
         Err(error) => check(&error, path),
     }
     match construct(path, &value) {
         Ok(built) => {
-            assert!(path.len() <= MAX_BYTES && key(path).is_ok(), "what is built was read");
+            assert!(path.len() <= MAX_BYTES && key(path).is_ok(), "an invalid key was accepted");
             let mut twice = built.clone();
             merge(&mut twice, built.clone());
-            assert_eq!(twice, built, "a second time changes nothing");
+            assert_eq!(twice, built, "merging the same value again changes the result");
         }
         Err(error) => check(&error, path),
     }

@@ -16,7 +16,10 @@ fuzz_target!(|text: &str| {
     let _ = (path.get(&object), path.to_string());
     if let Ok(paths) = path.expand(&object) {
         assert!(paths.len() <= MAX_EXPANSIONS);
-        assert!(path.is_empty() || paths.iter().all(|path| path.get(&object).is_ok()), "{path} leads nowhere");
+        assert!(
+            path.is_empty() || paths.iter().all(|path| path.get(&object).is_ok()),
+            "{path} expands to a path that does not exist"
+        );
     }
     let mut written = object.clone();
     match path.set(&mut written, value.clone()) {

@@ -38,11 +38,12 @@ fuzz_target!(|bytes: &[u8]| {
         return;
     }
     let Ok(documents) = yaml::read(&text, &Limits::default()) else { panic!("built objects cannot be read:\n{text}") };
-    assert_eq!(documents.len(), built.resources().len(), "the objects of\n{text}");
+    assert_eq!(documents.len(), built.resources().len(), "number of objects in\n{text}");
     for (document, expected) in documents.iter().zip(&texts) {
         // Different values have different texts, so it is enough to compare the texts.
         let mut again = String::new();
-        emit::document(&Value::from(&document.value), &mut again).expect("what was printed once can be printed");
-        assert_eq!(&again, expected, "a printed object is read as another one");
+        emit::document(&Value::from(&document.value), &mut again)
+            .expect("a value that was printed and parsed can be printed");
+        assert_eq!(&again, expected, "a printed object parses to a different value");
     }
 });

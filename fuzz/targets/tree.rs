@@ -15,27 +15,27 @@ use portcullis::kustomize::tree::{Entry, Tree, TreePath};
 const MAX_DEPTH: usize = 8;
 
 fuzz_target!(|bytes: &[u8]| {
-    let Some((how, bytes)) = bytes.split_first() else { return };
-    let tree = if how % 8 == 0 { Tree::archive(bytes, "/base") } else { Tree::archive(&*packed(bytes), "/base") };
+    let Some((selector, bytes)) = bytes.split_first() else { return };
+    let tree = if selector % 8 == 0 { Tree::archive(bytes, "/base") } else { Tree::archive(&*gzip(bytes), "/base") };
     if let Ok(tree) = tree {
-        let options = Options::of(Profile::ALL[usize::from(how / 8) % Profile::ALL.len()]);
+        let options = Options::of(Profile::ALL[usize::from(selector / 8) % Profile::ALL.len()]);
         visit(&tree, &TreePath::root(), &options, MAX_DEPTH);
     }
 });
 
-fn packed(bytes: &[u8]) -> Vec<u8> {
+fn gzip(bytes: &[u8]) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::none());
     encoder.write_all(bytes).and_then(|()| encoder.finish()).unwrap_or_default()
 }
 
-fn visit(tree: &Tree, folder: &TreePath, options: &Options, deeper: usize) {
+fn visit(tree: &Tree, folder: &TreePath, options: &Options, max_depth: usize) {
     let _ = analyse(tree, folder, options);
     for name in tree.names(folder).iter().take(20) {
         let path = folder.join(name);
         let _ = tree.locate(folder, name);
         match tree.entry(&path) {
             Some(Entry::File) => drop(tree.read(&path)),
-            Some(Entry::Folder) if deeper > 0 => visit(tree, &path, options, deeper - 1),
+            Some(Entry::Folder) if max_depth > 0 => visit(tree, &path, options, max_depth - 1),
             _ => {}
         }
     }

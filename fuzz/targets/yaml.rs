@@ -11,21 +11,25 @@ fuzz_target!(|text: &str| {
         failed |= document.is_err();
         document.iter().for_each(|document| check(document, text));
     }
-    assert_eq!(yaml::read(text, &limits).is_err(), failed, "both readers agree on what is YAML");
+    assert_eq!(
+        yaml::read(text, &limits).is_err(),
+        failed,
+        "`documents` and `read` disagree on whether the text is valid"
+    );
     if let Ok(Some(document)) = yaml::first(text, &limits) {
         check(&document, text);
     }
 });
 
 fn check(document: &Document, text: &str) {
-    within(document.start(), text);
+    assert_place_in_text(document.start(), text);
     for duplicate in document.duplicates() {
-        within(duplicate.lost, text);
-        within(duplicate.kept, text);
+        assert_place_in_text(duplicate.lost, text);
+        assert_place_in_text(duplicate.kept, text);
     }
 }
 
-fn within(place: Place, text: &str) {
+fn assert_place_in_text(place: Place, text: &str) {
     assert!(place.line >= 1 && place.column >= 1, "{place:?}");
     assert!(place.start <= place.end && place.end <= text.len(), "{place:?} of {}", text.len());
 }

@@ -25,9 +25,9 @@ pub enum Answer {
     /// A redirect to this URL.
     Redirect(String),
     /// A very slow response: one byte every 200 milliseconds.
-    Drip(Arc<[u8]>),
+    Slow(Arc<[u8]>),
     /// A complete response with these bytes. The server sends it when the flag becomes true.
-    Held(Arc<[u8]>, Arc<AtomicBool>),
+    WaitForFlag(Arc<[u8]>, Arc<AtomicBool>),
     /// No response. The server closes the connection after two minutes.
     Hang,
     /// A response that ends after half of these bytes, although its header contains their full length.
@@ -72,12 +72,17 @@ impl ArtifactServer {
 
     /// Serves an archive under a new path. Returns the artifact as a Flux source has it in its status.
     pub fn artifact(&self, packed: &[u8], revision: &str) -> Artifact {
-        self.behaving(packed, revision, Answer::Bytes)
+        self.artifact_with_answer(packed, revision, Answer::Bytes)
     }
 
     /// Serves an archive under a new path like [`Self::artifact`], but responds as `answer` specifies. The digest in
     /// the returned artifact is always that of the archive.
-    pub fn behaving(&self, packed: &[u8], revision: &str, answer: impl Fn(Arc<[u8]>) -> Answer) -> Artifact {
+    pub fn artifact_with_answer(
+        &self,
+        packed: &[u8],
+        revision: &str,
+        answer: impl Fn(Arc<[u8]>) -> Answer,
+    ) -> Artifact {
         let path = format!("/gitrepository/test/{}.tar.gz", self.numbers.fetch_add(1, Ordering::Relaxed));
         self.state.answers.lock().unwrap().insert(path.clone(), answer(packed.into()));
         let url = format!("http://{}{path}", self.host());
@@ -169,7 +174,7 @@ fn serve(stream: TcpStream, state: &State) -> std::io::Result<()> {
     reader.read_line(&mut line)?;
     let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
     while reader.read_line(&mut line)? > 2 {
-        assert!(!line.to_lowercase().contains("authorization"), "credentials were sent");
+        assert!(!line.to_lowercase().contains("authorization"), "the request must not contain credentials");
     }
     state.all.fetch_add(1, Ordering::SeqCst);
     *state.requests.lock().unwrap().entry(path.clone()).or_default() += 1;
@@ -189,15 +194,15 @@ fn write(mut stream: TcpStream, answer: &Answer) -> std::io::Result<()> {
         }
         Answer::Status(status) => stream.write_all(head(&format!("{status} No"), 0, "").as_bytes()),
         Answer::Redirect(to) => stream.write_all(head("302 Found", 0, &format!("Location: {to}\r\n")).as_bytes()),
-        Answer::Drip(bytes) => {
+        Answer::Slow(bytes) => {
             stream.write_all(head("200 OK", bytes.len(), "").as_bytes())?;
             bytes.iter().try_for_each(|byte| {
                 thread::sleep(Duration::from_millis(200));
                 stream.write_all(&[*byte])
             })
         }
-        Answer::Held(bytes, is_open) => {
-            while !is_open.load(Ordering::SeqCst) {
+        Answer::WaitForFlag(bytes, flag) => {
+            while !flag.load(Ordering::SeqCst) {
                 thread::sleep(Duration::from_millis(5));
             }
             stream.write_all(head("200 OK", bytes.len(), "").as_bytes())?;

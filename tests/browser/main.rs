@@ -22,7 +22,7 @@ use std::process::{Command, ExitCode};
 use libtest_mimic::{Arguments, Trial};
 use tempfile::TempDir;
 
-const NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
+const BROWSER_NAMES: [&str; 3] = ["chromium", "chromium-browser", "google-chrome"];
 const SCREENSHOT: &str = "docs/changes.png";
 
 type Test = fn(&Browser);
@@ -45,8 +45,8 @@ fn main() -> ExitCode {
     let tests: [(&str, Test); 6] = [
         ("shows_each_root_and_object", shows_each_root_and_object),
         ("filters_by_action_and_text", filters_by_action_and_text),
-        ("a_link_with_filters_shows_the_same", a_link_with_filters_shows_the_same),
-        ("texts_of_objects_are_no_markup", texts_of_objects_are_no_markup),
+        ("restores_filters_from_the_link", restores_filters_from_the_link),
+        ("escapes_texts_of_objects", escapes_texts_of_objects),
         ("two_thousand_objects_can_be_filtered", two_thousand_objects_can_be_filtered),
         ("a_plan_can_be_filtered", a_plan_can_be_filtered),
     ];
@@ -82,10 +82,10 @@ fn filters_by_action_and_text(browser: &Browser) {
     assert_eq!(visible(&dom), ["change Deployment.apps web"]);
     assert!(dom.contains(">1 of 3 objects</output>"), "{dom}");
     assert!(dom.contains("<section id=\"root-1\" hidden"), "a root without matching objects is hidden: {dom}");
-    assert!(dom.contains("<a href=\"#root-1\" hidden"), "and its link: {dom}");
+    assert!(dom.contains("<a href=\"#root-1\" hidden"), "the link to a root without matching objects is hidden: {dom}");
 }
 
-fn a_link_with_filters_shows_the_same(browser: &Browser) {
+fn restores_filters_from_the_link(browser: &Browser) {
     let page = Page::of(&shop());
     assert_eq!(
         visible(&browser.dom(&page, "#action=delete,create", "")),
@@ -96,7 +96,7 @@ fn a_link_with_filters_shows_the_same(browser: &Browser) {
     assert!(browser.dom(&page, "", write).contains("<title>#action=change%2Cdelete</title>"));
 }
 
-fn texts_of_objects_are_no_markup(browser: &Browser) {
+fn escapes_texts_of_objects(browser: &Browser) {
     let attack = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">";
     let quoted = attack.replace('\'', "''");
     let files = [("evil/kustomization.yaml", format!("configMapGenerator: [{{name: c, literals: ['a={quoted}']}}]\n"))];
@@ -117,7 +117,7 @@ fn two_thousand_objects_can_be_filtered(browser: &Browser) {
 }
 
 fn a_plan_can_be_filtered(browser: &Browser) {
-    let (code, html, notes) = flux_api::proxying().plan(&["--output", "html"]);
+    let (code, html, notes) = flux_api::api_with_proxy().plan(&["--output", "html"]);
     assert_eq!(code, Some(0), "{notes}");
     let page = Page(html);
     let all = ["delete ConfigMap shop/old", "keep ConfigMap shop/data", "create ConfigMap shop/new"];
@@ -192,7 +192,7 @@ impl Browser {
     fn find() -> Option<Self> {
         let named = std::env::var_os("CHROMIUM").map(PathBuf::from);
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let mut found = std::env::split_paths(&path).flat_map(|folder| NAMES.map(|name| folder.join(name)));
+        let mut found = std::env::split_paths(&path).flat_map(|folder| BROWSER_NAMES.map(|name| folder.join(name)));
         named.or_else(|| found.find(|program| program.is_file())).map(Self)
     }
 

@@ -83,7 +83,7 @@ impl Case {
     }
 
     /// Changes the request to one for a subresource, such as `status`.
-    pub fn of(mut self, subresource: &'static str) -> Self {
+    pub fn for_subresource(mut self, subresource: &'static str) -> Self {
         self.subresource = subresource;
         self
     }
@@ -118,10 +118,15 @@ impl Case {
         let verdict = block_on(gate.decide(phase, &self.request()));
         let (new, old) = self.objects(|object| object.to_string());
         let request = self.request_about(Object::raw(new.as_deref()), Object::raw(old.as_deref()));
-        assert_eq!(block_on(gate.decide(phase, &request)), verdict, "{} is not read as it is looked at", self.object);
+        assert_eq!(
+            block_on(gate.decide(phase, &request)),
+            verdict,
+            "the verdict must not depend on how {} is parsed",
+            self.object
+        );
         let whole = self.gate_over(Registry::standard().catalog().with_whole_objects());
-        let reported = "a rule reads a part of a stored object that its kind does not declare";
-        assert_eq!(block_on(whole.decide(phase, &self.request())), verdict, "{reported}: {}", self.object);
+        let message = "a rule reads a part of a stored object that its kind does not declare";
+        assert_eq!(block_on(whole.decide(phase, &self.request())), verdict, "{message}: {}", self.object);
         verdict
     }
 
@@ -167,8 +172,8 @@ fn plural(kind: &str) -> String {
         let registry = Registry::standard();
         let matchers = registry.mutators().iter().flat_map(|mutator| mutator.matchers);
         let matchers = matchers.chain(registry.rules().iter().flat_map(|rule| rule.matchers));
-        let of_deliveries = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);
-        let matchers = matchers.chain(of_deliveries).collect::<Vec<_>>();
+        let delivery_matchers = registry.deliveries().iter().flat_map(|delivery| delivery.matchers);
+        let matchers = matchers.chain(delivery_matchers).collect::<Vec<_>>();
         // The order is reversed because later entries replace earlier ones. So the first matcher of a kind counts.
         matchers.into_iter().rev().map(|matcher| (matcher.kind, matcher.plural)).collect()
     });

@@ -177,7 +177,7 @@ impl Example {
             |old: &&Value| ["/kind", "/metadata/name"].iter().all(|part| old.pointer(part) == object.pointer(part));
         let old = stored.iter().find(is_same).filter(|_| operation == Operation::Update).cloned();
         let case = Case { old, ..Case::new(operation, object) };
-        let case = case.stored(stored).policy(policy).of(subresource).user(user);
+        let case = case.stored(stored).policy(policy).for_subresource(subresource).user(user);
         Some(if self.files.is_empty() { case } else { case.with_trees(Arc::new(EveryArtifact(self.tree()))) })
     }
 

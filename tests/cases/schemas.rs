@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::objects;
 
-static OF_LANDSCAPER: LazyLock<Value> = LazyLock::new(|| objects(LANDSCAPER).remove(0));
-static OF_COMPOSITES: LazyLock<Value> = LazyLock::new(|| objects(COMPOSITE).remove(0));
+static LANDSCAPER_SCHEMAS: LazyLock<Value> = LazyLock::new(|| objects(LANDSCAPER).remove(0));
+static COMPOSITE_SCHEMA: LazyLock<Value> = LazyLock::new(|| objects(COMPOSITE).remove(0));
 
 /// The fields in `spec` of Landscaper's kinds, as of Landscaper 0.152. An end-to-end test compares them with the real
 /// CRDs.
@@ -102,7 +102,7 @@ pub const LANDSCAPER_KINDS: [&str; 3] = ["Installation", "Execution", "DeployIte
 
 /// Returns the structural schema of a Landscaper kind. `None` if mutators do not change objects of the kind.
 pub fn landscaper(kind: &str) -> Option<Value> {
-    let spec = OF_LANDSCAPER.get(kind)?;
+    let spec = LANDSCAPER_SCHEMAS.get(kind)?;
     let open = json!({"x-kubernetes-preserve-unknown-fields": true});
     Some(json!({"properties": {"spec": {"properties": spec}, "status": open}}))
 }
@@ -121,7 +121,7 @@ pub fn composite(object: &Value, definitions: &[Value]) -> Option<Value> {
     let versions = definition["spec"]["versions"].as_array()?;
     let version = versions.iter().find(|declared| declared["name"] == version)?;
     let mut schema = version.pointer("/schema/openAPIV3Schema").cloned().unwrap_or_else(|| json!({}));
-    let mut fields = OF_COMPOSITES.clone();
+    let mut fields = COMPOSITE_SCHEMA.clone();
     if definition["apiVersion"] == "apiextensions.crossplane.io/v2" {
         fields.as_object_mut()?.remove("environmentConfigRefs");
         fields = json!({"crossplane": {"properties": fields}});

@@ -13,7 +13,7 @@ use rustls::version::{TLS12, TLS13};
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-use super::stage::Stage;
+use super::stage::TestEnvironment;
 use crate::support::client::{self, Pool};
 use crate::support::harness::{review, review_of};
 
@@ -25,13 +25,13 @@ const WORKERS: usize = 30;
 /// fail. HTTP/1.1 cannot prevent this.
 const CLIENT_IDLE: Duration = Duration::from_secs(2);
 /// Interval in which the client reads the stored caBundle. A real API server uses a changed caBundle sooner.
-const BUNDLE_LAG: Duration = Duration::from_millis(500);
+const BUNDLE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A failed call.
 #[derive(Debug, Clone)]
 pub struct Failure {
     pub began: Instant,
-    pub what: String,
+    pub message: String,
 }
 
 /// The number of calls of a client, and its failed calls.
@@ -39,14 +39,14 @@ pub struct Failure {
 pub struct Tally {
     calls: AtomicUsize,
     failures: Mutex<Vec<Failure>>,
-    over: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
 impl Tally {
     pub fn count(&self, began: Instant, result: Result<(), String>) {
         self.calls.fetch_add(1, Ordering::Relaxed);
-        if let Err(what) = result {
-            self.failures.lock().unwrap().push(Failure { began, what });
+        if let Err(message) = result {
+            self.failures.lock().unwrap().push(Failure { began, message });
         }
     }
 
@@ -59,12 +59,12 @@ impl Tally {
         self.failures.lock().unwrap()[count..].to_vec()
     }
 
-    pub fn end(&self) {
-        self.over.store(true, Ordering::Relaxed);
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
     }
 
-    pub fn is_over(&self) -> bool {
-        self.over.load(Ordering::Relaxed)
+    pub fn is_stopped(&self) -> bool {
+        self.is_stopped.load(Ordering::Relaxed)
     }
 }
 
@@ -74,46 +74,47 @@ pub trait Callers {
 }
 
 /// A running client that calls the replicas like the API server, until it is dropped.
-pub struct Direct {
+pub struct DirectClient {
     tally: Arc<Tally>,
     tasks: Vec<JoinHandle<()>>,
 }
 
-impl Callers for Direct {
+impl Callers for DirectClient {
     fn tally(&self) -> &Arc<Tally> {
         &self.tally
     }
 }
 
-impl Direct {
+impl DirectClient {
     /// Starts the client.
-    pub fn start(stage: &Stage) -> Self {
+    pub fn start(environment: &TestEnvironment) -> Self {
         let tally = Arc::new(Tally::default());
-        let bundle = || stage.bundles("validatingwebhookconfiguration", "portcullis").remove(0);
-        let pool = Arc::new(ArcSwap::from_pointee(pool(stage.service.address, &bundle())));
-        let tasks = stage.cluster.block_on(async {
-            let follow = tokio::spawn(follow(stage.cluster.client(), stage.service.address, Arc::clone(&pool)));
-            let worker = |at| tokio::spawn(call(at, Arc::clone(&pool), Arc::clone(&tally)));
-            std::iter::once(follow).chain((0..WORKERS).map(worker)).collect()
+        let bundle = || environment.bundles("validatingwebhookconfiguration", "portcullis").remove(0);
+        let pool = Arc::new(ArcSwap::from_pointee(pool(environment.service.address, &bundle())));
+        let tasks = environment.cluster.block_on(async {
+            let update_pool =
+                tokio::spawn(update_pool(environment.cluster.client(), environment.service.address, Arc::clone(&pool)));
+            let worker = |at| tokio::spawn(run_worker(at, Arc::clone(&pool), Arc::clone(&tally)));
+            std::iter::once(update_pool).chain((0..WORKERS).map(worker)).collect()
         });
         Self { tally, tasks }
     }
 }
 
-impl Drop for Direct {
+impl Drop for DirectClient {
     fn drop(&mut self) {
-        self.tally.end();
+        self.tally.stop();
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
 fn pool(address: SocketAddr, bundle: &str) -> Pool {
     let roots: Vec<_> = CertificateDer::pem_slice_iter(bundle.as_bytes()).map(Result::unwrap).collect();
-    Pool::new(address, client::config_of(&roots, &[&TLS13, &TLS12]), CLIENT_IDLE)
+    Pool::new(address, client::config_with_roots(&roots, &[&TLS13, &TLS12]), CLIENT_IDLE)
 }
 
 /// Replaces the connection pool when the stored caBundle changes. The API server also creates a new client then.
-async fn follow(cluster: kube::Client, address: SocketAddr, current: Arc<ArcSwap<Pool>>) {
+async fn update_pool(cluster: kube::Client, address: SocketAddr, current: Arc<ArcSwap<Pool>>) {
     use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration as Configuration;
     let api: kube::Api<Configuration> = kube::Api::all(cluster);
     let mut known = None;
@@ -128,16 +129,16 @@ async fn follow(cluster: kube::Client, address: SocketAddr, current: Arc<ArcSwap
                 known = bundle;
             }
         }
-        sleep(BUNDLE_LAG).await;
+        sleep(BUNDLE_POLL_INTERVAL).await;
     }
 }
 
 /// Calls a webhook path until the tally ends. The pause between calls depends on the worker, so that some connections
 /// are idle for a while.
-async fn call(worker: usize, pool: Arc<ArcSwap<Pool>>, tally: Arc<Tally>) {
+async fn run_worker(worker: usize, pool: Arc<ArcSwap<Pool>>, tally: Arc<Tally>) {
     let (small, large) = (review("storm"), review_of("widgets", "storm", 300_000));
     let mut calls = 0;
-    while !tally.is_over() {
+    while !tally.is_stopped() {
         let body = if calls % 20 == worker { &large } else { &small };
         let path = if worker.is_multiple_of(2) { "/validate?timeout=10s" } else { "/mutate?timeout=10s" };
         let began = Instant::now();

@@ -5,20 +5,20 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 use super::calls::{Callers, Failure};
-use super::stage::{Certificates, Stage};
+use super::stage::{Certificates, TestEnvironment};
 use crate::sentences::eventually;
 
 /// Time before and after an incident during which calls are also counted, so that later effects of the incident are
 /// included.
-const AROUND: Duration = Duration::from_millis(1_500);
+const MARGIN: Duration = Duration::from_millis(1_500);
 /// Timeout for all replicas to renew their leaf certificates. A replica renews its leaf certificate after two thirds of
 /// the lifetime, which is at most 75 s in these tests.
-const RENEWAL: Duration = Duration::from_secs(90);
+const RENEWAL_TIMEOUT: Duration = Duration::from_secs(90);
 /// Timeout for a replacement of the CA. It takes the lifetime of a leaf certificate, two overlaps, and some polls.
-const CA_CHANGE: Duration = Duration::from_secs(150);
+const CA_CHANGE_TIMEOUT: Duration = Duration::from_secs(150);
 /// Time in which the relay passes the end of a connection to the client, even on a busy machine.
-const NOTICED: Duration = Duration::from_secs(1);
-const LOOKS: Duration = Duration::from_millis(200);
+const DISCONNECT_DELAY: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const ETCD_PAUSE: Duration = Duration::from_secs(4);
 
 /// A fault or a change that the tests cause while clients call the webhooks.
@@ -43,7 +43,7 @@ pub enum Incident {
 struct Killed {
     address: SocketAddr,
     /// The time at which the Service no longer used the replica.
-    left_out: Instant,
+    removed_at: Instant,
 }
 
 impl Killed {
@@ -54,14 +54,15 @@ impl Killed {
     /// For a call of the direct client, the failure contains the client's address of the connection, which identifies
     /// the replica. For a call of the API server, the replica is unknown. But the Service sends new connections to the
     /// other replica, so a broken connection must be an older one.
-    fn excuses(&self, failure: &Failure, stage: &Stage) -> bool {
-        let from = failure.what.rsplit_once("(from ").and_then(|(_, rest)| rest.trim_end_matches(')').parse().ok());
+    fn explains(&self, failure: &Failure, environment: &TestEnvironment) -> bool {
+        let from = failure.message.rsplit_once("(from ").and_then(|(_, rest)| rest.trim_end_matches(')').parse().ok());
         match from {
-            _ if failure.began <= self.left_out => true,
-            Some(from) => stage.service.replica_of(from) == Some(self.address),
+            _ if failure.began <= self.removed_at => true,
+            Some(from) => environment.service.replica_of(from) == Some(self.address),
             None => {
-                let broke_off = failure.what.ends_with("EOF") || failure.what.ends_with("connection reset by peer");
-                broke_off && failure.began <= self.left_out + NOTICED
+                let is_connection_error =
+                    failure.message.ends_with("EOF") || failure.message.ends_with("connection reset by peer");
+                is_connection_error && failure.began <= self.removed_at + DISCONNECT_DELAY
             }
         }
     }
@@ -73,13 +74,13 @@ pub struct Outcome {
     pub calls: usize,
     pub failures: Vec<Failure>,
     /// The number of failed calls that the kill of a replica explains.
-    pub on_the_killed: usize,
-    pub took: Duration,
+    pub explained_by_kill: usize,
+    pub duration: Duration,
 }
 
 impl Incident {
     /// Returns the description of the incident in the table of docs/reliability.md.
-    pub fn words(self, certificates: &Certificates) -> &'static str {
+    pub fn description(self, certificates: &Certificates) -> &'static str {
         match (self, certificates) {
             (Self::Restart, _) => "graceful restart of one of two replicas",
             (Self::Rotation, Certificates::SelfManaged { .. }) => "renewal of every replica's own leaf",
@@ -92,35 +93,35 @@ impl Incident {
     }
 
     /// Causes the incident `times` times while `callers` call the webhooks. Returns the outcome for each of `callers`.
-    pub fn pass(self, times: usize, stage: &Stage, callers: &[&dyn Callers]) -> Vec<Outcome> {
+    pub fn run(self, times: usize, environment: &TestEnvironment, callers: &[&dyn Callers]) -> Vec<Outcome> {
         let before = |callers: &&dyn Callers| (callers.tally().calls(), callers.tally().failures_after(0).len());
         let before: Vec<_> = callers.iter().map(before).collect();
         let began = Instant::now();
-        sleep(AROUND);
-        let killed: Vec<Killed> = (0..times).filter_map(|_| self.happen(stage)).collect();
-        sleep(AROUND);
-        let took = began.elapsed();
-        let is_excused = |failure: &&Failure| killed.iter().any(|killed| killed.excuses(failure, stage));
+        sleep(MARGIN);
+        let killed: Vec<Killed> = (0..times).filter_map(|_| self.cause(environment)).collect();
+        sleep(MARGIN);
+        let duration = began.elapsed();
+        let is_explained = |failure: &&Failure| killed.iter().any(|killed| killed.explains(failure, environment));
         let outcome = |(callers, (calls, failed)): (&&dyn Callers, (usize, usize))| {
             let failures = callers.tally().failures_after(failed);
-            let on_the_killed = failures.iter().filter(is_excused).count();
-            Outcome { times, calls: callers.tally().calls() - calls, failures, on_the_killed, took }
+            let explained_by_kill = failures.iter().filter(is_explained).count();
+            Outcome { times, calls: callers.tally().calls() - calls, failures, explained_by_kill, duration }
         };
         callers.iter().zip(before).map(outcome).collect()
     }
 
-    fn happen(self, stage: &Stage) -> Option<Killed> {
+    fn cause(self, environment: &TestEnvironment) -> Option<Killed> {
         match self {
-            Self::Restart => restart(stage),
-            Self::Rotation => rotate(stage),
-            Self::CaChange => change_ca(stage),
-            Self::ApiServerRestart => stage.cluster.restart_api_server().expect("it starts again"),
+            Self::Restart => restart(environment),
+            Self::Rotation => rotate(environment),
+            Self::CaChange => change_ca(environment),
+            Self::ApiServerRestart => environment.cluster.restart_api_server().expect("the API server restarts"),
             Self::EtcdPause => {
-                stage.cluster.pause_etcd(true);
+                environment.cluster.set_etcd_paused(true);
                 sleep(ETCD_PAUSE);
-                stage.cluster.pause_etcd(false);
+                environment.cluster.set_etcd_paused(false);
             }
-            Self::Kill => return Some(kill(stage)),
+            Self::Kill => return Some(kill(environment)),
         }
         None
     }
@@ -128,77 +129,83 @@ impl Incident {
 
 impl Outcome {
     /// Returns the number of failed calls that the kill of a replica does not explain.
-    pub fn unexcused(&self) -> usize {
-        self.failures.len() - self.on_the_killed
+    pub fn unexplained(&self) -> usize {
+        self.failures.len() - self.explained_by_kill
     }
 }
 
-fn restart(stage: &Stage) {
-    end_oldest(stage);
-    stage.add_replica();
+fn restart(environment: &TestEnvironment) {
+    end_oldest(environment);
+    environment.add_replica();
 }
 
 /// Ends the oldest replica gracefully, and removes it from the Service.
-pub fn end_oldest(stage: &Stage) {
-    let replica = stage.take_replica();
+pub fn end_oldest(environment: &TestEnvironment) {
+    let replica = environment.take_replica();
     replica.terminate();
-    stage.service.remove(replica.address);
+    environment.service.remove(replica.address);
 }
 
 /// Kills a replica, and removes it from the Service immediately afterwards. In a real cluster, the kubelet needs about
 /// a second to notice. Then starts a new replica.
-fn kill(stage: &Stage) -> Killed {
-    let replica = stage.take_replica();
+fn kill(environment: &TestEnvironment) -> Killed {
+    let replica = environment.take_replica();
     let address = replica.address;
     drop(replica);
-    stage.service.remove(address);
-    let left_out = Instant::now();
-    stage.add_replica();
-    Killed { address, left_out }
+    environment.service.remove(address);
+    let removed_at = Instant::now();
+    environment.add_replica();
+    Killed { address, removed_at }
 }
 
-fn rotate(stage: &Stage) {
-    match &stage.certificates {
+fn rotate(environment: &TestEnvironment) {
+    match &environment.certificates {
         Certificates::Mounted { authority, mount } => {
-            let before = loaded(stage);
+            let before = certificate_reload_counts(environment);
             let leaf = authority.leaf();
             mount.publish(&leaf.chain, &leaf.key);
-            eventually(|| loaded(stage).iter().zip(&before).all(|(now, before)| now > before).then_some(()));
+            eventually(|| {
+                certificate_reload_counts(environment)
+                    .iter()
+                    .zip(&before)
+                    .all(|(now, before)| now > before)
+                    .then_some(())
+            });
         }
         Certificates::SelfManaged { .. } => {
-            let before = signed(stage);
-            let is_renewed = || signed(stage).iter().zip(&before).all(|(now, before)| now > before);
-            until("every replica has signed another leaf", RENEWAL, is_renewed);
+            let before = signed_leaf_counts(environment);
+            let is_renewed = || signed_leaf_counts(environment).iter().zip(&before).all(|(now, before)| now > before);
+            wait_until("every replica has signed another leaf", RENEWAL_TIMEOUT, is_renewed);
         }
     }
 }
 
-fn loaded(stage: &Stage) -> Vec<f64> {
-    metrics(stage, "portcullis_certificate_reloads_total{result=\"loaded\"} ")
+fn certificate_reload_counts(environment: &TestEnvironment) -> Vec<f64> {
+    metrics(environment, "portcullis_certificate_reloads_total{result=\"loaded\"} ")
 }
 
-fn signed(stage: &Stage) -> Vec<f64> {
-    metrics(stage, "portcullis_leaves_signed_total ")
+fn signed_leaf_counts(environment: &TestEnvironment) -> Vec<f64> {
+    metrics(environment, "portcullis_leaves_signed_total ")
 }
 
-fn metrics(stage: &Stage, line: &str) -> Vec<f64> {
-    stage.replicas.lock().unwrap().iter().map(|replica| replica.metric(line).unwrap_or_default()).collect()
+fn metrics(environment: &TestEnvironment, line: &str) -> Vec<f64> {
+    environment.replicas.lock().unwrap().iter().map(|replica| replica.metric(line).unwrap_or_default()).collect()
 }
 
-fn change_ca(stage: &Stage) {
-    let before = stage.secret("ca.crt").expect("there is a CA");
-    stage.ask_for_another_ca();
+fn change_ca(environment: &TestEnvironment) {
+    let before = environment.secret("ca.crt").expect("the Secret contains a CA");
+    environment.request_new_ca();
     let is_changed = || {
-        let now = stage.secret("ca.crt").unwrap_or_default();
-        now != before && stage.secret("old.crt").is_none() && stage.bundles_are(&now)
+        let now = environment.secret("ca.crt").unwrap_or_default();
+        now != before && environment.secret("old.crt").is_none() && environment.all_bundles_equal(&now)
     };
-    until("the CA is changed", CA_CHANGE, is_changed);
+    wait_until("the CA is changed", CA_CHANGE_TIMEOUT, is_changed);
 }
 
-fn until(what: &str, limit: Duration, is_so: impl Fn() -> bool) {
+fn wait_until(what: &str, limit: Duration, is_so: impl Fn() -> bool) {
     let start = Instant::now();
     while !is_so() {
-        assert!(start.elapsed() < limit, "not within {limit:?}: {what}");
-        sleep(LOOKS);
+        assert!(start.elapsed() < limit, "timed out after {limit:?}: {what}");
+        sleep(POLL_INTERVAL);
     }
 }

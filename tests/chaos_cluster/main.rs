@@ -52,10 +52,10 @@ mod user;
 use std::process::ExitCode;
 
 use crate::support::deadline;
-use chaos_cluster::calls::{Callers, Direct};
+use chaos_cluster::calls::{Callers, DirectClient};
 use chaos_cluster::incidents::{Incident, Outcome};
-use chaos_cluster::stage::{Certificates, Stage};
-use chaos_cluster::writers::{Writers, counted_by_the_api_server};
+use chaos_cluster::stage::{Certificates, TestEnvironment};
+use chaos_cluster::writers::{Writers, failed_webhook_calls};
 
 const RESTARTS: usize = 20;
 const ROTATIONS: usize = 5;
@@ -71,44 +71,49 @@ struct Run {
 
 /// The results of one incident. The direct client and the writers ran at the same time.
 struct Row {
-    words: &'static str,
+    description: &'static str,
     direct: Outcome,
-    through: Outcome,
+    through_api_server: Outcome,
     /// The number of failed calls in the metrics of the API server. `None` for a restart of the API server, which
     /// resets the metrics.
-    counted: Option<usize>,
-    /// The number of writes that failed because the API server was not available.
-    unanswered: usize,
+    counted_by_api_server: Option<usize>,
+    /// The number of writes that failed for another reason than a webhook call or a rejected object, such as an API
+    /// server that is not available.
+    other_errors: usize,
 }
 
 fn main() -> ExitCode {
-    cleanup::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clean_up_on_signals().expect("a process may handle its signals");
     let arguments: Vec<String> = std::env::args().collect();
     let runs = [
-        pass("self-managed", Certificates::SelfManaged { leaf_life: LEAF_LIFE }),
-        pass("a mounted Secret (cert-manager, or your own)", Certificates::mounted()),
+        run_incidents("self-managed", Certificates::SelfManaged { leaf_life: LEAF_LIFE }),
+        run_incidents("a mounted Secret (cert-manager, or your own)", Certificates::mounted()),
     ];
-    let text = table::write(&runs);
+    let text = table::render(&runs);
     println!("{text}");
     if arguments.iter().any(|argument| argument == "--write") {
-        table::put("docs/reliability.md", &text).expect("the page can be written");
+        table::replace_in_page("docs/reliability.md", &text).expect("the page can be written");
     }
-    let unexcused: usize = runs.iter().flat_map(|run| &run.rows).map(Row::unexcused).sum();
-    if unexcused == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    let unexplained: usize = runs.iter().flat_map(|run| &run.rows).map(Row::unexplained).sum();
+    if unexplained == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn pass(way: &'static str, certificates: Certificates) -> Run {
+fn run_incidents(way: &'static str, certificates: Certificates) -> Run {
     let mut incidents = vec![(Incident::Restart, RESTARTS), (Incident::Rotation, ROTATIONS)];
     if matches!(certificates, Certificates::SelfManaged { .. }) {
         incidents.push((Incident::CaChange, 1));
     }
     incidents.extend([(Incident::EtcdPause, 1), (Incident::ApiServerRestart, 1), (Incident::Kill, 1)]);
-    let stage = Stage::start(certificates, None);
-    let (direct, writers) = (Direct::start(&stage), Writers::start(&stage));
+    let environment = TestEnvironment::start(certificates, None);
+    let (direct, writers) = (DirectClient::start(&environment), Writers::start(&environment));
     let rows = incidents.into_iter().map(|(incident, times)| {
-        let row = row(incident, times, &stage, &direct, &writers);
+        let row = row(incident, times, &environment, &direct, &writers);
         eprintln!("{way}: {}", table::row(&row));
-        row.direct.failures.iter().chain(&row.through.failures).for_each(|failure| eprintln!("  {}", failure.what));
+        row.direct
+            .failures
+            .iter()
+            .chain(&row.through_api_server.failures)
+            .for_each(|failure| eprintln!("  {}", failure.message));
         row
     });
     let rows = rows.collect();
@@ -116,23 +121,30 @@ fn pass(way: &'static str, certificates: Certificates) -> Run {
     Run { way, rows }
 }
 
-fn row(incident: Incident, times: usize, stage: &Stage, direct: &Direct, writers: &Writers) -> Row {
-    let (counted, unanswered) = (counted_by_the_api_server(stage), writers.unanswered());
+fn row(
+    incident: Incident,
+    times: usize,
+    environment: &TestEnvironment,
+    direct: &DirectClient,
+    writers: &Writers,
+) -> Row {
+    let (failed_before, errors_before) = (failed_webhook_calls(environment), writers.other_errors());
     let callers: [&dyn Callers; 2] = [direct, writers];
-    let [direct, through] = incident.pass(times, stage, &callers).try_into().ok().expect("one for each");
+    let [direct, through_api_server] =
+        incident.run(times, environment, &callers).try_into().ok().expect("one result per caller");
     let counts = incident != Incident::ApiServerRestart;
     Row {
-        words: incident.words(&stage.certificates),
+        description: incident.description(&environment.certificates),
         direct,
-        through,
-        counted: counts.then(|| counted_by_the_api_server(stage) - counted),
-        unanswered: writers.unanswered() - unanswered,
+        through_api_server,
+        counted_by_api_server: counts.then(|| failed_webhook_calls(environment) - failed_before),
+        other_errors: writers.other_errors() - errors_before,
     }
 }
 
 impl Row {
     /// Returns the number of failed calls that the kill of a replica does not explain.
-    fn unexcused(&self) -> usize {
-        self.direct.unexcused() + self.through.unexcused()
+    fn unexplained(&self) -> usize {
+        self.direct.unexplained() + self.through_api_server.unexplained()
     }
 }

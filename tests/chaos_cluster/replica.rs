@@ -27,8 +27,8 @@ pub struct Replica {
 impl Replica {
     /// Starts a replica with these further arguments, and waits until it is ready.
     pub fn start(cluster: &Cluster, arguments: &[String]) -> Self {
-        let taken = |error: &DaemonError| error.port_was_taken();
-        on_free_ports(|ports| Self::start_on(cluster, arguments, ports), taken).expect("a replica runs")
+        let is_port_taken = |error: &DaemonError| error.port_was_taken();
+        on_free_ports(|ports| Self::start_on(cluster, arguments, ports), is_port_taken).expect("a replica runs")
     }
 
     fn start_on(cluster: &Cluster, arguments: &[String], ports: [u16; 2]) -> Result<Self, DaemonError> {
@@ -46,7 +46,7 @@ impl Replica {
     /// Sends SIGTERM to the replica, as the kubelet does, and waits until the process has ended. Panics if the exit
     /// status is not success.
     pub fn terminate(&self) {
-        let status = self.daemon.terminate().expect("it can be sent a signal");
+        let status = self.daemon.terminate().expect("the process receives the signal");
         assert!(status.success(), "{status}\n{}", self.log_end());
     }
 
@@ -56,8 +56,8 @@ impl Replica {
     }
 
     /// Returns the number of lines in the replica's log that contain a text.
-    pub fn logged(&self, text: &str) -> usize {
-        self.daemon.logged(text)
+    pub fn count_log_lines(&self, text: &str) -> usize {
+        self.daemon.count_log_lines(text)
     }
 
     /// Returns the value of a metric of the replica. `line` is the beginning of a line of `/metrics`: the name, the

@@ -80,13 +80,13 @@ users:
 impl Clients {
     fn write(&self, folder: &Path) {
         let leaf = self.authority.client(self.name, &[]);
-        let place = |text: &str| text.replace("FOLDER", &folder.display().to_string());
+        let fill_in = |text: &str| text.replace("FOLDER", &folder.display().to_string());
         for (name, text) in [
             ("clients.crt", self.authority.root_pem()),
             ("webhooks.crt", leaf.chain),
             ("webhooks.key", leaf.key),
-            ("webhooks.kubeconfig", place(WEBHOOKS_KUBECONFIG)),
-            (ADMISSION, place(ADMISSION_CONFIGURATION)),
+            ("webhooks.kubeconfig", fill_in(WEBHOOKS_KUBECONFIG)),
+            (ADMISSION, fill_in(ADMISSION_CONFIGURATION)),
         ] {
             fs::write(folder.join(name), text).unwrap();
         }
@@ -94,7 +94,7 @@ impl Clients {
 }
 
 /// The environment of the chaos tests.
-pub struct Stage {
+pub struct TestEnvironment {
     // The fields are dropped in this order: the replicas before the cluster.
     pub replicas: Mutex<Vec<Replica>>,
     pub service: Service,
@@ -122,7 +122,7 @@ impl Certificates {
     }
 }
 
-impl Stage {
+impl TestEnvironment {
     /// Starts a cluster and two replicas, applies the manifests, and waits until the webhooks are active. If `clients`
     /// is set, the replicas require client certificates.
     pub fn start(certificates: Certificates, clients: Option<&Clients>) -> Self {
@@ -135,18 +135,18 @@ impl Stage {
         }
         let service = cluster.block_on(Service::start());
         let manifests = manifests(&cluster, service.address, &certificates);
-        apply(&cluster, &manifests.foundations);
+        apply(&cluster, &manifests.prerequisites);
         cluster.apply_crds();
         apply(&cluster, &manifests.others);
         if matches!(certificates, Certificates::SelfManaged { .. }) {
             apply(&cluster, PERMISSIONS);
         }
-        let stage = Self { replicas: Mutex::default(), service, certificates, arguments, cluster };
-        stage.add_replica();
-        stage.add_replica();
-        apply(&stage.cluster, &manifests.webhooks);
-        stage.until_active();
-        stage
+        let environment = Self { replicas: Mutex::default(), service, certificates, arguments, cluster };
+        environment.add_replica();
+        environment.add_replica();
+        apply(&environment.cluster, &manifests.webhooks);
+        environment.wait_until_active();
+        environment
     }
 
     /// Starts a replica, and waits until the Service sends connections to it.
@@ -169,7 +169,7 @@ impl Stage {
     }
 
     /// Waits until the webhooks deny an object that violates a rule.
-    pub fn until_active(&self) {
+    pub fn wait_until_active(&self) {
         eventually(|| {
             let create = ["create", "--dry-run=server", "-f", "-"];
             let answer = self.cluster.kubectl().args(create).stdin(PROBE).run().stderr;
@@ -200,7 +200,7 @@ impl Stage {
     }
 
     /// Returns whether the caBundle of every webhook of Portcullis is equal to this PEM text.
-    pub fn bundles_are(&self, text: &str) -> bool {
+    pub fn all_bundles_equal(&self, text: &str) -> bool {
         let kinds = ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"];
         let all = kinds.iter().flat_map(|kind| {
             ["portcullis", "portcullis-composites"].into_iter().flat_map(|name| self.bundles(kind, name))
@@ -209,7 +209,7 @@ impl Stage {
     }
 
     /// Annotates the Secret of the CA, which makes the replicas replace the CA.
-    pub fn ask_for_another_ca(&self) {
+    pub fn request_new_ca(&self) {
         let annotate = ["annotate", "secret", "portcullis-ca", "-n", "portcullis-system"];
         let asked = self.cluster.kubectl().args(annotate).args(["--overwrite", "portcullis.dev/renew-ca=now"]).run();
         asked.expect_success();

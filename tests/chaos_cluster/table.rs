@@ -8,7 +8,7 @@ const BEGIN: &str = "<!-- chaos -->";
 const END: &str = "<!-- /chaos -->";
 
 /// Returns the tables of all runs as Markdown.
-pub fn write(runs: &[Run]) -> String {
+pub fn render(runs: &[Run]) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join("\n")
 }
 
@@ -21,22 +21,22 @@ fn run(run: &Run) -> String {
 
 /// Returns the row of an incident in a table.
 pub fn row(row: &Row) -> String {
-    let Row { words, direct, through, counted, unanswered } = row;
-    let counted = counted.map_or("–".to_owned(), |count| count.to_string());
-    let away = if *unanswered > 0 { format!(" ({unanswered} found no API server)") } else { String::new() };
+    let Row { description, direct, through_api_server, counted_by_api_server, other_errors } = row;
+    let counted_by_api_server = counted_by_api_server.map_or("–".to_owned(), |count| count.to_string());
+    let note = if *other_errors > 0 { format!(" ({other_errors} found no API server)") } else { String::new() };
     format!(
-        "| {words} | {} | {:.0} s | {} | {} | {}{away} | {} | {counted} |",
+        "| {description} | {} | {:.0} s | {} | {} | {}{note} | {} | {counted_by_api_server} |",
         direct.times,
-        direct.took.as_secs_f64(),
+        direct.duration.as_secs_f64(),
         direct.calls,
-        failed(direct.failures.len(), direct.on_the_killed),
-        through.calls,
-        failed(through.failures.len(), through.on_the_killed),
+        failed(direct.failures.len(), direct.explained_by_kill),
+        through_api_server.calls,
+        failed(through_api_server.failures.len(), through_api_server.explained_by_kill),
     )
 }
 
-fn failed(all: usize, on_the_killed: usize) -> String {
-    match on_the_killed {
+fn failed(all: usize, explained_by_kill: usize) -> String {
+    match explained_by_kill {
         0 => all.to_string(),
         count if count == all => format!("{all}, all on the killed replica"),
         count => format!("{all}, {count} of them on the killed replica"),
@@ -44,7 +44,7 @@ fn failed(all: usize, on_the_killed: usize) -> String {
 }
 
 /// Replaces the text between the markers of a page.
-pub fn put(page: &str, text: &str) -> io::Result<()> {
+pub fn replace_in_page(page: &str, text: &str) -> io::Result<()> {
     let before = fs::read_to_string(page)?;
     let (head, rest) = before.split_once(BEGIN).ok_or(io::ErrorKind::InvalidData)?;
     let (_, tail) = rest.split_once(END).ok_or(io::ErrorKind::InvalidData)?;

@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
 use super::calls::{Callers, Tally};
-use super::stage::Stage;
+use super::stage::TestEnvironment;
 
 const WRITERS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(10);
@@ -33,7 +33,7 @@ const COUNTERS: [(&str, &str); 2] = [
 /// Running clients that write objects until they are dropped.
 pub struct Writers {
     tally: Arc<Tally>,
-    unanswered: Arc<AtomicUsize>,
+    other_errors: Arc<AtomicUsize>,
     tasks: Vec<JoinHandle<()>>,
 }
 
@@ -45,39 +45,40 @@ impl Callers for Writers {
 
 impl Writers {
     /// Starts the clients, which write objects in a new namespace.
-    pub fn start(stage: &Stage) -> Self {
-        let namespace = stage.cluster.namespace("storm");
-        let (tally, unanswered) = (Arc::new(Tally::default()), Arc::default());
-        let tasks = stage.cluster.block_on(async {
+    pub fn start(environment: &TestEnvironment) -> Self {
+        let namespace = environment.cluster.namespace("storm");
+        let (tally, other_errors) = (Arc::new(Tally::default()), Arc::default());
+        let tasks = environment.cluster.block_on(async {
             let writer = |at| Writer {
-                contexts: api(stage, "Context", "contexts", &namespace),
-                installations: api(stage, "Installation", "installations", &namespace),
+                contexts: api(environment, "Context", "contexts", &namespace),
+                installations: api(environment, "Installation", "installations", &namespace),
                 tally: Arc::clone(&tally),
-                unanswered: Arc::clone(&unanswered),
+                other_errors: Arc::clone(&other_errors),
                 name: format!("writer-{at}"),
             };
             (0..WRITERS).map(|at| tokio::spawn(writer(at).write())).collect()
         });
-        Self { tally, unanswered, tasks }
+        Self { tally, other_errors, tasks }
     }
 
-    /// Returns the number of writes that failed because the API server was not available.
-    pub fn unanswered(&self) -> usize {
-        self.unanswered.load(Ordering::Relaxed)
+    /// Returns the number of writes that failed for another reason than a webhook call or a rejected object. The usual
+    /// reason is that the API server is not available.
+    pub fn other_errors(&self) -> usize {
+        self.other_errors.load(Ordering::Relaxed)
     }
 }
 
 impl Drop for Writers {
     fn drop(&mut self) {
-        self.tally.end();
+        self.tally.stop();
         self.tasks.iter().for_each(JoinHandle::abort);
     }
 }
 
 /// Returns the number of failed webhook calls that the API server has counted since its start.
-pub fn counted_by_the_api_server(stage: &Stage) -> usize {
+pub fn failed_webhook_calls(environment: &TestEnvironment) -> usize {
     let request = Request::get("/metrics").body(Vec::new()).unwrap();
-    let text = stage.cluster.block_on(stage.cluster.client().request_text(request)).unwrap();
+    let text = environment.cluster.block_on(environment.cluster.client().request_text(request)).unwrap();
     let of = |(name, label): &(&str, &str)| {
         let lines = text.lines().filter(|line| line.starts_with(name) && line.contains(label));
         lines.map(|line| line.rsplit(' ').next().unwrap().parse::<f64>().unwrap() as usize).sum::<usize>()
@@ -87,8 +88,8 @@ pub fn counted_by_the_api_server(stage: &Stage) -> usize {
 
 /// Returns log records of the API server about failed webhook calls, and log records of the replicas about their CA,
 /// caBundles and listeners. The records are sorted by time of day.
-pub fn logged_failures_and_steps(stage: &Stage) -> Vec<String> {
-    let logs = std::fs::read_dir(stage.cluster.folder()).unwrap().flatten().map(|entry| entry.path());
+pub fn logged_failures_and_steps(environment: &TestEnvironment) -> Vec<String> {
+    let logs = std::fs::read_dir(environment.cluster.folder()).unwrap().flatten().map(|entry| entry.path());
     let logs = logs.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
     let mut lines: Vec<String> = logs.flat_map(|log| lines_about_calls_and_steps(&log)).collect();
     lines.sort();
@@ -111,17 +112,17 @@ fn time_of_day(line: &str) -> &str {
     line.get(from..from + 15).unwrap_or(line)
 }
 
-fn api(stage: &Stage, kind: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
+fn api(environment: &TestEnvironment, kind: &str, plural: &str, namespace: &str) -> Api<DynamicObject> {
     let gvk = GroupVersionKind::gvk("landscaper.gardener.cloud", "v1alpha1", kind);
     let resource = ApiResource::from_gvk_with_plural(&gvk, plural);
-    Api::namespaced_with(stage.cluster.client(), namespace, &resource)
+    Api::namespaced_with(environment.cluster.client(), namespace, &resource)
 }
 
 struct Writer {
     contexts: Api<DynamicObject>,
     installations: Api<DynamicObject>,
     tally: Arc<Tally>,
-    unanswered: Arc<AtomicUsize>,
+    other_errors: Arc<AtomicUsize>,
     name: String,
 }
 
@@ -132,9 +133,9 @@ impl Writer {
             "repositoryContext": {"type": "ociRegistry", "baseUrl": "example.org"}}}});
         let context = self.object("Context", json!({}));
         let installation = self.object("Installation", json!({"spec": spec}));
-        while !self.tally.is_over() {
+        while !self.tally.is_stopped() {
             for (api, object) in [(&self.contexts, &context), (&self.installations, &installation)] {
-                self.round(api, object).await;
+                self.write_once(api, object).await;
             }
         }
     }
@@ -146,7 +147,7 @@ impl Writer {
         serde_json::from_value(object).unwrap()
     }
 
-    async fn round(&self, api: &Api<DynamicObject>, object: &DynamicObject) {
+    async fn write_once(&self, api: &Api<DynamicObject>, object: &DynamicObject) {
         let label = Patch::Merge(json!({"metadata": {"labels": {"storm": "yes"}}}));
         let began = Instant::now();
         self.count(began, api.create(&PostParams::default(), object).await);
@@ -166,10 +167,10 @@ impl Writer {
                 self.tally.count(began, Err(status.message.clone()));
             }
             Err(kube::Error::Api(status)) if [403, 404, 409, 422].contains(&status.code) => {
-                let is_lost = status.code != 403 && status.code != 422;
-                self.tally.count(began, if is_lost { Ok(()) } else { Err(status.message.clone()) });
+                let is_after_lost_answer = status.code != 403 && status.code != 422;
+                self.tally.count(began, if is_after_lost_answer { Ok(()) } else { Err(status.message.clone()) });
             }
-            Err(_) => drop(self.unanswered.fetch_add(1, Ordering::Relaxed)),
+            Err(_) => drop(self.other_errors.fetch_add(1, Ordering::Relaxed)),
         }
     }
 }

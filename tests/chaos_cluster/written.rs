@@ -10,7 +10,7 @@ const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: por
 /// The manifests in three parts. Each part is a stream of YAML documents.
 pub struct Manifests {
     /// Namespaces and CRDs, which must exist before the other objects.
-    pub foundations: String,
+    pub prerequisites: String,
     /// All objects that are in no other part.
     pub others: String,
     /// The webhook configurations. They are applied last, because the API server denies requests until Portcullis
@@ -21,7 +21,8 @@ pub struct Manifests {
 impl Manifests {
     /// Reads the YAML files of a folder and its subfolders, in the order of their paths.
     pub fn read(folder: &Path) -> io::Result<Self> {
-        let mut manifests = Self { foundations: NAMESPACE.to_owned(), others: String::new(), webhooks: String::new() };
+        let mut manifests =
+            Self { prerequisites: NAMESPACE.to_owned(), others: String::new(), webhooks: String::new() };
         for file in yaml_files(folder)? {
             let text = fs::read_to_string(file)?;
             text.split("\n---").for_each(|document| manifests.add(document));
@@ -32,7 +33,7 @@ impl Manifests {
     fn add(&mut self, document: &str) {
         let part = match kind(document) {
             None => return,
-            Some("Namespace" | "CustomResourceDefinition") => &mut self.foundations,
+            Some("Namespace" | "CustomResourceDefinition") => &mut self.prerequisites,
             Some(kind) if kind.ends_with("WebhookConfiguration") => &mut self.webhooks,
             Some(_) => &mut self.others,
         };

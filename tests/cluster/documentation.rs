@@ -63,7 +63,7 @@ impl Shell {
     /// Creates the working directory of the shell in the folder of the node.
     pub fn open(node: &Node) -> Self {
         let folder = node.folder().join("work");
-        fs::create_dir_all(&folder).expect("there is room");
+        fs::create_dir_all(&folder).expect("the folder can be created");
         for name in ["charts", "examples"] {
             let link = folder.join(name);
             if !link.exists() {
@@ -82,7 +82,7 @@ impl Shell {
 
     /// Writes a file into the working directory.
     pub fn write(&self, name: &str, text: &str) {
-        fs::write(self.folder.join(name), text).expect("there is room");
+        fs::write(self.folder.join(name), text).expect("the file can be written");
     }
 
     /// Runs one or more shell commands. The first failure ends the run.
@@ -111,7 +111,7 @@ impl Answer {
     /// If the command succeeded. The error contains the command and its output.
     pub fn failure(self) -> Result<String, String> {
         if self.is_success {
-            Err(format!("this was to fail: $ {}\n{}", self.command, self.text))
+            Err(format!("the command must fail, but succeeds: $ {}\n{}", self.command, self.text))
         } else {
             Ok(self.text)
         }

@@ -74,7 +74,7 @@ const USERS: [(&str, &str, &str); 5] = [
 pub fn write(folder: &Path, network: &Network) -> io::Result<()> {
     write_certificates(folder, network)?;
     let plugins = packages::plugin_folder().ok_or_else(|| io::Error::other("there are no CNI plugins"))?;
-    let place = |text: &str| {
+    let fill_in = |text: &str| {
         text.replace("FOLDER", &folder.display().to_string())
             .replace("PLUGINS", &plugins.display().to_string())
             .replace("CGROUP", &sandbox::cgroup(folder))
@@ -89,11 +89,11 @@ pub fn write(folder: &Path, network: &Network) -> io::Result<()> {
         ("proxy.yaml", PROXY),
         ("cni/10-pods.conflist", CNI),
     ] {
-        fs::write(folder.join(name), place(text))?;
+        fs::write(folder.join(name), fill_in(text))?;
     }
     for (file, _, _) in USERS {
         let text = KUBECONFIG.replace("USER", file).replace("HOST", network.host).replace("PORT", &PORT.to_string());
-        fs::write(folder.join(format!("{file}.kubeconfig")), place(&text))?;
+        fs::write(folder.join(format!("{file}.kubeconfig")), fill_in(&text))?;
     }
     Ok(())
 }

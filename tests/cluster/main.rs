@@ -52,7 +52,7 @@ use std::time::Instant;
 
 use crate::node::Node;
 use crate::programs::Programs;
-use crate::stage::{Row, Scenario, Stage};
+use crate::stage::{Row, Scenario, TestEnvironment};
 
 /// Environment variable with the path of the archive that `make image-archive` writes.
 const ARCHIVE: &str = "PORTCULLIS_IMAGE_ARCHIVE";
@@ -69,7 +69,7 @@ struct Options {
 }
 
 fn main() -> ExitCode {
-    cleanup::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clean_up_on_signals().expect("a process may handle its signals");
     match run(&options()) {
         Ok(code) => code,
         Err(error) => {
@@ -88,7 +88,7 @@ fn options() -> Options {
 
 fn run(options: &Options) -> Result<ExitCode, Box<dyn Error>> {
     if let Some(folder) = sandbox::folder() {
-        return play(options, &folder);
+        return run_in_namespaces(options, &folder);
     }
     let mut missing = packages::missing();
     if options.check && !Programs::are_built() {
@@ -111,16 +111,16 @@ fn archive() -> Result<PathBuf, String> {
 }
 
 /// Starts the node, runs the selected scenarios, and prints the table of results.
-fn play(options: &Options, folder: &Path) -> Result<ExitCode, Box<dyn Error>> {
+fn run_in_namespaces(options: &Options, folder: &Path) -> Result<ExitCode, Box<dyn Error>> {
     let begun = Instant::now();
-    let mut stage = Stage::new(Node::start(Programs::find()?, folder, &archive()?)?);
+    let mut environment = TestEnvironment::new(Node::start(Programs::find()?, folder, &archive()?)?);
     println!("cluster: ready after {:.0?}", begun.elapsed());
     let rows: Vec<_> = scenarios::ALL
         .iter()
         .filter(|scenario| is_selected(scenario, options))
         .map(|scenario| {
-            let row = stage.play(scenario);
-            report(&row, &stage);
+            let row = environment.run_scenario(scenario);
+            report(&row, &environment);
             row
         })
         .collect();
@@ -138,13 +138,13 @@ fn is_selected(scenario: &Scenario, options: &Options) -> bool {
     options.filters.is_empty() || scenario.name == scenarios::ALL[0].name || is_named
 }
 
-fn report(row: &Row, stage: &Stage) {
+fn report(row: &Row, environment: &TestEnvironment) {
     let name = row.scenario.name;
     match &row.failure {
-        None => println!("{name}: ok after {:.0?}", row.took),
+        None => println!("{name}: ok after {:.0?}", row.duration),
         Some(failure) => {
-            let state = stage.shell.run(STATE).text;
-            println!("{name}: FAILED\n{failure}\n{state}\n{}", stage.node.log_ends());
+            let state = environment.shell.run(STATE).text;
+            println!("{name}: FAILED\n{failure}\n{state}\n{}", environment.node.log_ends());
         }
     }
 }

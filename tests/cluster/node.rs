@@ -16,7 +16,7 @@ use crate::{http, images, reboot, sandbox};
 const ETCD_PORT: u16 = 2379;
 /// Timeout for the node, and for each of its processes, to become ready. On a busy machine with two processors, the API
 /// server needs half a minute to start.
-const LIMIT: Duration = Duration::from_mins(2);
+const READY_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// A running node. Its processes end when the PID namespace of this test ends.
 pub struct Node {
@@ -53,14 +53,14 @@ impl Node {
     /// Kills all processes of the node at once, as a power failure does, and starts the node again.
     pub fn reboot(&mut self) -> Result<(), NodeError> {
         self.daemons.clear();
-        reboot::lose_everything(&self.folder)?;
+        reboot::clear_node_state(&self.folder)?;
         self.start_all()
     }
 
     /// Deletes the cluster, and starts a new one with another network. Only the images are kept.
     pub fn change_network(&mut self, network: &'static Network) -> Result<(), NodeError> {
         self.daemons.clear();
-        reboot::lose_everything(&self.folder)?;
+        reboot::clear_node_state(&self.folder)?;
         for state in ["etcd", "kubelet", "kubelet-pki", "ipam", "cni"].map(|name| self.folder.join(name)) {
             if state.exists() {
                 fs::remove_dir_all(state)?;
@@ -88,7 +88,7 @@ impl Node {
     /// Starts cert-manager's controllers as a process on the node.
     pub fn start_cert_manager(&mut self) -> Result<(), NodeError> {
         let mut command = Command::new(self.programs.cert_manager());
-        let daemon = self.daemon_of("cert-manager", command.arg(self.kubeconfig()))?;
+        let daemon = self.start_daemon("cert-manager", command.arg(self.kubeconfig()))?;
         self.daemons.push(daemon);
         Ok(())
     }
@@ -105,12 +105,12 @@ impl Node {
 
     /// Returns the path of a program that is built for the node.
     pub fn program(&self, name: &str) -> PathBuf {
-        self.programs.of_node(name)
+        self.programs.node_program(name)
     }
 
     /// Returns a kubectl command with the kubeconfig of the administrator.
     pub fn kubectl(&self) -> Kubectl {
-        let program = self.programs.of_control_plane("kubectl");
+        let program = self.programs.control_plane_program("kubectl");
         Kubectl::new(program, self.kubeconfig(), self.folder.join("home"))
     }
 
@@ -154,38 +154,38 @@ impl Node {
             "--hostname-override=node".to_owned(),
         ];
         let proxy = [format!("--config={}", file("proxy.yaml"))];
-        self.run("kube-controller-manager", &controllers)?;
-        self.run("kube-scheduler", &scheduler)?;
-        self.run("kubelet", &kubelet)?;
-        self.run("kube-proxy", &proxy)?;
-        self.until_ready()
+        self.start_program("kube-controller-manager", &controllers)?;
+        self.start_program("kube-scheduler", &scheduler)?;
+        self.start_program("kubelet", &kubelet)?;
+        self.start_program("kube-proxy", &proxy)?;
+        self.wait_until_ready()
     }
 
     /// Waits until the node has the condition `Ready`, and the default ServiceAccount exists. After a reboot, the
     /// condition can still be `True` from before, until the lease of the node expires. So scenarios also wait until
     /// their pods are ready.
-    fn until_ready(&self) -> Result<(), NodeError> {
+    fn wait_until_ready(&self) -> Result<(), NodeError> {
         let is_ready = || {
             let wait = ["wait", "--for=condition=Ready", "node/node", "--timeout=1s"];
             let account = ["get", "serviceaccount", "default", "-n", "default"];
             self.kubectl().args(wait).run().status.success() && self.kubectl().args(account).run().status.success()
         };
-        Ok(self.daemon("kubelet").wait_until(LIMIT, is_ready)?)
+        Ok(self.daemon("kubelet").wait_until(READY_TIMEOUT, is_ready)?)
     }
 
     fn start_etcd(&mut self) -> Result<(), NodeError> {
-        let mut command = Command::new(self.programs.of_control_plane("etcd"));
+        let mut command = Command::new(self.programs.control_plane_program("etcd"));
         command.arg(format!("--data-dir={}", self.folder.join("etcd").display()));
         command.args(["--unsafe-no-fsync", "--log-level=warn"]);
-        let etcd = self.daemon_of("etcd", &mut command)?;
-        etcd.wait_until(LIMIT, || http::is_ok(&http::get(ETCD_PORT, "/health")))?;
+        let etcd = self.start_daemon("etcd", &mut command)?;
+        etcd.wait_until(READY_TIMEOUT, || http::is_ok(&http::get(ETCD_PORT, "/health")))?;
         self.daemons.push(etcd);
         Ok(())
     }
 
     fn start_api_server(&mut self) -> Result<(), NodeError> {
         let file = |name: &str| self.folder.join(name).display().to_string();
-        let mut command = Command::new(self.programs.of_control_plane("kube-apiserver"));
+        let mut command = Command::new(self.programs.control_plane_program("kube-apiserver"));
         command.args([
             format!("--etcd-servers=http://127.0.0.1:{ETCD_PORT}"),
             format!("--secure-port={PORT}"),
@@ -210,9 +210,9 @@ impl Node {
             "--allow-privileged",
             "--endpoint-reconciler-type=lease",
         ]);
-        let server = self.daemon_of("kube-apiserver", &mut command)?;
+        let server = self.start_daemon("kube-apiserver", &mut command)?;
         let is_ready = || self.kubectl().args(["get", "--raw", "/readyz"]).run().status.success();
-        server.wait_until(LIMIT, is_ready)?;
+        server.wait_until(READY_TIMEOUT, is_ready)?;
         self.daemons.push(server);
         Ok(())
     }
@@ -220,25 +220,26 @@ impl Node {
     fn start_containerd(&mut self) -> Result<(), NodeError> {
         let mut command = Command::new("containerd");
         command.arg("--config").arg(self.folder.join("containerd.toml"));
-        let containerd = self.daemon_of("containerd", &mut command)?;
-        containerd
-            .wait_until(LIMIT, || self.ctr().arg("version").output().is_ok_and(|output| output.status.success()))?;
+        let containerd = self.start_daemon("containerd", &mut command)?;
+        containerd.wait_until(READY_TIMEOUT, || {
+            self.ctr().arg("version").output().is_ok_and(|output| output.status.success())
+        })?;
         self.daemons.push(containerd);
         Ok(())
     }
 
-    fn run(&mut self, name: &'static str, arguments: &[String]) -> Result<(), NodeError> {
-        let daemon = self.daemon_of(name, Command::new(self.program(name)).args(arguments))?;
+    fn start_program(&mut self, name: &'static str, arguments: &[String]) -> Result<(), NodeError> {
+        let daemon = self.start_daemon(name, Command::new(self.program(name)).args(arguments))?;
         self.daemons.push(daemon);
         Ok(())
     }
 
-    fn daemon_of(&self, name: &'static str, command: &mut Command) -> Result<Daemon, DaemonError> {
+    fn start_daemon(&self, name: &'static str, command: &mut Command) -> Result<Daemon, DaemonError> {
         Daemon::start(name, command, &self.folder.join(format!("{name}.log")))
     }
 
     fn daemon(&self, name: &str) -> &Daemon {
-        self.daemons.iter().find(|daemon| daemon.name() == name).expect("it was started")
+        self.daemons.iter().find(|daemon| daemon.name() == name).expect("the program is started")
     }
 }
 

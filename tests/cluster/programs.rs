@@ -34,7 +34,12 @@ pub struct Programs {
 impl Programs {
     /// Finds the programs, and builds those that are not in the cache.
     pub fn find() -> Result<Self, AssetsError> {
-        Ok(Self { assets: Assets::find()?, node: built()?, cert_manager: built_cert_manager()?, helm: assets::helm()? })
+        Ok(Self {
+            assets: Assets::find()?,
+            node: build_node_programs()?,
+            cert_manager: build_cert_manager()?,
+            helm: assets::helm()?,
+        })
     }
 
     /// Returns whether the programs of the node are built.
@@ -44,12 +49,12 @@ impl Programs {
     }
 
     /// Returns the path of etcd, kube-apiserver or kubectl.
-    pub fn of_control_plane(&self, name: &str) -> PathBuf {
+    pub fn control_plane_program(&self, name: &str) -> PathBuf {
         self.assets.program(name)
     }
 
     /// Returns the path of a program that is built for the node.
-    pub fn of_node(&self, name: &str) -> PathBuf {
+    pub fn node_program(&self, name: &str) -> PathBuf {
         self.node.join(name)
     }
 
@@ -67,7 +72,7 @@ impl Programs {
     /// documentation contains this folder.
     pub fn link_into(&self, folder: &Path) -> std::io::Result<()> {
         fs::create_dir_all(folder)?;
-        let kubectl = self.of_control_plane("kubectl");
+        let kubectl = self.control_plane_program("kubectl");
         for (name, program) in [("kubectl", &kubectl), ("helm", &self.helm), ("portcullis", &PORTCULLIS.into())] {
             std::os::unix::fs::symlink(program, folder.join(name))?;
         }
@@ -79,7 +84,7 @@ fn key() -> String {
     cache::key(&[GO_MOD, GO_SUM, PAUSE, assets::pinned_kubernetes(), OS, ARCH])
 }
 
-fn built() -> Result<PathBuf, AssetsError> {
+fn build_node_programs() -> Result<PathBuf, AssetsError> {
     Cache::open(&key())?.entry("node", |folder| {
         eprintln!("cluster: building {}: minutes the first time, then kept", KUBERNETES.join(", "));
         for name in KUBERNETES {
@@ -96,7 +101,7 @@ fn cert_manager_key() -> String {
     cache::key(&[pins, sums, source, OS, ARCH])
 }
 
-fn built_cert_manager() -> Result<PathBuf, AssetsError> {
+fn build_cert_manager() -> Result<PathBuf, AssetsError> {
     Cache::open(&cert_manager_key())?.entry("cert-manager", |folder| {
         eprintln!("cluster: building cert-manager: minutes the first time, then kept");
         let mut controllers = Command::new("go");

@@ -25,7 +25,7 @@ pub fn mount_empty_folders() -> io::Result<()> {
 
 /// Kills all processes of the node, and removes the mounts, firewall rules, network interfaces and files that a reboot
 /// removes. `folder` is the folder of the node.
-pub fn lose_everything(folder: &Path) -> io::Result<()> {
+pub fn clear_node_state(folder: &Path) -> io::Result<()> {
     // Processes may start new ones while they are killed, so this repeats until none is left.
     while kill_all()? > 0 {}
     for point in mounts_below(folder)?.iter().rev() {

@@ -5,16 +5,16 @@ use std::time::Duration;
 
 use crate::documentation::Page;
 use crate::stage::Expected::{EveryWriteIsAnswered, EveryWriteIsChecked, FailuresOfKilledProcesses, NoWrites};
-use crate::stage::{Expected, Scenario, Stage};
+use crate::stage::{Expected, Scenario, TestEnvironment};
 use crate::{certificates, changes, faults, removal};
 
 /// Timeout for the servers to use a changed configuration. The kubelet updates a mounted ConfigMap within about a
 /// minute.
-pub const RELOAD: Duration = Duration::from_mins(3);
+pub const RELOAD_TIMEOUT: Duration = Duration::from_mins(3);
 /// Shell command that applies a ConfigMap with a kustomize tree that violates rule KZ001.
-pub const WRONG: &str = "kubectl apply -f examples/getting-started/wrong.yaml";
+pub const APPLY_WRONG_TREE: &str = "kubectl apply -f examples/getting-started/wrong.yaml";
 /// Shell command that waits until all pods of the server have the current template and are ready.
-pub const ROLLED_OUT: &str = "kubectl -n portcullis-system rollout status deployment/portcullis --timeout=300s";
+pub const WAIT_FOR_ROLLOUT: &str = "kubectl -n portcullis-system rollout status deployment/portcullis --timeout=300s";
 /// Shell command that installs the chart again after it was uninstalled. The scenario `install` writes `values.yaml`.
 pub const INSTALL: &str = "helm install portcullis charts/portcullis --namespace portcullis-system --create-namespace \
                            --values values.yaml --set config.rules.KZ=deny";
@@ -53,45 +53,48 @@ pub const ALL: &[Scenario] = &[
 
 const fn scenario(
     name: &'static str,
-    words: &'static str,
+    description: &'static str,
     expected: Expected,
-    run: fn(&mut Stage) -> Result<(), String>,
+    run: fn(&mut TestEnvironment) -> Result<(), String>,
 ) -> Scenario {
-    Scenario { name, words, expected, run }
+    Scenario { name, description, expected, run }
 }
 
 /// Installs the chart as docs/install.md says, and checks that a mistake is denied as docs/getting-started.md shows.
-fn install(stage: &mut Stage) -> Result<(), String> {
+fn install(environment: &mut TestEnvironment) -> Result<(), String> {
     let page = Page::read("install.md");
-    stage.succeed(&page.block("## 2. Install the chart in shadow mode", "sh", 0))?;
-    let verified = stage.succeed("portcullis verify")?;
+    environment.succeed(&page.block("## 2. Install the chart in shadow mode", "sh", 0))?;
+    let verified = environment.succeed("portcullis verify")?;
     if !verified.contains(concat!("configmaps (KZ): portcullis ", env!("CARGO_PKG_VERSION"), " answers")) {
         return Err(format!("verify printed\n{verified}"));
     }
-    stage.succeed(WRONG)?;
-    stage.succeed("kubectl delete -f examples/getting-started/wrong.yaml")?;
-    stage.shell.write("values.yaml", &page.block("## 3. Enforce the rules", "yaml", 0));
-    stage.succeed(&page.block("## 3. Enforce the rules", "sh", 0))?;
-    let dry_run = format!("{WRONG} --dry-run=server");
-    stage.until(RELOAD, &dry_run, |answer| answer.is_success && answer.text.contains("Warning: KZ001"))?;
-    denies_as_getting_started_shows(stage)
+    environment.succeed(APPLY_WRONG_TREE)?;
+    environment.succeed("kubectl delete -f examples/getting-started/wrong.yaml")?;
+    environment.shell.write("values.yaml", &page.block("## 3. Enforce the rules", "yaml", 0));
+    environment.succeed(&page.block("## 3. Enforce the rules", "sh", 0))?;
+    let dry_run = format!("{APPLY_WRONG_TREE} --dry-run=server");
+    environment
+        .wait_until(RELOAD_TIMEOUT, &dry_run, |answer| answer.is_success && answer.text.contains("Warning: KZ001"))?;
+    check_denial_of_getting_started(environment)
 }
 
 /// Sets the level of family KZ to `deny`, and checks that a mistake is denied as docs/getting-started.md shows.
 /// docs/install.md sets this level only to `warn`.
-fn denies_as_getting_started_shows(stage: &Stage) -> Result<(), String> {
-    stage.succeed(&format!("{UPGRADE} --set config.rules.KZ=deny"))?;
-    stage.until(RELOAD, &format!("{WRONG} --dry-run=server"), |answer| !answer.is_success)?;
+fn check_denial_of_getting_started(environment: &TestEnvironment) -> Result<(), String> {
+    environment.succeed(&format!("{UPGRADE} --set config.rules.KZ=deny"))?;
+    environment
+        .wait_until(RELOAD_TIMEOUT, &format!("{APPLY_WRONG_TREE} --dry-run=server"), |answer| !answer.is_success)?;
     // The servers reload the configuration file at different times. After a restart, all of them use the new file.
-    stage.succeed(&format!("kubectl -n portcullis-system rollout restart deployment/portcullis\n{ROLLED_OUT}"))?;
-    is_denied_as_shown(stage, &Page::read("getting-started.md"))
+    environment
+        .succeed(&format!("kubectl -n portcullis-system rollout restart deployment/portcullis\n{WAIT_FOR_ROLLOUT}"))?;
+    check_denial_on_page(environment, &Page::read("getting-started.md"))
 }
 
 /// Runs the command of docs/getting-started.md that is denied, and checks that its output is the one on the page.
-pub fn is_denied_as_shown(stage: &Stage, page: &Page) -> Result<(), String> {
+pub fn check_denial_on_page(environment: &TestEnvironment, page: &Page) -> Result<(), String> {
     let shown = page.block("## 3. Apply a tree with a mistake", "console", 0);
     let (command, expected) = shown.split_once('\n').ok_or("the page shows no output")?;
-    let denied = stage.shell.run(command.trim_start_matches("$ ")).failure()?;
+    let denied = environment.shell.run(command.trim_start_matches("$ ")).failure()?;
     // kubectl writes a space at the end of its first line.
     let lines = |text: &str| text.trim().lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>();
     if lines(&denied) == lines(expected) {

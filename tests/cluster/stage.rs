@@ -13,12 +13,12 @@ use crate::streams::{Counts, Streams};
 const PAUSE: Duration = Duration::from_millis(200);
 /// Number of writes of each stream before a scenario starts, and again after it ends. A scenario fails if a stream has
 /// fewer answered writes.
-const AROUND: usize = 40;
+const MIN_WRITES: usize = 40;
 /// Timeout for the writes before a scenario, and for those after it. The API server may not answer them.
-const AROUND_LIMIT: Duration = Duration::from_mins(1);
+const MIN_WRITES_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The environment of the scenarios: the node, a shell, and a runtime for the streams of writes.
-pub struct Stage {
+pub struct TestEnvironment {
     pub node: Node,
     pub shell: Shell,
     runtime: Runtime,
@@ -29,12 +29,12 @@ pub struct Scenario {
     /// The name by which command-line arguments select the scenario.
     pub name: &'static str,
     /// The description in the table of docs/reliability.md.
-    pub words: &'static str,
+    pub description: &'static str,
     /// The requirement on the writes during the scenario.
     pub expected: Expected,
     /// The function that runs the scenario. The next scenario starts with the state of the cluster that this function
     /// leaves.
-    pub run: fn(&mut Stage) -> Result<(), String>,
+    pub run: fn(&mut TestEnvironment) -> Result<(), String>,
 }
 
 /// The requirement on the writes during a scenario.
@@ -54,7 +54,7 @@ pub enum Expected {
 pub struct Row {
     pub scenario: &'static Scenario,
     /// The duration, including the writes before and after the scenario.
-    pub took: Duration,
+    pub duration: Duration,
     /// The counts of the stream whose webhook fails closed, then those of the stream whose webhook fails open. `None`
     /// if the scenario has no writes.
     pub counts: Option<[Counts; 2]>,
@@ -62,7 +62,7 @@ pub struct Row {
     pub failure: Option<String>,
 }
 
-impl Stage {
+impl TestEnvironment {
     /// Creates the environment of the scenarios on a running node.
     pub fn new(node: Node) -> Self {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -70,19 +70,19 @@ impl Stage {
     }
 
     /// Runs a scenario, and returns its result. Both streams write during the scenario, unless it requires no writes.
-    pub fn play(&mut self, scenario: &'static Scenario) -> Row {
+    pub fn run_scenario(&mut self, scenario: &'static Scenario) -> Row {
         let start = Instant::now();
         if scenario.expected == Expected::NoWrites {
             let failure = (scenario.run)(self).err();
-            return Row { scenario, took: start.elapsed(), counts: None, failure };
+            return Row { scenario, duration: start.elapsed(), counts: None, failure };
         }
         let streams = Streams::start(&self.node, &self.runtime);
-        streams.wait_for(AROUND, AROUND_LIMIT);
+        streams.wait_for(MIN_WRITES, MIN_WRITES_TIMEOUT);
         let result = (scenario.run)(self);
-        streams.wait_for(AROUND, AROUND_LIMIT);
+        streams.wait_for(MIN_WRITES, MIN_WRITES_TIMEOUT);
         let counts = streams.stop(&self.runtime);
-        let failure = result.err().or_else(|| scenario.expected.violated(&counts));
-        Row { scenario, took: start.elapsed(), counts: Some(counts), failure }
+        let failure = result.err().or_else(|| scenario.expected.check_counts(&counts));
+        Row { scenario, duration: start.elapsed(), counts: Some(counts), failure }
     }
 
     /// Runs a shell command, and returns its output.
@@ -93,19 +93,24 @@ impl Stage {
         self.shell.run(command).success()
     }
 
-    /// Repeats a shell command until `is_so` returns true for its answer. Returns the output of the last run.
+    /// Repeats a shell command until `is_expected` returns true for its answer. Returns the output of the last run.
     ///
     /// # Errors
-    /// If `is_so` does not return true within `limit`. The error contains the last output.
-    pub fn until(&self, limit: Duration, command: &str, is_so: impl Fn(&Answer) -> bool) -> Result<String, String> {
+    /// If `is_expected` does not return true within `limit`. The error contains the last output.
+    pub fn wait_until(
+        &self,
+        limit: Duration,
+        command: &str,
+        is_expected: impl Fn(&Answer) -> bool,
+    ) -> Result<String, String> {
         let start = Instant::now();
         loop {
             let answer = self.shell.run(command);
-            if is_so(&answer) {
+            if is_expected(&answer) {
                 return Ok(answer.text);
             }
             if start.elapsed() > limit {
-                return Err(format!("not within {limit:?}: $ {command}\n{}", answer.text));
+                return Err(format!("no expected output after {limit:?}: $ {command}\n{}", answer.text));
             }
             sleep(PAUSE);
         }
@@ -114,7 +119,7 @@ impl Stage {
 
 impl Expected {
     /// Returns an error message if the counts of the two streams do not meet the requirement.
-    fn violated(self, [closed, open]: &[Counts; 2]) -> Option<String> {
+    fn check_counts(self, [closed, open]: &[Counts; 2]) -> Option<String> {
         let failed = closed.failed + open.failed;
         let unchecked = closed.unchecked + open.unchecked;
         let is_violated = match self {
@@ -123,9 +128,9 @@ impl Expected {
             Self::EveryWriteIsAnswered => failed > 0,
         };
         let shown = || closed.shown.iter().chain(&open.shown).cloned().collect::<Vec<_>>().join("\n");
-        let too_few = closed.writes.min(open.writes) < AROUND;
-        let few = || format!("only {} and {} writes were answered", closed.writes, open.writes);
-        (self != Self::NoWrites && too_few).then(few).or_else(|| {
+        let too_few = closed.writes.min(open.writes) < MIN_WRITES;
+        let too_few_message = || format!("only {} and {} writes were answered", closed.writes, open.writes);
+        (self != Self::NoWrites && too_few).then(too_few_message).or_else(|| {
             is_violated.then(|| format!("{failed} writes failed, {unchecked} were not checked\n{}", shown()))
         })
     }

@@ -58,8 +58,8 @@ pub struct Streams {
 #[derive(Default)]
 struct Tally {
     counts: Mutex<Counts>,
-    begun: AtomicUsize,
-    is_over: AtomicBool,
+    attempted: AtomicUsize,
+    is_stopped: AtomicBool,
 }
 
 struct Stream {
@@ -82,17 +82,17 @@ impl Streams {
 
     /// Waits until each stream has made `writes` more writes, or until `limit` has passed.
     pub fn wait_for(&self, writes: usize, limit: Duration) {
-        let goals: Vec<_> = self.tallies.iter().map(|tally| tally.begun.load(Ordering::Relaxed) + writes).collect();
+        let goals: Vec<_> = self.tallies.iter().map(|tally| tally.attempted.load(Ordering::Relaxed) + writes).collect();
         let start = Instant::now();
-        let is_short = |(tally, goal): (&Arc<Tally>, &usize)| tally.begun.load(Ordering::Relaxed) < *goal;
-        while self.tallies.iter().zip(&goals).any(is_short) && start.elapsed() < limit {
+        let is_below_goal = |(tally, goal): (&Arc<Tally>, &usize)| tally.attempted.load(Ordering::Relaxed) < *goal;
+        while self.tallies.iter().zip(&goals).any(is_below_goal) && start.elapsed() < limit {
             std::thread::sleep(PAUSE);
         }
     }
 
     /// Stops both streams, and returns their counts. Waits for the writes in flight.
     pub fn stop(self, runtime: &Runtime) -> [Counts; 2] {
-        self.tallies.iter().for_each(|tally| tally.is_over.store(true, Ordering::Relaxed));
+        self.tallies.iter().for_each(|tally| tally.is_stopped.store(true, Ordering::Relaxed));
         // An aborted write would count as neither failed nor answered.
         runtime.block_on(futures::future::join_all(self.tasks));
         self.tallies.map(|tally| tally.counts.lock().unwrap().clone())
@@ -135,11 +135,11 @@ impl Policy {
 impl Stream {
     async fn write(self) {
         let dry_run = PostParams { dry_run: true, ..PostParams::default() };
-        while !self.tally.is_over.load(Ordering::Relaxed) {
+        while !self.tally.is_stopped.load(Ordering::Relaxed) {
             for (object, is_wrong) in [(&self.right, false), (&self.wrong, true)] {
                 let result = self.api.create(&dry_run, object).await.map(drop);
                 self.tally.counts.lock().unwrap().count(&result, is_wrong);
-                self.tally.begun.fetch_add(1, Ordering::Relaxed);
+                self.tally.attempted.fetch_add(1, Ordering::Relaxed);
                 sleep(PAUSE).await;
             }
         }
@@ -181,5 +181,5 @@ async fn client(node: &Node) -> Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let kubeconfig = Kubeconfig::read_from(node.kubeconfig()).expect("the node has written it");
     let config = Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await;
-    Client::try_from(config.expect("it is complete")).expect("it is valid")
+    Client::try_from(config.expect("the kubeconfig is complete")).expect("the client can be created")
 }

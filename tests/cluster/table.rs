@@ -20,17 +20,17 @@ pub fn render(rows: &[Row], kubernetes: &str) -> String {
 }
 
 fn row(row: &Row) -> String {
-    let (words, took) = (row.scenario.words, row.took.as_secs());
+    let (description, duration) = (row.scenario.description, row.duration.as_secs());
     let counts = row.counts.as_ref().map_or_else(|| "| | | | |".to_owned(), cells);
     let failed = if row.failure.is_some() { " **failed**" } else { "" };
-    format!("| {words}{failed} | {took} s {counts} |")
+    format!("| {description}{failed} | {duration} s {counts} |")
 }
 
 fn cells([closed, open]: &[Counts; 2]) -> String {
     let sum = |of: fn(&Counts) -> usize| of(closed) + of(open);
     let (failed, unchecked) = (sum(|counts| counts.failed), sum(|counts| counts.unchecked));
-    let unanswered = sum(|counts| counts.without_api_server);
-    format!("| {} | {} | {failed} | {unchecked} | {unanswered}", closed.writes, open.writes)
+    let without_api_server = sum(|counts| counts.without_api_server);
+    format!("| {} | {} | {failed} | {unchecked} | {without_api_server}", closed.writes, open.writes)
 }
 
 /// Writes the table into docs/reliability.md.

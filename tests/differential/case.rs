@@ -91,7 +91,7 @@ impl Case {
         let remote = ["://", "http:", "https:", "git::", "github.com", "git@", "user@"];
         !self.files.values().chain(self.links.values()).any(|text| {
             let text = text.to_ascii_lowercase();
-            remote.iter().any(|sign| text.contains(sign))
+            remote.iter().any(|pattern| text.contains(pattern))
         })
     }
 }

@@ -16,14 +16,14 @@ pub enum Layer {
     /// Plugins, Helm charts and remote resources, which the analysis does not execute or fetch.
     Outside,
     /// No layer: the error has no class.
-    New,
+    Unclassified,
 }
 
-use Layer::{Content, File, Identity, New, Objects, Outside, References};
+use Layer::{Content, File, Identity, Objects, Outside, References, Unclassified};
 
 /// Parts of error messages, each with its layer. The first part that occurs in a message decides. Specific parts come
 /// first, because kustomize wraps errors: a message about an error in a folder also says that the folder is not a file.
-const SIGNS: &[(&str, Layer)] = &[
+const ERROR_PATTERNS: &[(&str, Layer)] = &[
     ("index out of range [0] with length 0", References),
     ("panic: ", Content),
     // A field specification leads to a scalar instead of a mapping.
@@ -105,7 +105,11 @@ const SIGNS: &[(&str, Layer)] = &[
 /// Returns the class of an error of kustomize: the part of the message that decides, and the layer.
 pub fn of(error: &str) -> (&'static str, Layer) {
     let error = error.rsplit_once("recursed accumulation of path").map_or(error, |(_, innermost)| innermost);
-    SIGNS.iter().copied().find(|(sign, _)| error.contains(sign)).unwrap_or(("an error that has no class", New))
+    ERROR_PATTERNS
+        .iter()
+        .copied()
+        .find(|(pattern, _)| error.contains(pattern))
+        .unwrap_or(("an error that has no class", Unclassified))
 }
 
 /// Returns the rules that report errors of a class. If kustomize fails with such an error, the first finding of the

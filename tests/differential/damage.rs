@@ -8,17 +8,17 @@ type Mutation = fn(&mut Dice, &mut Case) -> Option<()>;
 const MUTATIONS: &[Mutation] = &[
     drop_file,
     rename_file,
-    move_entry,
+    rename_list,
     change_kind,
-    cut_file,
+    truncate_file,
     repeat_line,
     drop_line,
     swap_lines,
     change_word,
-    insert_mark,
-    copy_file,
-    build_another,
-    restrictor,
+    insert_token,
+    overwrite_file,
+    build_another_folder,
+    toggle_restrictor,
 ];
 const WORDS: &[(&str, &str)] = &[
     ("Kustomization", "Component"),
@@ -47,7 +47,7 @@ const WORDS: &[(&str, &str)] = &[
 ];
 /// Characters and tokens with a meaning in YAML. go-yaml and the parser of Portcullis might interpret some of them
 /// differently.
-const MARKS: &[&str] = &[
+const TOKENS: &[&str] = &[
     " ",
     "\n",
     "\t",
@@ -101,7 +101,7 @@ const LISTS: &[&str] = &[
 ];
 
 /// Applies one random mutation. Leaves the case unchanged after four mutations that are not applicable.
-pub fn damage(dice: &mut Dice, case: &mut Case) {
+pub fn mutate(dice: &mut Dice, case: &mut Case) {
     for _ in 0..4 {
         let mutation = MUTATIONS[dice.below(MUTATIONS.len())];
         if mutation(dice, case).is_some() {
@@ -140,7 +140,7 @@ fn rename_file(dice: &mut Dice, case: &mut Case) -> Option<()> {
 }
 
 /// Moves the entries of one list to another by renaming the field.
-fn move_entry(dice: &mut Dice, case: &mut Case) -> Option<()> {
+fn rename_list(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let (from, to) = (dice.pick(LISTS), dice.pick(LISTS));
     edit(dice, case, |_, lines| {
         let line = lines.iter_mut().find(|line| line.starts_with(&format!("{from}:")))?;
@@ -158,7 +158,7 @@ fn change_kind(dice: &mut Dice, case: &mut Case) -> Option<()> {
     })
 }
 
-fn cut_file(dice: &mut Dice, case: &mut Case) -> Option<()> {
+fn truncate_file(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let path = some_path(dice, case)?;
     let content = case.files.get_mut(&path)?;
     let ends: Vec<usize> = content.char_indices().map(|(at, _)| at).collect();
@@ -189,35 +189,35 @@ fn change_word(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let (from, to) = WORDS[dice.below(WORDS.len())];
     let path = some_path(dice, case)?;
     let content = case.files.get_mut(&path)?;
-    let places: Vec<usize> = content.match_indices(from).map(|(at, _)| at).collect();
-    let at = *dice.any(&places)?;
+    let positions: Vec<usize> = content.match_indices(from).map(|(at, _)| at).collect();
+    let at = *dice.any(&positions)?;
     content.replace_range(at..at + from.len(), to);
     Some(())
 }
 
-fn insert_mark(dice: &mut Dice, case: &mut Case) -> Option<()> {
+fn insert_token(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let path = some_path(dice, case)?;
     let content = case.files.get_mut(&path)?;
-    let places: Vec<usize> = content.char_indices().map(|(at, _)| at).chain([content.len()]).collect();
-    content.insert_str(*dice.any(&places)?, dice.pick(MARKS));
+    let positions: Vec<usize> = content.char_indices().map(|(at, _)| at).chain([content.len()]).collect();
+    content.insert_str(*dice.any(&positions)?, dice.pick(TOKENS));
     Some(())
 }
 
 /// Replaces the content of one file with the content of another file.
-fn copy_file(dice: &mut Dice, case: &mut Case) -> Option<()> {
+fn overwrite_file(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let (from, to) = (some_path(dice, case)?, some_path(dice, case)?);
     let content = case.files.get(&from)?.clone();
     case.files.insert(to, content);
     Some(())
 }
 
-fn build_another(dice: &mut Dice, case: &mut Case) -> Option<()> {
+fn build_another_folder(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let path = some_path(dice, case)?;
     case.build = path.rsplit_once('/').map_or(".", |(folder, _)| folder).to_owned();
     Some(())
 }
 
-fn restrictor(_: &mut Dice, case: &mut Case) -> Option<()> {
+fn toggle_restrictor(_: &mut Dice, case: &mut Case) -> Option<()> {
     case.unrestricted = !case.unrestricted;
     Some(())
 }

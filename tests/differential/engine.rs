@@ -14,7 +14,7 @@ const BASE: &str = "/srv/portcullis-tree";
 
 /// A summary of the analysis' report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Opinion {
+pub struct AnalysisResult {
     /// The verdict. `None` if the analysis panicked.
     pub verdict: Option<Verdict>,
     /// The rule of the error that kustomize would report first. Empty if kustomize may report another error before it.
@@ -24,8 +24,8 @@ pub struct Opinion {
 }
 
 /// Analyzes a tree in memory.
-pub fn judge(case: &Case, version: Version) -> Opinion {
-    guarded(|| {
+pub fn judge(case: &Case, version: Version) -> AnalysisResult {
+    catch_panics(|| {
         let files = case.files_at(BASE).fold(Memory::new(), |files, (path, text)| files.file(path, text));
         let links = case.links.iter().map(|(path, target)| (path, target.replace(ROOT, BASE)));
         let files = links.fold(files, |files, (path, target)| files.link(path, &target));
@@ -34,14 +34,16 @@ pub fn judge(case: &Case, version: Version) -> Opinion {
 }
 
 /// Analyzes a tree on disk.
-pub fn judge_folder(case: &Case, folder: &Path, version: Version) -> Opinion {
-    guarded(|| report(case, Tree::folder(folder).expect("it was just written"), version))
+pub fn judge_folder(case: &Case, folder: &Path, version: Version) -> AnalysisResult {
+    catch_panics(|| report(case, Tree::folder(folder).expect("the folder exists"), version))
 }
 
-fn guarded(report: impl FnOnce() -> Report) -> Opinion {
+fn catch_panics(report: impl FnOnce() -> Report) -> AnalysisResult {
     match panic::catch_unwind(AssertUnwindSafe(report)) {
-        Err(_) => Opinion { verdict: None, rule: "panic", reported: "the analysis panicked".to_owned() },
-        Ok(report) => Opinion { verdict: Some(report.verdict), rule: first(&report), reported: reported(&report) },
+        Err(_) => AnalysisResult { verdict: None, rule: "panic", reported: "the analysis panicked".to_owned() },
+        Ok(report) => {
+            AnalysisResult { verdict: Some(report.verdict), rule: first_rule(&report), reported: describe(&report) }
+        }
     }
 }
 
@@ -53,12 +55,12 @@ fn report(case: &Case, tree: Tree, version: Version) -> Report {
     analyse(&tree, &root, &options)
 }
 
-fn first(report: &Report) -> &'static str {
+fn first_rule(report: &Report) -> &'static str {
     let first = report.findings.iter().find(|finding| finding.location.first && report.reasons.is_empty());
     first.map_or("", |finding| finding.rule)
 }
 
-fn reported(report: &Report) -> String {
+fn describe(report: &Report) -> String {
     let findings = report.findings.iter().filter(|finding| finding.location.refused).map(|finding| finding.paragraph());
     let reasons = report.reasons.iter().map(|reason| format!("unknown: {reason}"));
     findings.chain(reasons).collect::<Vec<_>>().join("\n")

@@ -42,7 +42,7 @@ use serde_json::{Value, json};
 use crate::case::Case;
 use crate::class::Layer;
 use crate::dice::Dice;
-use crate::engine::Opinion;
+use crate::engine::AnalysisResult;
 use crate::oracle::{Answer, Oracle};
 use crate::tally::Tally;
 
@@ -72,8 +72,8 @@ struct Arguments {
 /// The verdicts of the analysis about a tree, and the result of kustomize.
 struct Comparison {
     case: Case,
-    opinion: Opinion,
-    on_disk: Opinion,
+    analysis: AnalysisResult,
+    analysis_on_disk: AnalysisResult,
     answer: Answer,
 }
 
@@ -81,7 +81,7 @@ struct Comparison {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Disagreement {
     /// The analysis rejects the tree by this rule, and kustomize builds it.
-    WronglyRefused(&'static str),
+    WronglyRejected(&'static str),
     /// The analysis accepts the tree, and kustomize fails with an error of this class.
     WronglyAccepted(&'static str),
     /// The analysis panicked.
@@ -90,12 +90,12 @@ enum Disagreement {
     Inconsistent,
     /// The analysis and kustomize reject the tree, but the first finding of the analysis does not report kustomize's
     /// error. Contains the rule of the finding, and the class of the error.
-    WrongFirst(&'static str, &'static str),
+    WrongFirstFinding(&'static str, &'static str),
 }
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    cleanup::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clean_up_on_signals().expect("a process may handle its signals");
     let kubectl = assets::kubectl().and_then(|path| Oracle::new(path).map_err(assets::AssetsError::Run));
     let oracle = match kubectl {
         Ok(oracle) => oracle,
@@ -105,31 +105,31 @@ fn main() -> ExitCode {
         }
     };
     match arguments.only {
-        Some(seed) => one(seed, arguments.show, &oracle),
-        None => many(&arguments, &oracle),
+        Some(seed) => test_one(seed, arguments.show, &oracle),
+        None => test_many(&arguments, &oracle),
     }
 }
 
-fn one(seed: u64, show: bool, oracle: &Oracle) -> ExitCode {
-    let mut case = tree(seed, &recorded());
+fn test_one(seed: u64, show: bool, oracle: &Oracle) -> ExitCode {
+    let mut case = tree(seed, &recorded_cases());
     if show {
         print_tree(&case);
         return ExitCode::SUCCESS;
     }
     let comparison = compare(&mut case, oracle).expect("a temporary folder can be written to");
     print_tree(&comparison.case);
-    println!("ours: {:?} {}\n{}", comparison.opinion.verdict, comparison.opinion.rule, comparison.opinion.reported);
+    println!("ours: {:?} {}\n{}", comparison.analysis.verdict, comparison.analysis.rule, comparison.analysis.reported);
     println!("kustomize: {:?}", comparison.answer);
     if let Some(disagreement) = comparison.disagreement() {
-        tell(&disagreement, &comparison, oracle);
+        print_minimized(&disagreement, &comparison, oracle);
         return ExitCode::FAILURE;
     }
     ExitCode::SUCCESS
 }
 
-fn many(arguments: &Arguments, oracle: &Oracle) -> ExitCode {
-    let (recorded, begin) = (recorded(), Instant::now());
-    let run = Run { arguments, oracle, recorded, begin, next: AtomicU64::new(0), found: Mutex::default() };
+fn test_many(arguments: &Arguments, oracle: &Oracle) -> ExitCode {
+    let (recorded, begin) = (recorded_cases(), Instant::now());
+    let run = Run { arguments, oracle, recorded, begin, next: AtomicU64::new(0), results: Mutex::default() };
     thread::scope(|scope| (0..arguments.jobs).for_each(|_| drop(scope.spawn(|| run.work()))));
     run.report()
 }
@@ -141,12 +141,12 @@ struct Run<'a> {
     recorded: Vec<(bool, Case)>,
     begin: Instant,
     next: AtomicU64,
-    found: Mutex<Found>,
+    results: Mutex<Results>,
 }
 
 /// The results of a run.
 #[derive(Default)]
-struct Found {
+struct Results {
     tally: Tally,
     disagreements: BTreeMap<Disagreement, Vec<Comparison>>,
 }
@@ -164,27 +164,27 @@ impl Run<'_> {
             }
             let seed = seed(self.arguments.seed, number);
             let mut case = tree(seed, &self.recorded);
-            self.note(compare(&mut case, self.oracle).expect("a temporary folder can be written to"));
+            self.record(compare(&mut case, self.oracle).expect("a temporary folder can be written to"));
         }
     }
 
-    fn note(&self, comparison: Comparison) {
-        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
-        found.tally.add(&comparison.opinion, &comparison.answer);
-        if self.arguments.beyond && comparison.is_beyond() {
+    fn record(&self, comparison: Comparison) {
+        let mut results = self.results.lock().unwrap_or_else(PoisonError::into_inner);
+        results.tally.add(&comparison.analysis, &comparison.answer);
+        if self.arguments.beyond && comparison.has_unclassified_error() {
             println!(
                 "beyond: {}, ours {:?}, {:?}",
-                comparison.case.name, comparison.opinion.verdict, comparison.answer
+                comparison.case.name, comparison.analysis.verdict, comparison.answer
             );
         }
         if let Some(disagreement) = comparison.disagreement() {
             eprintln!("differential: {disagreement:?}, {}", comparison.case.name);
-            found.disagreements.entry(disagreement).or_default().push(comparison);
+            results.disagreements.entry(disagreement).or_default().push(comparison);
         }
     }
 
     fn report(self) -> ExitCode {
-        let Found { tally, disagreements } = self.found.into_inner().unwrap_or_else(PoisonError::into_inner);
+        let Results { tally, disagreements } = self.results.into_inner().unwrap_or_else(PoisonError::into_inner);
         let Arguments { trees, seed, .. } = self.arguments;
         let Oracle { kubectl, kustomize, .. } = self.oracle;
         println!("{tally}");
@@ -195,7 +195,7 @@ impl Run<'_> {
         for (disagreement, comparisons) in &disagreements {
             println!("\n{} times {disagreement:?}", comparisons.len());
             let smallest = comparisons.iter().min_by_key(|comparison| comparison.case.size());
-            smallest.into_iter().for_each(|comparison| tell(disagreement, comparison, self.oracle));
+            smallest.into_iter().for_each(|comparison| print_minimized(disagreement, comparison, self.oracle));
         }
         if disagreements.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
     }
@@ -211,7 +211,7 @@ fn seed(first: u64, number: u64) -> u64 {
 /// mutations.
 fn tree(seed: u64, recorded: &[(bool, Case)]) -> Case {
     let mut dice = Dice::new(seed);
-    let mut case = if dice.chance(67) { generate::tree(&mut dice) } else { changed(&mut dice, recorded) };
+    let mut case = if dice.chance(67) { generate::tree(&mut dice) } else { mutate_recorded(&mut dice, recorded) };
     if !case.is_local() {
         case = generate::tree(&mut dice);
     }
@@ -221,17 +221,17 @@ fn tree(seed: u64, recorded: &[(bool, Case)]) -> Case {
 
 /// Returns a recorded case with one or two random mutations. Prefers cases that kustomize builds: if a case fails to
 /// build, most mutations do not change the result.
-fn changed(dice: &mut Dice, recorded: &[(bool, Case)]) -> Case {
+fn mutate_recorded(dice: &mut Dice, recorded: &[(bool, Case)]) -> Case {
     let builds = dice.chance(75);
-    let fitting: Vec<&Case> =
-        recorded.iter().filter(|(builds_so, _)| *builds_so == builds).map(|(_, case)| case).collect();
-    let mut case = dice.any(&fitting).map_or_else(|| panic!("there are recorded cases"), |case| (*case).clone());
-    (0..=dice.below(2)).for_each(|_| damage::damage(dice, &mut case));
+    let candidates: Vec<&Case> =
+        recorded.iter().filter(|(is_buildable, _)| *is_buildable == builds).map(|(_, case)| case).collect();
+    let mut case = dice.any(&candidates).map_or_else(|| panic!("no recorded case is left"), |case| (*case).clone());
+    (0..=dice.below(2)).for_each(|_| damage::mutate(dice, &mut case));
     case
 }
 
 /// Returns the recorded cases that need neither network nor git, each with whether kustomize builds it.
-fn recorded() -> Vec<(bool, Case)> {
+fn recorded_cases() -> Vec<(bool, Case)> {
     let texts = [
         include_str!("../vectors/kustomize/trees.json"),
         include_str!("../vectors/kustomize/found.json"),
@@ -250,26 +250,26 @@ fn compare(case: &mut Case, oracle: &Oracle) -> io::Result<Comparison> {
     let root = fs::canonicalize(folder.path())?;
     case.write(&root);
     let answer = oracle.build(case, &root)?;
-    let opinion = engine::judge(case, oracle.kustomize);
-    let on_disk = engine::judge_folder(case, &root, oracle.kustomize);
-    Ok(Comparison { case: case.clone(), opinion, on_disk, answer })
+    let analysis = engine::judge(case, oracle.kustomize);
+    let analysis_on_disk = engine::judge_folder(case, &root, oracle.kustomize);
+    Ok(Comparison { case: case.clone(), analysis, analysis_on_disk, answer })
 }
 
 impl Comparison {
     fn disagreement(&self) -> Option<Disagreement> {
-        if (self.opinion.verdict, self.opinion.rule) != (self.on_disk.verdict, self.on_disk.rule) {
+        if (self.analysis.verdict, self.analysis.rule) != (self.analysis_on_disk.verdict, self.analysis_on_disk.rule) {
             return Some(Disagreement::Inconsistent);
         }
-        match (self.opinion.verdict, &self.answer) {
+        match (self.analysis.verdict, &self.answer) {
             (None, _) => Some(Disagreement::Panicked),
-            (Some(Verdict::Reject), Answer::Builds) => Some(Disagreement::WronglyRefused(self.opinion.rule)),
-            (Some(Verdict::Accept), Answer::Refuses(error)) => Some(Disagreement::WronglyAccepted(class::of(error).0)),
-            (Some(Verdict::Reject), Answer::Refuses(error)) => {
+            (Some(Verdict::Reject), Answer::Builds) => Some(Disagreement::WronglyRejected(self.analysis.rule)),
+            (Some(Verdict::Accept), Answer::Fails(error)) => Some(Disagreement::WronglyAccepted(class::of(error).0)),
+            (Some(Verdict::Reject), Answer::Fails(error)) => {
                 let (class, _) = class::of(error);
                 let rules = class::rules(class);
-                let is_expected = rules.is_empty() || rules.contains(&self.opinion.rule);
-                let wrong = !self.opinion.rule.is_empty() && !is_expected;
-                wrong.then_some(Disagreement::WrongFirst(self.opinion.rule, class))
+                let is_expected = rules.is_empty() || rules.contains(&self.analysis.rule);
+                let wrong = !self.analysis.rule.is_empty() && !is_expected;
+                wrong.then_some(Disagreement::WrongFirstFinding(self.analysis.rule, class))
             }
             _ => None,
         }
@@ -277,36 +277,39 @@ impl Comparison {
 
     /// Returns whether kustomize rejects the tree with an error that has no class. Such a tree should be examined,
     /// although the verdict of the analysis may be correct.
-    fn is_beyond(&self) -> bool {
-        let Answer::Refuses(error) = &self.answer else { return false };
-        class::of(error).1 == Layer::New
+    fn has_unclassified_error(&self) -> bool {
+        let Answer::Fails(error) = &self.answer else { return false };
+        class::of(error).1 == Layer::Unclassified
     }
 }
 
 /// Minimizes the tree, writes it to a folder, and prints the tree and both results.
-fn tell(disagreement: &Disagreement, comparison: &Comparison, oracle: &Oracle) {
-    let still = |case: &Case| {
-        let same = engine::judge(case, oracle.kustomize).verdict == comparison.opinion.verdict;
+fn print_minimized(disagreement: &Disagreement, comparison: &Comparison, oracle: &Oracle) {
+    let still_disagrees = |case: &Case| {
+        let same = engine::judge(case, oracle.kustomize).verdict == comparison.analysis.verdict;
         let again = || compare(&mut case.clone(), oracle);
         same && again().is_ok_and(|again| again.disagreement().as_ref() == Some(disagreement) && again.case == *case)
     };
-    let mut case = minimise::minimise(&comparison.case, still);
-    let small = compare(&mut case, oracle).expect("a temporary folder can be written to");
-    println!("{}, made small:", comparison.case.name);
-    print_tree(&small.case);
-    println!("ours: {:?}\n{}\nkustomize: {:?}", small.opinion.verdict, small.opinion.reported, small.answer);
-    match keep(&small, oracle) {
-        Ok(folder) => println!("kept in {}", folder.display()),
-        Err(error) => println!("the tree could not be kept: {error}"),
+    let mut case = minimise::minimise(&comparison.case, still_disagrees);
+    let minimized = compare(&mut case, oracle).expect("a temporary folder can be written to");
+    println!("{}, minimized:", comparison.case.name);
+    print_tree(&minimized.case);
+    println!(
+        "ours: {:?}\n{}\nkustomize: {:?}",
+        minimized.analysis.verdict, minimized.analysis.reported, minimized.answer
+    );
+    match save(&minimized, oracle) {
+        Ok(folder) => println!("written to {}", folder.display()),
+        Err(error) => println!("the tree could not be written: {error}"),
     }
 }
 
 /// Writes the tree to a permanent folder, together with a test vector for `found.json`. Returns the path of the folder.
-fn keep(comparison: &Comparison, oracle: &Oracle) -> io::Result<PathBuf> {
+fn save(comparison: &Comparison, oracle: &Oracle) -> io::Result<PathBuf> {
     let name = format!("portcullis-differential-{}-", comparison.case.name.replace(' ', "-"));
     let folder = tempfile::Builder::new().prefix(&name).tempdir()?.keep();
     let expect = match &comparison.answer {
-        Answer::Refuses(error) => json!({"accept": false, "error": error}),
+        Answer::Fails(error) => json!({"accept": false, "error": error}),
         _ => json!({"accept": true}),
     };
     let vector = comparison.case.to_vector(&expect, &oracle.kubectl);

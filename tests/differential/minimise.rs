@@ -5,12 +5,13 @@ use crate::case::Case;
 /// Maximum number of smaller trees that are tried. Many of them need a build with kustomize.
 const MAX_BUILDS: usize = 600;
 
-/// Removes files, links and lines from a case as long as `still` returns true for the rest, and returns the rest.
-pub fn minimise(case: &Case, mut still: impl FnMut(&Case) -> bool) -> Case {
+/// Removes files, links and lines from a case as long as `is_still_wrong` returns true for the rest, and returns the
+/// rest.
+pub fn minimise(case: &Case, mut is_still_wrong: impl FnMut(&Case) -> bool) -> Case {
     let (mut best, mut builds) = (case.clone(), 0);
     let mut attempt = |best: &mut Case, smaller: Case| {
         builds += 1;
-        let better = builds <= MAX_BUILDS && smaller != *best && still(&smaller);
+        let better = builds <= MAX_BUILDS && smaller != *best && is_still_wrong(&smaller);
         if better {
             *best = smaller;
         }
@@ -25,7 +26,7 @@ pub fn minimise(case: &Case, mut still: impl FnMut(&Case) -> bool) -> Case {
             attempt(&mut best, smaller);
         }
         for path in before.files.keys() {
-            lines(&mut best, path, &mut attempt);
+            remove_lines(&mut best, path, &mut attempt);
         }
         let restricted = Case { unrestricted: false, ..best.clone() };
         attempt(&mut best, restricted);
@@ -36,21 +37,21 @@ pub fn minimise(case: &Case, mut still: impl FnMut(&Case) -> bool) -> Case {
 }
 
 /// Removes runs of lines from a file, the longest runs first.
-fn lines(best: &mut Case, path: &str, attempt: &mut impl FnMut(&mut Case, Case) -> bool) {
+fn remove_lines(best: &mut Case, path: &str, attempt: &mut impl FnMut(&mut Case, Case) -> bool) {
     let count = |best: &Case| best.files.get(path).map_or(0, |text| text.lines().count());
-    let mut run = count(best);
-    while run > 0 {
+    let mut length = count(best);
+    while length > 0 {
         let mut at = 0;
         while at < count(best) {
             let mut smaller = best.clone();
             if let Some(text) = smaller.files.get_mut(path) {
-                let kept = text.lines().enumerate().filter(|(number, _)| !(at..at + run).contains(number));
+                let kept = text.lines().enumerate().filter(|(number, _)| !(at..at + length).contains(number));
                 *text = kept.map(|(_, line)| format!("{line}\n")).collect();
             }
             if !attempt(best, smaller) {
-                at += run;
+                at += length;
             }
         }
-        run /= 2;
+        length /= 2;
     }
 }

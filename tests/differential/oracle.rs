@@ -15,7 +15,7 @@ use crate::cleanup::Process;
 
 /// Timeout of a build. A build normally takes a tenth of a second, so a build that takes this long is considered
 /// endless.
-const PATIENCE: Duration = Duration::from_secs(30);
+const BUILD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval for checking whether a build has ended.
 const PAUSE: Duration = Duration::from_millis(3);
 
@@ -35,9 +35,9 @@ pub enum Answer {
     /// The build succeeded.
     Builds,
     /// The build failed with this error.
-    Refuses(String),
+    Fails(String),
     /// The build did not end before the timeout.
-    Endless,
+    TimedOut,
 }
 
 impl Oracle {
@@ -63,7 +63,7 @@ impl Oracle {
         let status = loop {
             match process.status()? {
                 Some(status) => break status,
-                None if begin.elapsed() > PATIENCE => return Ok(Answer::Endless),
+                None if begin.elapsed() > BUILD_TIMEOUT => return Ok(Answer::TimedOut),
                 None => thread::sleep(PAUSE),
             }
         };
@@ -73,7 +73,7 @@ impl Oracle {
         let mut error = String::new();
         stderr.rewind()?;
         stderr.read_to_string(&mut error)?;
-        Ok(Answer::Refuses(error.replace(&*folder.to_string_lossy(), crate::case::ROOT)))
+        Ok(Answer::Fails(error.replace(&*folder.to_string_lossy(), crate::case::ROOT)))
     }
 }
 

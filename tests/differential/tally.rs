@@ -6,7 +6,7 @@ use std::fmt;
 use portcullis::kustomize::Verdict;
 
 use crate::class::{self, Layer};
-use crate::engine::Opinion;
+use crate::engine::AnalysisResult;
 use crate::oracle::Answer;
 
 /// Maximum number of characters that are printed of an error without a class. The last characters are printed, because
@@ -18,7 +18,7 @@ const SHOWN: usize = 160;
 pub struct Tally {
     rows: BTreeMap<(Option<Layer>, &'static str), Counts>,
     /// The last characters of errors without a class.
-    new: BTreeSet<String>,
+    unclassified: BTreeSet<String>,
 }
 
 #[derive(Debug, Default, Clone, Copy)]
@@ -30,30 +30,30 @@ struct Counts {
 
 impl Tally {
     /// Counts the results for one tree.
-    pub fn add(&mut self, opinion: &Opinion, answer: &Answer) {
+    pub fn add(&mut self, analysis: &AnalysisResult, answer: &Answer) {
         let row = match answer {
             Answer::Builds => (None, "builds"),
-            Answer::Endless => (None, "does not end"),
-            Answer::Refuses(error) => {
+            Answer::TimedOut => (None, "does not end"),
+            Answer::Fails(error) => {
                 let (class, layer) = class::of(error);
-                if layer == Layer::New {
-                    self.new.insert(end_of(error));
+                if layer == Layer::Unclassified {
+                    self.unclassified.insert(last_characters(error));
                 }
                 (Some(layer), class)
             }
         };
-        self.rows.entry(row).or_default().add(opinion);
+        self.rows.entry(row).or_default().add(analysis);
     }
 }
 
-fn end_of(error: &str) -> String {
-    let letters: Vec<char> = error.trim_end().chars().collect();
-    letters[letters.len().saturating_sub(SHOWN)..].iter().collect()
+fn last_characters(error: &str) -> String {
+    let characters: Vec<char> = error.trim_end().chars().collect();
+    characters[characters.len().saturating_sub(SHOWN)..].iter().collect()
 }
 
 impl Counts {
-    fn add(&mut self, opinion: &Opinion) {
-        match opinion.verdict {
+    fn add(&mut self, analysis: &AnalysisResult) {
+        match analysis.verdict {
             Some(Verdict::Accept) => self.accept += 1,
             Some(Verdict::Reject) => self.reject += 1,
             Some(Verdict::Unknown) | None => self.unknown += 1,
@@ -63,7 +63,7 @@ impl Counts {
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.new.iter().try_for_each(|error| writeln!(f, "an error that has no class: …{error}"))?;
+        self.unclassified.iter().try_for_each(|error| writeln!(f, "an error that has no class: …{error}"))?;
         writeln!(f, "{:<60} {:>8} {:>8} {:>8}", "kustomize", "accept", "reject", "unknown")?;
         let mut total = Counts::default();
         for ((layer, class), Counts { accept, reject, unknown }) in &self.rows {

@@ -111,7 +111,7 @@ pub enum AssetsError {
         variable: &'static str,
     },
     /// The folder in an environment variable lacks a required file.
-    #[error("{variable} is {}, which holds no {missing}", folder.display())]
+    #[error("{variable} is {}, which does not contain {missing}", folder.display())]
     Incomplete {
         /// The environment variable that names the folder.
         variable: &'static str,
@@ -143,10 +143,10 @@ impl Assets {
     /// Finds the programs and the CRDs. Builds or downloads those for which no environment variable names a folder.
     pub fn find() -> Result<Self, AssetsError> {
         let key = key();
-        let given = given_programs()?;
+        let from_env = programs_from_env()?;
         Ok(Self {
-            pinned: given.is_none(),
-            programs: given.map_or_else(|| built_programs(&key), Ok)?,
+            pinned: from_env.is_none(),
+            programs: from_env.map_or_else(|| build_programs(&key), Ok)?,
             crds: [LANDSCAPER.find(&key)?, CROSSPLANE.find(&cache::key(&[CROSSPLANE_PINS.0, CROSSPLANE_PINS.1]))?],
         })
     }
@@ -159,20 +159,20 @@ impl Assets {
 
 /// Returns the version of Kubernetes that `assets/go.mod` pins, such as `v1.36.3`.
 pub fn pinned_kubernetes() -> &'static str {
-    let versions = GO_MOD.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "));
-    versions.expect("go.mod requires k8s.io/kubernetes")
+    let version = GO_MOD.lines().find_map(|line| line.trim().strip_prefix("k8s.io/kubernetes "));
+    version.expect("go.mod requires k8s.io/kubernetes")
 }
 
 /// Returns the path of kubectl, for tests and benchmarks without a cluster. Builds kubectl if needed.
 pub fn kubectl() -> Result<PathBuf, AssetsError> {
-    let programs = given_programs()?.map_or_else(|| built_programs(&key()), Ok)?;
+    let programs = programs_from_env()?.map_or_else(|| build_programs(&key()), Ok)?;
     Ok(programs.join("kubectl"))
 }
 
 /// Returns the path of Helm. Builds Helm if needed.
 pub fn helm() -> Result<PathBuf, AssetsError> {
-    if let Some(given) = cache::folder_in(HELM_VARIABLE) {
-        return Ok(given);
+    if let Some(program) = cache::path_from_env(HELM_VARIABLE) {
+        return Ok(program);
     }
     let key = cache::key(&[HELM_PINS.0, HELM_PINS.1, OS, ARCH]);
     let folder = Cache::open(&key)?.entry("helm", |folder| {
@@ -190,9 +190,9 @@ fn key() -> String {
     cache::key(&[GO_MOD, GO_SUM, &version_stamps(pinned_kubernetes()), OS, ARCH])
 }
 
-fn given_programs() -> Result<Option<PathBuf>, AssetsError> {
+fn programs_from_env() -> Result<Option<PathBuf>, AssetsError> {
     let variable = "KUBEBUILDER_ASSETS";
-    let Some(folder) = cache::folder_in(variable) else {
+    let Some(folder) = cache::path_from_env(variable) else {
         return Ok(None);
     };
     match PROGRAMS.iter().find(|(name, _)| !folder.join(name).is_file()) {
@@ -201,7 +201,7 @@ fn given_programs() -> Result<Option<PathBuf>, AssetsError> {
     }
 }
 
-fn built_programs(key: &str) -> Result<PathBuf, AssetsError> {
+fn build_programs(key: &str) -> Result<PathBuf, AssetsError> {
     Cache::open(key)?.entry("bin", |folder| {
         require_go(AssetsError::NoPrograms)?;
         eprintln!("e2e: building etcd, kubectl and kube-apiserver: minutes the first time, then kept");
@@ -211,12 +211,12 @@ fn built_programs(key: &str) -> Result<PathBuf, AssetsError> {
 
 impl Crds {
     fn find(&self, key: &str) -> Result<PathBuf, AssetsError> {
-        self.given()?.map_or_else(|| self.of_module(key), Ok)
+        self.find_in_env()?.map_or_else(|| self.find_in_go_module(key), Ok)
     }
 
-    fn given(&self) -> Result<Option<PathBuf>, AssetsError> {
+    fn find_in_env(&self) -> Result<Option<PathBuf>, AssetsError> {
         let Self { variable, .. } = *self;
-        let Some(folder) = cache::folder_in(variable) else {
+        let Some(folder) = cache::path_from_env(variable) else {
             return Ok(None);
         };
         match yaml_files(&folder) {
@@ -225,7 +225,7 @@ impl Crds {
         }
     }
 
-    fn of_module(&self, key: &str) -> Result<PathBuf, AssetsError> {
+    fn find_in_go_module(&self, key: &str) -> Result<PathBuf, AssetsError> {
         let Self { module, variable, .. } = *self;
         Cache::open(key)?.entry(self.entry, |folder| {
             require_go(AssetsError::NoCrds { module, variable })?;
@@ -251,7 +251,7 @@ pub fn module_folder(pins: &str, module: &str) -> io::Result<PathBuf> {
 /// Copies the YAML files whose names start with `prefix` from the folder `source` to the folder `target`.
 pub fn copy_yaml(source: &Path, prefix: &str, target: &Path) -> io::Result<()> {
     for file in yaml_files(source)? {
-        let name = file.file_name().expect("a listed file has a name").to_string_lossy().into_owned();
+        let name = file.file_name().expect("a file in a folder has a name").to_string_lossy().into_owned();
         if name.starts_with(prefix) {
             fs::write(target.join(name), fs::read(&file)?)?;
         }
@@ -259,11 +259,11 @@ pub fn copy_yaml(source: &Path, prefix: &str, target: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn require_go(otherwise: AssetsError) -> Result<(), AssetsError> {
+fn require_go(error: AssetsError) -> Result<(), AssetsError> {
     let found = go().arg("version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     match found {
         Ok(status) if status.success() => Ok(()),
-        _ => Err(otherwise),
+        _ => Err(error),
     }
 }
 

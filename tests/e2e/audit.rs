@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::Case;
 use crate::artifacts::packed;
 use crate::context::Context;
-use crate::controller_manager::{ACCOUNT_LEASE, Options};
-use crate::delivery::{self, MISPLACED, PLACED, kustomization, set_source};
+use crate::controller_manager::{Options, RELEASE_LEASE_LOCK};
+use crate::delivery::{self, CORRECT_TREE, WRONG_TREE, kustomization, set_source};
 use crate::delivery_crds;
 use crate::push::{Packing, Pusher, v2};
 use crate::registry::{Options as RegistryOptions, Registry};
@@ -21,21 +21,21 @@ use crate::user::User;
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("audit::what_was_stored_before_a_rule_had_its_level_is_reported_until_it_is_mended", reports_findings_until_fixed),
-    ("audit::the_companion_audits_with_the_rights_of_its_service_account", the_companion_audits),
-    ("audit::a_broken_tree_is_in_the_policy_report", a_broken_tree_is_in_the_policy_report),
-    ("audit::an_entry_that_no_tree_matches_is_told_of_by_an_audit", an_idle_entry_is_told_of),
+    ("audit::reports_stored_violations_until_they_are_fixed", reports_stored_violations_until_they_are_fixed),
+    ("audit::the_controller_manager_audits_with_the_rights_of_its_service_account", the_controller_manager_audits),
+    ("audit::a_broken_tree_is_added_to_the_policy_report", a_broken_tree_is_added_to_the_policy_report),
+    ("audit::reports_overwrites_that_match_no_component", reports_overwrites_that_match_no_component),
 ];
 
 /// A lock for tests that install or delete the CRDs of policy reports, because these CRDs affect the whole cluster.
-static REPORTS: Mutex<()> = Mutex::new(());
+static REPORT_CRDS_LOCK: Mutex<()> = Mutex::new(());
 
 /// A prefix of namespaces in which findings of the rules about dry runs are only recorded.
-const LENIENT: &str = "kit-audit";
+const NAMESPACE_PREFIX: &str = "kit-audit";
 
 /// Returns a DryRunConfiguration as YAML whose Secret has no namespace. DR002 reports this: it is recorded in the
 /// namespaces of these tests, and denied by default.
-fn bad(name: &str) -> String {
+fn configuration_without_namespace(name: &str) -> String {
     configuration(name, "{name: a}")
 }
 
@@ -50,16 +50,18 @@ fn configuration(name: &str, metadata: &str) -> String {
 fn audit(ctx: &Context, arguments: &[&str]) -> (Option<i32>, String, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     command.arg("audit").arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Admin)).args(arguments);
-    let output = command.output().expect("the binary is there");
-    let text = |bytes| String::from_utf8(bytes).expect("it writes text");
+    let output = command.output().expect("portcullis runs");
+    let text = |bytes| String::from_utf8(bytes).expect("portcullis writes UTF-8");
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
 
-fn install(ctx: &Context, group: &str) {
-    let folder = delivery_crds::reports().expect("the definitions are there");
-    let files = fs::read_dir(folder).expect("it is a folder").map(|entry| entry.expect("it is a file").path());
+fn install_report_crds(ctx: &Context, group: &str) {
+    let folder = delivery_crds::report_crds().expect("the CRDs can be downloaded");
+    let files = fs::read_dir(folder)
+        .expect("the folder can be read")
+        .map(|entry| entry.expect("the folder can be listed").path());
     let files: Vec<PathBuf> = files.filter(|path| path.to_string_lossy().contains(&format!("/{group}_"))).collect();
-    assert_eq!(files.len(), 2, "the definitions of {group}");
+    assert_eq!(files.len(), 2, "the folder must contain two CRDs of {group}");
     for file in files {
         ctx.cluster.kubectl().args(["apply", "--server-side", "-f", &file.to_string_lossy()]).run().expect_success();
     }
@@ -83,8 +85,8 @@ fn report(ctx: &Context, resource: &str, namespace: &str) -> Option<Value> {
 /// Returns the notes of the Events in a namespace that have this reason.
 fn events(ctx: &Context, namespace: &str, reason: &str) -> Vec<String> {
     let get = ["get", "events.events.k8s.io", "--namespace", namespace, "--output", "json"];
-    let listed: Value =
-        serde_json::from_str(&ctx.cluster.kubectl().args(get).run().expect_success().stdout).expect("JSON");
+    let listed: Value = serde_json::from_str(&ctx.cluster.kubectl().args(get).run().expect_success().stdout)
+        .expect("kubectl writes JSON");
     let events = listed["items"].as_array().into_iter().flatten().filter(|event| event["reason"] == reason);
     events.filter_map(|event| event["note"].as_str().map(str::to_owned)).collect()
 }
@@ -94,22 +96,22 @@ fn delete(ctx: &Context, namespace: &str, name: &str) {
     ctx.cluster.kubectl().args(delete).run().expect_success();
 }
 
-fn reports_findings_until_fixed(ctx: &Context) {
-    let _alone = REPORTS.lock().unwrap_or_else(PoisonError::into_inner);
-    let ns = ctx.cluster.namespace(LENIENT);
+fn reports_stored_violations_until_they_are_fixed(ctx: &Context) {
+    let _lock = REPORT_CRDS_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
+    let ns = ctx.cluster.namespace(NAMESPACE_PREFIX);
     let arguments = ["--namespace", &ns, "--report"];
     uninstall_openreports(ctx);
-    install(ctx, "wgpolicyk8s.io");
-    accepts(ctx, &ns, &bad("one"));
-    let others =
+    install_report_crds(ctx, "wgpolicyk8s.io");
+    accepts(ctx, &ns, &configuration_without_namespace("one"));
+    let foreign_report =
         "apiVersion: wgpolicyk8s.io/v1alpha2\nkind: PolicyReport\nmetadata: {name: others}\nsummary: {fail: 1}\n";
-    accepts(ctx, &ns, others);
+    accepts(ctx, &ns, foreign_report);
 
     let (code, stdout, stderr) = audit(ctx, &arguments);
     assert_eq!(code, Some(1), "{stdout}{stderr}");
     assert!(stdout.contains(&format!("denied     DR002      {ns} DryRunConfiguration one: ")), "{stdout}");
     assert!(stderr.contains("1 created, 0 changed, 0 deleted, 0 unchanged"), "{stderr}");
-    let first = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("it is written");
+    let first = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("the report exists");
     assert_eq!(first["metadata"]["labels"]["app.kubernetes.io/managed-by"], "portcullis");
     let result = &first["results"][0];
     let reported = [("policy", "DR002"), ("result", "fail"), ("severity", "high"), ("source", "portcullis")];
@@ -121,27 +123,30 @@ fn reports_findings_until_fixed(ctx: &Context) {
     let (_, stdout, stderr) = audit(ctx, &arguments);
     assert!(stderr.contains("0 created, 0 changed, 0 deleted, 1 unchanged"), "{stderr}");
     assert!(stdout.contains("As before:\n") && !stdout.contains("New since"), "{stdout}");
-    let again = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("it is there");
+    let again = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("the report exists");
     assert_eq!(again["metadata"]["resourceVersion"], first["metadata"]["resourceVersion"]);
 
     // New findings are listed separately, and existing findings keep their timestamps.
-    accepts(ctx, &ns, &bad("two"));
+    accepts(ctx, &ns, &configuration_without_namespace("two"));
     let (_, stdout, stderr) = audit(ctx, &arguments);
-    let new = stdout.split("As before:").next().expect("it begins with what is new");
+    let new = stdout.split("As before:").next().expect("the output is not empty");
     assert!(new.contains("New since the reports of") && new.contains("Configuration two"), "{stdout}");
     assert!(!new.contains("Configuration one"), "{stdout}");
     assert!(stderr.contains("0 created, 1 changed, 0 deleted"), "{stderr}");
-    let both = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("it is there");
-    let of_one =
-        both["results"].as_array().expect("it has results").iter().find(|one| one["resources"] == result["resources"]);
-    assert_eq!(of_one.map(|one| &one["timestamp"]), Some(&result["timestamp"]));
+    let both = report(ctx, "policyreports.wgpolicyk8s.io", &ns).expect("the report exists");
+    let finding_of_one = both["results"]
+        .as_array()
+        .expect("the report has results")
+        .iter()
+        .find(|one| one["resources"] == result["resources"]);
+    assert_eq!(finding_of_one.map(|one| &one["timestamp"]), Some(&result["timestamp"]));
 
     // When the API group openreports.io is available, the report moves to it.
-    install(ctx, "openreports.io");
+    install_report_crds(ctx, "openreports.io");
     let (_, _, stderr) = audit(ctx, &arguments);
     assert!(stderr.contains("1 created, 0 changed, 1 deleted"), "{stderr}");
     assert_eq!(report(ctx, "policyreports.wgpolicyk8s.io", &ns), None);
-    let moved = report(ctx, "reports.openreports.io", &ns).expect("it is written");
+    let moved = report(ctx, "reports.openreports.io", &ns).expect("the report exists");
     assert_eq!((&moved["source"], &moved["summary"]["fail"]), (&json!("portcullis"), &json!(2)));
 
     // A report without findings is deleted. A report of another owner is not deleted.
@@ -155,22 +160,24 @@ fn reports_findings_until_fixed(ctx: &Context) {
     ctx.cluster.kubectl().args(get).run().expect_success();
 }
 
-fn the_companion_audits(ctx: &Context) {
-    let (_reports, _lease) = (REPORTS.lock().unwrap_or_else(PoisonError::into_inner), ACCOUNT_LEASE.lock());
-    let ns = ctx.cluster.namespace(LENIENT);
-    install(ctx, "openreports.io");
-    accepts(ctx, &ns, &bad("one"));
+fn the_controller_manager_audits(ctx: &Context) {
+    let (_reports, _lease) =
+        (REPORT_CRDS_LOCK.lock().unwrap_or_else(PoisonError::into_inner), RELEASE_LEASE_LOCK.lock());
+    let ns = ctx.cluster.namespace(NAMESPACE_PREFIX);
+    install_report_crds(ctx, "openreports.io");
+    accepts(ctx, &ns, &configuration_without_namespace("one"));
     let options = Options { arguments: &["--audit=1s"], ..Options::new(&ctx.cluster, &ns) };
     let manager = options.start(&ctx.cluster);
     let written = eventually(|| report(ctx, "reports.openreports.io", &ns));
     assert_eq!(written["results"][0]["policy"], "DR002", "{}", manager.log());
-    let denied = "portcullis_audit_findings{rule=\"DR002\",outcome=\"fail\"} ";
-    assert_eq!(eventually(|| manager.metric(denied)), 1.0);
+    let metric_name = "portcullis_audit_findings{rule=\"DR002\",outcome=\"fail\"} ";
+    assert_eq!(eventually(|| manager.metric(metric_name)), 1.0);
     assert!(manager.metric("portcullis_audit_last_run_timestamp_seconds ").is_some_and(|at| at > 0.0));
     // All kinds of Landscaper are audited. Rights on the kinds of composites are granted separately, so the log may say
     // that these kinds are not audited.
-    let refused = |line: &str| line.contains("not audited") && line.contains(".landscaper.gardener.cloud");
-    assert!(!manager.log().lines().any(refused), "{}", manager.log());
+    let is_unaudited_landscaper_kind =
+        |line: &str| line.contains("not audited") && line.contains(".landscaper.gardener.cloud");
+    assert!(!manager.log().lines().any(is_unaudited_landscaper_kind), "{}", manager.log());
     delete(ctx, &ns, "one");
     eventually(|| report(ctx, "reports.openreports.io", &ns).is_none().then_some(()));
     manager.terminate();
@@ -178,14 +185,15 @@ fn the_companion_audits(ctx: &Context) {
 
 /// Checks that a revision that does not build is added to the policy report at once, and not only by the next audit.
 /// The report is the same as an audit would write. No request is denied in this test (issue 18, Flux 6).
-fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
-    let (_reports, _lease) = (REPORTS.lock().unwrap_or_else(PoisonError::into_inner), ACCOUNT_LEASE.lock());
+fn a_broken_tree_is_added_to_the_policy_report(ctx: &Context) {
+    let (_reports, _lease) =
+        (REPORT_CRDS_LOCK.lock().unwrap_or_else(PoisonError::into_inner), RELEASE_LEASE_LOCK.lock());
     let ns = ctx.cluster.namespace("lenient");
-    install(ctx, "openreports.io");
+    install_report_crds(ctx, "openreports.io");
     let publish = |revision: &str, files: [(&str, &str); 3]| {
         set_source(ctx, &ns, "apps", &ctx.artifacts.artifact(&packed(files), revision));
     };
-    publish("main@sha1:1", PLACED);
+    publish("main@sha1:1", CORRECT_TREE);
     accepts(ctx, &ns, &kustomization("apps", "apps", "./apps", &[]).to_string());
     // A second Kustomization has a finding that does not depend on the revision.
     let mut waiting = kustomization("waiting", "apps", "./apps", &[]);
@@ -193,7 +201,7 @@ fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
     waiting["spec"]["namePrefix"] = json!("waiting-");
     warns(ctx, &ns, &waiting.to_string(), &["KZ043"]);
     let config = ctx.cluster.folder().join("audit-trees.yaml");
-    fs::write(&config, delivery::configuration(&ctx.artifacts.host())).expect("there is room");
+    fs::write(&config, delivery::configuration(&ctx.artifacts.host())).expect("the file can be written");
     let config = config.display().to_string();
     let arguments = ["--audit=24h", "--config", &config];
     let manager = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
@@ -204,7 +212,7 @@ fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
         let broken: Vec<_> = results.into_iter().filter(|result| result["policy"] == "KZ001").collect();
         (broken.len() == count).then_some(broken)
     };
-    publish("main@sha1:2", MISPLACED);
+    publish("main@sha1:2", WRONG_TREE);
     let results = eventually(|| broken(2));
     for result in results {
         assert_eq!(result["resources"][0]["kind"], "Kustomization", "{result}");
@@ -214,13 +222,13 @@ fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
     let (_, stdout, stderr) = audit(ctx, &["--namespace", &ns, "--report", "--config", &config]);
     assert!(stderr.contains("0 created, 0 changed, 0 deleted, 1 unchanged"), "{stdout}{stderr}\n{}", manager.log());
     // A second broken revision shortly after the first one gets a separate Event.
-    let [root, settings, component] = MISPLACED;
+    let [root, settings, component] = WRONG_TREE;
     let again = format!("{}# again\n", root.1);
     publish("main@sha1:3", [(root.0, &again), settings, component]);
     for revision in ["main@sha1:2", "main@sha1:3"] {
         eventually(|| events(ctx, &ns, "BrokenRevision").iter().any(|note| note.contains(revision)).then_some(()));
     }
-    publish("main@sha1:4", PLACED);
+    publish("main@sha1:4", CORRECT_TREE);
     eventually(|| broken(0));
     assert_eq!(audits(), Some(1.0), "the cluster is audited once a day\n{}", manager.log());
     manager.terminate();
@@ -228,24 +236,24 @@ fn a_broken_tree_is_in_the_policy_report(ctx: &Context) {
 
 /// Checks that an audit reports an entry of overwrites that matches no component. The controller manager has recorded
 /// in an annotation of the Installation which entries match a component of its tree.
-fn an_idle_entry_is_told_of(ctx: &Context) {
+fn reports_overwrites_that_match_no_component(ctx: &Context) {
     let ns = ctx.cluster.namespace("audit");
     let registry = Registry::start(&RegistryOptions::default());
     let pusher = Pusher::new(&registry.url(), None, None);
     pusher.component("components", &v2("example.org/server", "v2.0.0", &[]), Packing::Archive);
-    let head = |kind: &str, name: &str| {
+    let header = |kind: &str, name: &str| {
         format!("apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: {kind}\nmetadata: {{name: {name}}}\n")
     };
     let entry = |name: &str| format!("  - source: {{componentName: {name}}}\n    substitution: {{version: v2.0.0}}\n");
     let entries = entry("example.org/server") + &entry("example.org/left-long-ago");
-    accepts(ctx, &ns, &format!("{}overwrites:\n{entries}", head("ComponentVersionOverwrites", "mine")));
+    accepts(ctx, &ns, &format!("{}overwrites:\n{entries}", header("ComponentVersionOverwrites", "mine")));
     let repository = "repositoryContext: {type: ociRegistry, baseUrl: example.org/components}\n";
-    accepts(ctx, &ns, &format!("{}{repository}componentVersionOverwrites: mine\n", head("Context", "default")));
+    accepts(ctx, &ns, &format!("{}{repository}componentVersionOverwrites: mine\n", header("Context", "default")));
     let reference = "{ref: {componentName: example.org/server, version: v1.0.0}}";
     let spec = format!(
         "spec: {{context: default, blueprint: {{ref: {{resourceName: b}}}}, componentDescriptor: {reference}}}\n"
     );
-    warns(ctx, &ns, &format!("{}{spec}", head("Installation", "server")), &["component overwritten"]);
+    warns(ctx, &ns, &format!("{}{spec}", header("Installation", "server")), &["component overwritten"]);
     let mirror = format!("example.org={}", registry.url());
     let arguments = ["--overwrite-trees", "--registry-mirror", &mirror];
     let manager = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);

@@ -15,8 +15,8 @@ pub struct Cache {
 #[derive(Debug, thiserror::Error)]
 pub enum CacheError {
     /// None of the environment variables that can name the folder of the cache is set.
-    #[error("set PORTCULLIS_CACHE: neither it nor XDG_CACHE_HOME nor HOME says where to keep what the tests build")]
-    Nowhere,
+    #[error("there is no folder for the cache: set PORTCULLIS_CACHE, XDG_CACHE_HOME or HOME")]
+    NoFolder,
     /// A file or folder of the cache could not be created, locked, moved or deleted.
     #[error("cache {path}: {source}")]
     Io {
@@ -29,8 +29,8 @@ pub enum CacheError {
 impl Cache {
     /// Opens the folder for `key` in the user's cache. Creates the folder if needed.
     pub fn open(key: &str) -> Result<Self, CacheError> {
-        let folder = root().ok_or(CacheError::Nowhere)?.join("e2e").join(key);
-        fs::create_dir_all(&folder).map_err(at(&folder))?;
+        let folder = root().ok_or(CacheError::NoFolder)?.join("e2e").join(key);
+        fs::create_dir_all(&folder).map_err(io_error_at(&folder))?;
         Ok(Self { folder })
     }
 
@@ -58,7 +58,7 @@ impl Cache {
         if !entry.is_dir() {
             let draft = self.draft(name)?;
             make(&draft)?;
-            fs::rename(&draft, &entry).map_err(at(&entry))?;
+            fs::rename(&draft, &entry).map_err(io_error_at(&entry))?;
         }
         Ok(entry)
     }
@@ -68,23 +68,23 @@ impl Cache {
     fn draft(&self, name: &str) -> Result<PathBuf, CacheError> {
         let draft = self.folder.join(format!("{name}.draft"));
         if draft.exists() {
-            fs::remove_dir_all(&draft).map_err(at(&draft))?;
+            fs::remove_dir_all(&draft).map_err(io_error_at(&draft))?;
         }
-        fs::create_dir(&draft).map_err(at(&draft))?;
+        fs::create_dir(&draft).map_err(io_error_at(&draft))?;
         Ok(draft)
     }
 
     /// Locks the folder of the cache. The lock is released when the returned file is dropped, or when the process ends.
     fn lock(&self) -> Result<File, CacheError> {
         let path = self.folder.join("lock");
-        let file = File::create(&path).map_err(at(&path))?;
+        let file = File::create(&path).map_err(io_error_at(&path))?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 eprintln!("e2e: waiting for another run that fills {}", self.folder.display());
-                file.lock().map_err(at(&path))?;
+                file.lock().map_err(io_error_at(&path))?;
             }
-            Err(TryLockError::Error(source)) => return Err(at(&path)(source)),
+            Err(TryLockError::Error(source)) => return Err(io_error_at(&path)(source)),
         }
         Ok(file)
     }
@@ -101,18 +101,18 @@ pub fn key(parts: &[&str]) -> String {
 
 /// Returns the path that an environment variable contains, if it is set. The path is made absolute, because `go` runs
 /// in another folder.
-pub fn folder_in(variable: &str) -> Option<PathBuf> {
+pub fn path_from_env(variable: &str) -> Option<PathBuf> {
     let value = env::var_os(variable)?;
     path::absolute(value).ok()
 }
 
 fn root() -> Option<PathBuf> {
-    folder_in("PORTCULLIS_CACHE")
-        .or_else(|| Some(folder_in("XDG_CACHE_HOME")?.join("portcullis")))
-        .or_else(|| Some(folder_in("HOME")?.join(".cache").join("portcullis")))
+    path_from_env("PORTCULLIS_CACHE")
+        .or_else(|| Some(path_from_env("XDG_CACHE_HOME")?.join("portcullis")))
+        .or_else(|| Some(path_from_env("HOME")?.join(".cache").join("portcullis")))
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> CacheError + use<> {
+fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> CacheError + use<> {
     let path = path.to_owned();
     move |source| CacheError::Io { path, source }
 }

@@ -13,15 +13,18 @@ use serde_json::{Value, json};
 use crate::Case;
 use crate::chaos_cluster::calls::Callers as _;
 use crate::chaos_cluster::incidents;
-use crate::chaos_cluster::stage::{Certificates, Stage};
-use crate::chaos_cluster::writers::{Writers, counted_by_the_api_server, logged_failures_and_steps};
+use crate::chaos_cluster::stage::{Certificates, TestEnvironment};
+use crate::chaos_cluster::writers::{Writers, failed_webhook_calls, logged_failures_and_steps};
 use crate::context::Context;
 use crate::helm::{Helm, RELEASE, Rendered, list};
 use crate::sentences::eventually;
 use crate::support::pki::{Authority, SecretMount};
 
 /// The tests of this file.
-pub const CASES: &[Case] = &[("certificate_ways::no_request_fails_while_the_way_changes", no_request_fails)];
+pub const CASES: &[Case] = &[(
+    "certificate_ways::no_request_fails_while_certificate_way_changes",
+    no_request_fails_while_certificate_way_changes,
+)];
 
 const REPLICAS: usize = 2;
 /// The lifetime of a leaf certificate in seconds. It is long enough for a busy machine, see `self_managed`.
@@ -40,16 +43,16 @@ struct Mounted {
     config: PathBuf,
 }
 
-fn no_request_fails(_: &Context) {
-    let stage = Stage::start(Certificates::SelfManaged { leaf_life: LEAF_LIFE }, None);
-    let folder = |name: &str| stage.cluster.folder().join(name);
+fn no_request_fails_while_certificate_way_changes(_: &Context) {
+    let environment = TestEnvironment::start(Certificates::SelfManaged { leaf_life: LEAF_LIFE }, None);
+    let folder = |name: &str| environment.cluster.folder().join(name);
     let secret = Way::secret(folder("secret"));
     let other_secret = Way::secret(folder("other-secret"));
     let cert_manager = Way::cert_manager(folder("cert-manager"));
     let self_managed = Way { values: json!({"certificate": {"way": "self-managed"}}), mounted: None };
-    let installed = helm_renders(&self_managed);
+    let installed = render_chart(&self_managed);
     let install = ["apply", "--server-side", "--force-conflicts", "--field-manager=helm", "-f", "-"];
-    stage.cluster.kubectl().args(install).stdin(registration(&stage, &installed)).run().expect_success();
+    environment.cluster.kubectl().args(install).stdin(registration(&environment, &installed)).run().expect_success();
     for (way, name) in [
         (&secret, "self-managed to secret"),
         (&other_secret, "secret with another CA"),
@@ -59,66 +62,66 @@ fn no_request_fails(_: &Context) {
         (&secret, "cert-manager to secret"),
         (&self_managed, "secret to self-managed"),
     ] {
-        let writers = Writers::start(&stage);
-        let failed_before = counted_by_the_api_server(&stage);
+        let writers = Writers::start(&environment);
+        let failed_before = failed_webhook_calls(&environment);
         eventually(|| (writers.tally().calls() > 20).then_some(()));
-        change(&stage, way);
+        change_way(&environment, way);
         let calls = writers.tally().calls();
         eventually(|| (writers.tally().calls() > calls + 20).then_some(()));
         let failures = writers.tally().failures_after(0);
         assert!(failures.is_empty(), "{name}: {failures:#?}");
-        assert_eq!(writers.unanswered(), 0, "{name}");
-        let failed = counted_by_the_api_server(&stage) - failed_before;
-        assert_eq!(failed, 0, "{name}: {:#?}", logged_failures_and_steps(&stage));
-        way.is_in_every_bundle(&stage);
+        assert_eq!(writers.other_errors(), 0, "{name}");
+        let failed = failed_webhook_calls(&environment) - failed_before;
+        assert_eq!(failed, 0, "{name}: {:#?}", logged_failures_and_steps(&environment));
+        way.assert_in_every_ca_bundle(&environment);
     }
 }
 
 /// Simulates an upgrade with Helm to another way to issue certificates. Replaces the replicas one by one: a new replica
 /// is ready before an old one ends. Applies the webhook configurations after the first replacement, and again at the
 /// end.
-fn change(stage: &Stage, way: &Way) {
-    let rendered = helm_renders(way);
+fn change_way(environment: &TestEnvironment, way: &Way) {
+    let rendered = render_chart(way);
     let arguments = way.arguments(&rendered);
     for at in 0..REPLICAS {
         if at == 1 {
-            register(stage, &rendered);
+            register(environment, &rendered);
         }
-        stage.add_replica_with(&arguments);
-        incidents::end_oldest(stage);
+        environment.add_replica_with(&arguments);
+        incidents::end_oldest(environment);
     }
-    register(stage, &rendered);
+    register(environment, &rendered);
 }
 
-fn helm_renders(way: &Way) -> Rendered {
-    Helm::find().and_then(|helm| helm.render(&way.values)).expect("it renders")
+fn render_chart(way: &Way) -> Rendered {
+    Helm::find().and_then(|helm| helm.render(&way.values)).expect("Helm renders the chart")
 }
 
 /// Applies the webhook configurations twice: server-side as Helm 4 does, which fails on a conflict, and client-side as
 /// Helm 3 does.
-fn register(stage: &Stage, rendered: &Rendered) {
+fn register(environment: &TestEnvironment, rendered: &Rendered) {
     for apply in [&["apply", "--server-side", "--field-manager=helm", "-f", "-"][..], &["apply", "-f", "-"]] {
-        stage.cluster.kubectl().args(apply).stdin(registration(stage, rendered)).run().expect_success();
+        environment.cluster.kubectl().args(apply).stdin(registration(environment, rendered)).run().expect_success();
     }
 }
 
-fn registration(stage: &Stage, rendered: &Rendered) -> String {
+fn registration(environment: &TestEnvironment, rendered: &Rendered) -> String {
     let registration: Vec<_> = rendered
         .objects
         .iter()
         .filter(|object| object["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration")))
-        .map(|object| reaching(object.clone(), stage))
+        .map(|object| with_local_url(object.clone(), environment))
         .collect();
     list(&registration)
 }
 
 /// Replaces the reference to the Service in every webhook with the local address that simulates the Service.
-fn reaching(mut configuration: Value, stage: &Stage) -> Value {
-    for webhook in configuration["webhooks"].as_array_mut().expect("it has webhooks") {
-        let client = webhook["clientConfig"].as_object_mut().expect("it has a client");
-        let service = client.remove("service").expect("it is a Service");
-        let path = service["path"].as_str().expect("it has a path");
-        client.insert("url".to_owned(), json!(format!("https://{}{path}", stage.service.address)));
+fn with_local_url(mut configuration: Value, environment: &TestEnvironment) -> Value {
+    for webhook in configuration["webhooks"].as_array_mut().expect("the configuration has webhooks") {
+        let client = webhook["clientConfig"].as_object_mut().expect("the webhook has a clientConfig");
+        let service = client.remove("service").expect("the clientConfig has a service");
+        let path = service["path"].as_str().expect("the service has a path");
+        client.insert("url".to_owned(), json!(format!("https://{}{path}", environment.service.address)));
     }
     configuration
 }
@@ -133,35 +136,36 @@ impl Way {
     fn cert_manager(config: PathBuf) -> Self {
         let mounted = Mounted::new(config);
         // cert-manager writes the CA into the Secret of the leaf certificate.
-        std::fs::write(mounted.mount.path().join("ca.crt"), mounted.authority.root_pem()).expect("it can be written");
+        std::fs::write(mounted.mount.path().join("ca.crt"), mounted.authority.root_pem())
+            .expect("the file can be written");
         Self { values: json!({"certificate": {"way": "cert-manager"}}), mounted: Some(mounted) }
     }
 
     /// Returns the rendered arguments about certificates, with local folders instead of mounted ones. Adds arguments
     /// for the tests, such as a short lifetime of leaf certificates.
     fn arguments(&self, rendered: &Rendered) -> Vec<String> {
-        let of_certificates = ["--certs", "--publish-ca", "--ca-state", "--self-managed"];
+        let certificate_flags = ["--certs", "--publish-ca", "--ca-state", "--self-managed"];
         let arguments = rendered.arguments(RELEASE).into_iter();
-        let own = arguments.filter(|argument| of_certificates.iter().any(|flag| argument.starts_with(flag)));
-        let place = |argument: String| match &self.mounted {
+        let kept = arguments.filter(|argument| certificate_flags.iter().any(|flag| argument.starts_with(flag)));
+        let replace_paths = |argument: String| match &self.mounted {
             None => argument,
-            Some(mounted) => mounted.place(&argument, rendered),
+            Some(mounted) => mounted.replace_mount_paths(&argument, rendered),
         };
         let names = ["127.0.0.1", "localhost"].map(|name| format!("--server-name={name}"));
         let names = names.into_iter().filter(|_| self.mounted.is_none());
         let timing = [format!("--leaf-life={LEAF_LIFE}s"), "--ca-life=30d".to_owned(), "--ca-overlap=2s".to_owned()];
-        own.map(place)
+        kept.map(replace_paths)
             .chain(names)
             .chain(timing)
             .chain(["--drain=10".to_owned(), "--log-format=text".to_owned()])
             .collect()
     }
 
-    fn is_in_every_bundle(&self, stage: &Stage) {
+    fn assert_in_every_ca_bundle(&self, environment: &TestEnvironment) {
         let Some(mounted) = &self.mounted else { return };
         let authority = mounted.authority.root_pem().replace('\r', "");
         for kind in ["validatingwebhookconfiguration", "mutatingwebhookconfiguration"] {
-            let bundles = stage.bundles(kind, RELEASE);
+            let bundles = environment.bundles(kind, RELEASE);
             assert!(bundles.iter().all(|bundle| bundle.contains(authority.trim())), "{bundles:?}");
         }
     }
@@ -169,15 +173,15 @@ impl Way {
 
 impl Mounted {
     fn new(config: PathBuf) -> Self {
-        std::fs::create_dir_all(&config).expect("there is room");
+        std::fs::create_dir_all(&config).expect("the folder can be created");
         let authority = Authority::new();
         let mount = SecretMount::new(&authority.leaf());
         Self { authority, mount, config }
     }
 
-    fn place(&self, argument: &str, rendered: &Rendered) -> String {
+    fn replace_mount_paths(&self, argument: &str, rendered: &Rendered) -> String {
         if let Some(authority) = rendered.find("ConfigMap", RELEASE)["data"]["ca.crt"].as_str() {
-            std::fs::write(self.config.join("ca.crt"), authority).expect("it can be written");
+            std::fs::write(self.config.join("ca.crt"), authority).expect("the file can be written");
         }
         let (certs, config) = (self.mount.path().display().to_string(), self.config.display().to_string());
         argument.replace("/etc/portcullis/certs", &certs).replace("/etc/portcullis/config", &config)

@@ -23,24 +23,33 @@ use crate::user::User;
 pub const CASES: &[Case] = &[
     ("chart::the_chart_passes_helm_lint", the_chart_passes_helm_lint),
     ("chart::two_renderings_are_identical", two_renderings_are_identical),
-    ("chart::the_chart_registers_like_manifests", the_chart_registers_like_manifests),
-    ("chart::numbered_manifests_install_what_the_chart_does", numbered_manifests_install_what_the_chart_does),
+    (
+        "chart::the_chart_renders_the_objects_of_portcullis_manifests",
+        the_chart_renders_the_objects_of_portcullis_manifests,
+    ),
+    (
+        "chart::manifests_with_an_image_contain_the_objects_of_the_chart",
+        manifests_with_an_image_contain_the_objects_of_the_chart,
+    ),
     ("chart::the_api_server_accepts_every_rendering", the_api_server_accepts_every_rendering),
-    ("chart::unknown_values_are_refused_at_every_level", unknown_values_are_refused),
-    ("chart::values_that_do_not_go_together_are_refused", rejects_conflicting_values),
-    ("chart::with_the_dry_run_deployer_items_are_routed_to_it", with_the_dry_run_deployer_items_are_routed),
+    ("chart::rejects_unknown_values_at_every_level", rejects_unknown_values),
+    ("chart::rejects_conflicting_values", rejects_conflicting_values),
+    (
+        "chart::routes_deploy_items_to_the_dry_run_deployer_if_it_is_enabled",
+        routes_deploy_items_to_the_dry_run_deployer,
+    ),
     ("chart::pods_run_with_minimal_privileges", pods_run_with_minimal_privileges),
-    ("chart::a_server_of_one_family_runs_under_its_rights", a_server_of_one_family_runs),
+    ("chart::a_server_with_one_family_runs_with_the_rights_of_the_family", a_server_with_one_family_runs),
     ("chart::self_managed_servers_get_the_tested_rights", self_managed_servers_get_the_tested_rights),
     ("chart::audits_use_the_configuration", audits_use_the_configuration),
-    ("chart::the_registration_does_not_depend_on_the_way_to_certificates", registration_does_not_depend_on_the_way),
+    ("chart::the_registration_does_not_depend_on_certificate_way", the_registration_does_not_depend_on_certificate_way),
     ("chart::the_server_restores_the_secret_with_the_state_of_its_ca", restores_the_state_of_the_ca),
     ("chart::applies_every_value_that_users_of_other_charts_expect", applies_every_expected_value),
     ("chart::rejects_an_image_with_a_tag_in_its_repository", rejects_a_tag_in_the_repository),
     ("chart::gives_the_permissions_to_an_existing_service_account", uses_an_existing_service_account),
     ("chart::checks_configuration_and_arguments_before_anything_changes", checks_configuration_and_arguments),
     ("chart::restarts_pods_only_for_changes_that_they_do_not_reload", restarts_pods_only_where_needed),
-    ("chart::verify_reports_who_answers", verify_reports_who_answers),
+    ("chart::verify_reports_which_server_answers", verify_reports_which_server_answers),
     (
         "chart::the_manifests_of_the_kind_test_are_judged_as_expected",
         the_manifests_of_the_kind_test_are_judged_as_expected,
@@ -48,7 +57,7 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Tests that must run last, because portcullis is not registered after them.
-pub const LAST: &[Case] = &[("chart::unregister_takes_the_registration_away", unregister)];
+pub const LAST: &[Case] = &[("chart::unregister_deletes_the_webhook_configurations", unregister)];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const VALUES: &str = include_str!("../../charts/portcullis/values.yaml");
@@ -56,11 +65,11 @@ const VALUES: &str = include_str!("../../charts/portcullis/values.yaml");
 const CERT_MANAGER: [(&str, &str); 2] = [("Issuer", "issuers"), ("Certificate", "certificates")];
 
 fn helm() -> Helm {
-    Helm::find().expect("there is a Helm")
+    Helm::find().expect("Helm is installed")
 }
 
 /// Returns the chart values for each way to issue certificates.
-fn ways() -> [Value; 4] {
+fn certificate_ways() -> [Value; 4] {
     [
         json!({"certificate": {"way": "self-managed"}}),
         json!({"certificate": {"way": "cert-manager"}}),
@@ -70,7 +79,7 @@ fn ways() -> [Value; 4] {
 }
 
 /// Returns all combinations of at least one rule family.
-fn choices() -> Vec<Vec<&'static str>> {
+fn family_combinations() -> Vec<Vec<&'static str>> {
     let families = Registry::standard().families();
     let chosen = |bits: usize| families.iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0);
     (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
@@ -78,7 +87,7 @@ fn choices() -> Vec<Vec<&'static str>> {
 
 /// Returns chart values that enable only these rule families, with their optional controllers, audits and stored
 /// Kustomizations.
-fn of_families(on: &[&str]) -> Value {
+fn values_for_families(on: &[&str]) -> Value {
     let all = Registry::standard().families();
     let families: Map<_, _> = all.into_iter().map(|one| (one.to_owned(), json!(on.contains(&one)))).collect();
     let controllers = [("composites", "EN"), ("dry-run-deployer", "DR"), ("overwrite-trees", "OW")];
@@ -92,7 +101,7 @@ fn of_families(on: &[&str]) -> Value {
     })
 }
 
-fn with(mut values: Value, more: &Value) -> Value {
+fn merge(mut values: Value, more: &Value) -> Value {
     for (key, value) in more.as_object().expect("values are an object") {
         values[key] = value.clone();
     }
@@ -101,8 +110,8 @@ fn with(mut values: Value, more: &Value) -> Value {
 
 fn the_chart_passes_helm_lint(_: &Context) {
     let helm = helm();
-    for values in ways() {
-        let output = helm.lint(&values).expect("it runs");
+    for values in certificate_ways() {
+        let output = helm.lint(&values).expect("Helm runs");
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     }
 }
@@ -110,8 +119,8 @@ fn the_chart_passes_helm_lint(_: &Context) {
 /// Checks that the chart renders the same output twice, so that the output does not depend on time or chance.
 fn two_renderings_are_identical(_: &Context) {
     let helm = helm();
-    for values in ways() {
-        let render = || helm.template(&values).expect("it runs").stdout;
+    for values in certificate_ways() {
+        let render = || helm.template(&values).expect("Helm runs").stdout;
         let (first, second) = (render(), render());
         assert!(!first.is_empty() && first == second, "{values}");
     }
@@ -119,27 +128,29 @@ fn two_renderings_are_identical(_: &Context) {
 
 /// Checks that the chart and `portcullis manifests` write the same objects, for every combination of families and for
 /// every way to issue certificates.
-fn the_chart_registers_like_manifests(_: &Context) {
+fn the_chart_renders_the_objects_of_portcullis_manifests(_: &Context) {
     let helm = helm();
-    for families in choices() {
-        let rendered = helm.render(&of_families(&families)).expect("it renders");
-        compare(&rendered, &families);
+    for families in family_combinations() {
+        let rendered = helm.render(&values_for_families(&families)).expect("Helm renders the chart");
+        assert_same_objects(&rendered, &families);
     }
     let all = Registry::standard().families();
-    for way in ways() {
-        compare(&helm.render(&with(of_families(&all), &way)).expect("it renders"), &all);
+    for way in certificate_ways() {
+        assert_same_objects(
+            &helm.render(&merge(values_for_families(&all), &way)).expect("Helm renders the chart"),
+            &all,
+        );
     }
 }
 
 #[track_caller]
-fn compare(rendered: &Rendered, families: &[&str]) {
-    let folder = tempfile::tempdir().expect("there is room");
+fn assert_same_objects(rendered: &Rendered, families: &[&str]) {
+    let folder = tempfile::tempdir().expect("a temporary folder can be created");
     let mut command = Command::new(BINARY);
     command.args(["manifests", "--families", &families.join(","), "--out"]).arg(folder.path());
-    assert!(command.status().expect("it runs").success());
-    let written = by_name(files(folder.path()).into_iter());
-    let of_registration = |object: &Value| written_by_manifests(object);
-    let rendered = by_name(rendered.objects.iter().filter(|object| of_registration(object)).cloned());
+    assert!(command.status().expect("portcullis runs").success());
+    let written = by_name(read_objects(folder.path()).into_iter());
+    let rendered = by_name(rendered.objects.iter().filter(|object| is_written_by_manifests(object)).cloned());
     assert_eq!(rendered.keys().collect::<Vec<_>>(), written.keys().collect::<Vec<_>>(), "{families:?}");
     for (name, object) in &written {
         assert_eq!(&rendered[name], object, "{families:?}: {name}");
@@ -148,7 +159,7 @@ fn compare(rendered: &Rendered, families: &[&str]) {
 
 /// Returns whether `portcullis manifests` writes this object of the chart. It writes no Deployments, Services or
 /// similar objects, and no rights for certificates.
-fn written_by_manifests(object: &Value) -> bool {
+fn is_written_by_manifests(object: &Value) -> bool {
     const KINDS: [&str; 6] =
         ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"];
     let kind = object["kind"].as_str().unwrap_or_default();
@@ -158,14 +169,14 @@ fn written_by_manifests(object: &Value) -> bool {
 
 /// Checks that `portcullis manifests --image` writes all objects of the chart, except for NetworkPolicies and the
 /// Secret of the server, and that the API server accepts these objects.
-fn numbered_manifests_install_what_the_chart_does(ctx: &Context) {
+fn manifests_with_an_image_contain_the_objects_of_the_chart(ctx: &Context) {
     let (helm, all) = (helm(), Registry::standard().families());
     for families in [all.clone(), vec!["OW"], vec!["DR"], vec!["KZ"]] {
         let on: Map<_, _> = all.iter().map(|one| ((*one).to_owned(), json!(families.contains(one)))).collect();
         let image = json!({"repository": "registry.example/portcullis", "tag": "1"});
         let values = json!({"families": on, "image": image, "networkPolicy": {"enabled": false}});
-        let rendered = helm.render(&values).expect("it renders").objects;
-        let folder = tempfile::tempdir().expect("there is room");
+        let rendered = helm.render(&values).expect("Helm renders the chart").objects;
+        let folder = tempfile::tempdir().expect("a temporary folder can be created");
         let mut command = Command::new(BINARY);
         command.args([
             "manifests",
@@ -174,12 +185,13 @@ fn numbered_manifests_install_what_the_chart_does(ctx: &Context) {
             &families.join(","),
             "--out",
         ]);
-        assert!(command.arg(folder.path()).status().expect("it runs").success());
+        assert!(command.arg(folder.path()).status().expect("portcullis runs").success());
         let folders =
             ["1-prerequisites", "2-permissions", "3-server", "4-webhooks"].map(|name| folder.path().join(name));
         let is_of_release = |object: &Value| object["kind"] != "Secret";
         let expected = by_name(rendered.into_iter().filter(is_of_release).map(without_labels));
-        let written = folders.iter().flat_map(|folder| files(folder)).filter(|object| object["kind"] != "Namespace");
+        let written =
+            folders.iter().flat_map(|folder| read_objects(folder)).filter(|object| object["kind"] != "Namespace");
         let written = by_name(written.map(without_labels));
         assert_eq!(written.keys().collect::<Vec<_>>(), expected.keys().collect::<Vec<_>>(), "{families:?}");
         for (name, object) in &expected {
@@ -202,13 +214,13 @@ fn numbered_manifests_install_what_the_chart_does(ctx: &Context) {
 /// Removes labels that differ between the chart and `portcullis manifests`, such as the version of the chart.
 fn without_labels(mut object: Value) -> Value {
     let labels = ["app.kubernetes.io/version", "app.kubernetes.io/managed-by", "helm.sh/chart"];
-    if let Some(of_pods) = object.pointer_mut("/spec/template/metadata/labels").and_then(Value::as_object_mut) {
-        labels.iter().for_each(|label| drop(of_pods.remove(*label)));
+    if let Some(pod_labels) = object.pointer_mut("/spec/template/metadata/labels").and_then(Value::as_object_mut) {
+        labels.iter().for_each(|label| drop(pod_labels.remove(*label)));
     }
     let is_derived = object["kind"]
         .as_str()
         .is_some_and(|kind| kind.ends_with("WebhookConfiguration") || kind == "CustomResourceDefinition");
-    let metadata = object["metadata"].as_object_mut().expect("it has metadata");
+    let metadata = object["metadata"].as_object_mut().expect("the object has metadata");
     if !is_derived {
         metadata.remove("labels");
     }
@@ -220,11 +232,11 @@ fn without_labels(mut object: Value) -> Value {
 fn by_name(objects: impl Iterator<Item = Value>) -> BTreeMap<String, Value> {
     let named = |mut object: Value| {
         if object["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration")) {
-            object["metadata"].as_object_mut().expect("it has metadata").remove("annotations");
-            for webhook in object["webhooks"].as_array_mut().expect("it has webhooks") {
-                webhook["clientConfig"].as_object_mut().expect("it has a client").remove("caBundle");
+            object["metadata"].as_object_mut().expect("the object has metadata").remove("annotations");
+            for webhook in object["webhooks"].as_array_mut().expect("the configuration has webhooks") {
+                webhook["clientConfig"].as_object_mut().expect("the webhook has a clientConfig").remove("caBundle");
                 if webhook["rules"].as_array().is_none_or(Vec::is_empty) {
-                    webhook.as_object_mut().expect("it is an object").remove("rules");
+                    webhook.as_object_mut().expect("the webhook is an object").remove("rules");
                 }
             }
         }
@@ -233,15 +245,15 @@ fn by_name(objects: impl Iterator<Item = Value>) -> BTreeMap<String, Value> {
     objects.map(named).collect()
 }
 
-fn files(folder: &std::path::Path) -> Vec<Value> {
+fn read_objects(folder: &std::path::Path) -> Vec<Value> {
     let mut objects = Vec::new();
-    for entry in fs::read_dir(folder).expect("it was written") {
-        let path = entry.expect("it can be listed").path();
+    for entry in fs::read_dir(folder).expect("the folder can be read") {
+        let path = entry.expect("the folder can be listed").path();
         if path.is_dir() {
-            objects.extend(files(&path));
+            objects.extend(read_objects(&path));
         } else {
-            let text = fs::read_to_string(path).expect("it can be read");
-            let documents = yaml::read(&text, &yaml::Limits::default()).expect("it is YAML");
+            let text = fs::read_to_string(path).expect("the file can be read");
+            let documents = yaml::read(&text, &yaml::Limits::default()).expect("the text is YAML");
             objects.extend(documents.into_iter().map(|document| document.value));
         }
     }
@@ -251,16 +263,20 @@ fn files(folder: &std::path::Path) -> Vec<Value> {
 /// Checks that the API server accepts the objects of the chart for each way to issue certificates, with all families
 /// and with each family alone, and with almost all other values set.
 fn the_api_server_accepts_every_rendering(ctx: &Context) {
-    CERT_MANAGER.into_iter().for_each(|(kind, plural)| define(ctx, "cert-manager.io", kind, plural));
+    CERT_MANAGER.into_iter().for_each(|(kind, plural)| define_kind(ctx, "cert-manager.io", kind, plural));
     let helm = helm();
     let all = Registry::standard().families();
     let choices = all.iter().map(|family| vec![*family]).chain([all.clone()]);
     for families in choices {
-        for way in ways() {
-            taken(ctx, &helm.render(&with(of_families(&families), &way)).expect("it renders"), &way);
+        for way in certificate_ways() {
+            assert_accepted(
+                ctx,
+                &helm.render(&merge(values_for_families(&families), &way)).expect("Helm renders the chart"),
+                &way,
+            );
         }
     }
-    let everything = json!({
+    let all_values = json!({
         "certificate": {"way": "self-managed"}, "shadow": true, "audit": {"enabled": true, "interval": "30m"},
         "clientCertificates": {"configMapName": "clients", "names": ["kube-apiserver", "system:apiserver"]},
         "namespaceSelector": {"matchExpressions": [{"key": "team", "operator": "In", "values": ["a", "b"]}]},
@@ -275,34 +291,36 @@ fn the_api_server_accepts_every_rendering(ctx: &Context) {
         },
         "config": {"rules": {"OW": "warn"}, "namespaces": [{"names": ["a-*"], "rules": {"OW": "deny"}}]},
     });
-    let rendered = helm.render(&with(of_families(&all), &everything)).expect("it renders");
-    taken(ctx, &rendered, &everything);
+    let rendered = helm.render(&merge(values_for_families(&all), &all_values)).expect("Helm renders the chart");
+    assert_accepted(ctx, &rendered, &all_values);
     let arguments = rendered.arguments(RELEASE).join(" ");
-    let wanted = "--self-managed=portcullis-system/portcullis-ca --server-name=portcullis.portcullis-system.svc \
+    let expected = "--self-managed=portcullis-system/portcullis-ca --server-name=portcullis.portcullis-system.svc \
                   --client-ca=/etc/portcullis/clients/ca.crt --client-name=kube-apiserver --client-name=system:apiserver \
                   --shadow --otlp-endpoint=http://collector.observability:4318";
-    assert!(arguments.contains(wanted), "{arguments}");
+    assert!(arguments.contains(expected), "{arguments}");
     assert!(rendered.arguments("portcullis-companion").contains(&"--audit=30m".to_owned()));
     let env = &rendered.find("Deployment", RELEASE)["spec"]["template"]["spec"]["containers"][0]["env"];
-    let named = |name: &str| env.as_array().into_iter().flatten().find(|one| one["name"] == name).expect("it is set");
+    let variable = |name: &str| {
+        env.as_array().into_iter().flatten().find(|one| one["name"] == name).expect("the environment variable is set")
+    };
     let attributes = format!("k8s.namespace.name={NAMESPACE},k8s.pod.name=$(POD_NAME)");
-    assert_eq!(named("OTEL_RESOURCE_ATTRIBUTES")["value"], attributes);
+    assert_eq!(variable("OTEL_RESOURCE_ATTRIBUTES")["value"], attributes);
     let headers = json!({"secretKeyRef": {"name": "collector", "key": "headers"}});
-    assert_eq!(named("OTEL_EXPORTER_OTLP_HEADERS")["valueFrom"], headers);
+    assert_eq!(variable("OTEL_EXPORTER_OTLP_HEADERS")["valueFrom"], headers);
     let egress = &rendered.find("NetworkPolicy", RELEASE)["spec"]["egress"];
-    let to_collector = json!({"ports": [{"port": 4318}], "to": everything["networkPolicy"]["traces"]["to"]});
+    let to_collector = json!({"ports": [{"port": 4318}], "to": all_values["networkPolicy"]["traces"]["to"]});
     assert!(egress.as_array().is_some_and(|rules| rules.contains(&to_collector)), "{egress}");
 }
 
 #[track_caller]
-fn taken(ctx: &Context, rendered: &Rendered, values: &Value) {
+fn assert_accepted(ctx: &Context, rendered: &Rendered, values: &Value) {
     let objects = [&rendered.objects[..], &rendered.hooks].concat();
     let apply = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-"];
     let output = ctx.cluster.kubectl().args(apply).stdin(list(&objects)).run();
     assert!(output.status.success() && !output.stderr.contains("Warning"), "{values}\n{output}");
 }
 
-fn define(ctx: &Context, group: &str, kind: &str, plural: &str) {
+fn define_kind(ctx: &Context, group: &str, kind: &str, plural: &str) {
     let schema = json!({"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}});
     let version = json!({"name": "v1", "served": true, "storage": true, "schema": schema});
     let definition = json!({
@@ -321,35 +339,35 @@ fn define(ctx: &Context, group: &str, kind: &str, plural: &str) {
 }
 
 /// Checks that Helm rejects an unknown key in every map of the values.
-fn unknown_values_are_refused(_: &Context) {
+fn rejects_unknown_values(_: &Context) {
     let helm = helm();
-    let values = yaml::read(VALUES, &yaml::Limits::default()).expect("it is YAML").remove(0).value;
-    let mut places = Vec::new();
-    maps(&values, "", &mut places);
-    assert!(places.len() > 20, "{places:?}");
-    for place in places {
-        let mut wrong = values.clone();
+    let values = yaml::read(VALUES, &yaml::Limits::default()).expect("the text is YAML").remove(0).value;
+    let mut pointers = Vec::new();
+    collect_map_pointers(&values, "", &mut pointers);
+    assert!(pointers.len() > 20, "{pointers:?}");
+    for pointer in pointers {
+        let mut values_with_unknown_key = values.clone();
         // Some maps accept any key, but none of them accepts an empty list as a value.
-        wrong.pointer_mut(&place).expect("it is there")["unknown"] = json!([]);
-        let output = helm.template(&wrong).expect("it runs");
+        values_with_unknown_key.pointer_mut(&pointer).expect("the value exists")["unknown"] = json!([]);
+        let output = helm.template(&values_with_unknown_key).expect("Helm runs");
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && stderr.contains("schema"), "{place}: {stderr}");
+        assert!(!output.status.success() && stderr.contains("schema"), "{pointer}: {stderr}");
     }
 }
 
-fn maps(value: &Value, place: &str, places: &mut Vec<String>) {
+fn collect_map_pointers(value: &Value, pointer: &str, pointers: &mut Vec<String>) {
     if let Some(members) = value.as_object() {
-        places.push(place.to_owned());
-        members.iter().for_each(|(key, member)| maps(member, &format!("{place}/{key}"), places));
+        pointers.push(pointer.to_owned());
+        members.iter().for_each(|(key, member)| collect_map_pointers(member, &format!("{pointer}/{key}"), pointers));
     }
 }
 
 fn rejects_conflicting_values(_: &Context) {
     let helm = helm();
-    let none: Map<_, _> =
+    let disabled: Map<_, _> =
         Registry::standard().families().into_iter().map(|one| (one.to_owned(), json!(false))).collect();
     for (values, expected) in [
-        (json!({"families": none}), "families: all are off"),
+        (json!({"families": disabled}), "families: all are off"),
         (
             json!({"families": {"OW": false}, "companion": {"controllers": ["overwrite-trees"]}}),
             "companion.controllers: overwrite-trees belongs to the family OW, which families.OW switches off",
@@ -366,7 +384,7 @@ fn rejects_conflicting_values(_: &Context) {
             "at '/config/mutators': additional properties 'other' not allowed",
         ),
     ] {
-        let output = helm.template(&values).expect("it runs");
+        let output = helm.template(&values).expect("Helm runs");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(!output.status.success() && stderr.contains(expected), "{values}: {stderr}");
     }
@@ -374,13 +392,17 @@ fn rejects_conflicting_values(_: &Context) {
 
 /// Checks that DeployItems in dry run are routed to the dry-run deployer if it is enabled. Issue 18: the dry-run
 /// deployer ran beside real deployers, and nothing prevented them from processing these DeployItems.
-fn with_the_dry_run_deployer_items_are_routed(_: &Context) {
+fn routes_deploy_items_to_the_dry_run_deployer(_: &Context) {
     let rendered = |values: &Value| {
-        let objects = helm().render(values).expect("it renders").objects;
+        let objects = helm().render(values).expect("Helm renders the chart").objects;
         let configuration =
             objects.iter().find_map(|object| object["data"]["portcullis.yaml"].as_str().map(str::to_owned));
-        let policy = config::parse(&configuration.expect("there is one"), "the chart", &Registry::standard());
-        let mode = policy.expect("it can be read").modes.get("dry-run").copied();
+        let policy = config::parse(
+            &configuration.expect("the ConfigMap has a configuration file"),
+            "the chart",
+            &Registry::standard(),
+        );
+        let mode = policy.expect("the configuration is valid").modes.get("dry-run").copied();
         let manager = objects.iter().find(|object| {
             object["kind"] == "Deployment"
                 && object["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-companion"))
@@ -388,19 +410,20 @@ fn with_the_dry_run_deployer_items_are_routed(_: &Context) {
         let arguments = manager.map(|object| object["spec"]["template"]["spec"]["containers"][0]["args"].to_string());
         (mode, arguments.unwrap_or_default().matches("--dry-run-type=").count())
     };
-    let asked = json!({"controllers": ["dry-run-deployer"]});
+    let with_deployer = json!({"controllers": ["dry-run-deployer"]});
     assert_eq!(rendered(&json!({})), (None, 0));
-    assert_eq!(rendered(&json!({"companion": asked})), (Some(Mode::Apply), 0));
+    assert_eq!(rendered(&json!({"companion": with_deployer})), (Some(Mode::Apply), 0));
     let types = json!({"dryRun": {"types": ["example.org/a", "example.org/b"]}});
-    assert_eq!(rendered(&json!({"companion": asked, "config": types})), (Some(Mode::Apply), 2));
-    let kept = json!({"mutators": {"dry-run": "annotate"}});
-    assert_eq!(rendered(&json!({"companion": asked, "config": kept})), (Some(Mode::Annotate), 0));
+    assert_eq!(rendered(&json!({"companion": with_deployer, "config": types})), (Some(Mode::Apply), 2));
+    let annotate_only = json!({"mutators": {"dry-run": "annotate"}});
+    assert_eq!(rendered(&json!({"companion": with_deployer, "config": annotate_only})), (Some(Mode::Annotate), 0));
 }
 
 fn pods_run_with_minimal_privileges(_: &Context) {
-    let rendered = helm().render(&of_families(&Registry::standard().families())).expect("it renders");
-    let pods: Vec<_> = rendered.objects.iter().chain(&rendered.hooks).filter_map(pod).collect();
-    assert_eq!(pods.len(), 5, "server, controller manager and three Jobs");
+    let rendered =
+        helm().render(&values_for_families(&Registry::standard().families())).expect("Helm renders the chart");
+    let pods: Vec<_> = rendered.objects.iter().chain(&rendered.hooks).filter_map(pod_spec).collect();
+    assert_eq!(pods.len(), 5, "expected the pods of the server, the controller manager and three Jobs");
     for pod in pods {
         let context = &pod["securityContext"];
         assert_eq!(context["runAsNonRoot"], true);
@@ -415,34 +438,37 @@ fn pods_run_with_minimal_privileges(_: &Context) {
     }
 }
 
-fn pod(object: &Value) -> Option<Value> {
-    let is_run = ["Deployment", "Job"].iter().any(|kind| object["kind"] == *kind);
-    is_run.then(|| object["spec"]["template"]["spec"].clone())
+fn pod_spec(object: &Value) -> Option<Value> {
+    let has_pod_template = ["Deployment", "Job"].iter().any(|kind| object["kind"] == *kind);
+    has_pod_template.then(|| object["spec"]["template"]["spec"].clone())
 }
 
 /// Checks that a server with a self-managed CA gets the rights with which the tests in `self_managed` run, and the
 /// arguments for this CA.
 fn self_managed_servers_get_the_tested_rights(_: &Context) {
-    let rendered = helm().render(&json!({"certificate": {"way": "self-managed"}})).expect("it renders");
-    let tried: Vec<Value> = yaml::read(include_str!("../../certs/self-managed.yaml"), &yaml::Limits::default())
-        .expect("it is YAML")
+    let rendered = helm().render(&json!({"certificate": {"way": "self-managed"}})).expect("Helm renders the chart");
+    let tested: Vec<Value> = yaml::read(include_str!("../../certs/self-managed.yaml"), &yaml::Limits::default())
+        .expect("the text is YAML")
         .into_iter()
         .map(|document| document.value)
         .collect();
     for kind in ["Role", "ClusterRole"] {
-        let tried = tried.iter().find(|object| object["kind"] == kind).expect("it is there");
+        let tested = tested.iter().find(|object| object["kind"] == kind).expect("the manifests contain the role");
         let sorted = |rules: &Value| {
             let mut rules = rules.as_array().expect("a role has rules").clone();
             let lists =
                 rules.iter_mut().flat_map(|rule| rule.as_object_mut().expect("a rule is an object").values_mut());
-            lists.for_each(|list| list.as_array_mut().expect("of lists").sort_by_key(Value::to_string));
+            lists.for_each(|list| {
+                list.as_array_mut().expect("the rule consists of lists").sort_by_key(Value::to_string)
+            });
             rules
         };
         let rules = &rendered.find(kind, "portcullis-certificates")["rules"];
-        assert_eq!(sorted(rules), sorted(&tried["rules"]), "{kind}");
+        assert_eq!(sorted(rules), sorted(&tested["rules"]), "{kind}");
     }
     let server = rendered.find("Deployment", RELEASE);
-    let arguments = server["spec"]["template"]["spec"]["containers"][0]["args"].as_array().expect("it has some");
+    let arguments =
+        server["spec"]["template"]["spec"]["containers"][0]["args"].as_array().expect("the container has arguments");
     for argument in ["--self-managed=portcullis-system/portcullis-ca", "--server-name=portcullis.portcullis-system.svc"]
     {
         assert!(arguments.iter().any(|one| one == argument), "{arguments:?}");
@@ -452,88 +478,110 @@ fn self_managed_servers_get_the_tested_rights(_: &Context) {
 /// Checks that the controller manager reads the same configuration file as the server, and accepts the rendered
 /// arguments.
 fn audits_use_the_configuration(_: &Context) {
-    let rendered = helm().render(&json!({"audit": {"enabled": true}})).expect("it renders");
+    let rendered = helm().render(&json!({"audit": {"enabled": true}})).expect("Helm renders the chart");
     let pod = &rendered.find("Deployment", &format!("{RELEASE}-companion"))["spec"]["template"]["spec"];
     let container = &pod["containers"][0];
     let arguments: Vec<_> = container["args"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
-    let config = arguments.iter().find_map(|argument| argument.strip_prefix("--config=")).expect("it is said");
-    let mount = container["volumeMounts"][0]["mountPath"].as_str().expect("it is mounted");
+    let config = arguments
+        .iter()
+        .find_map(|argument| argument.strip_prefix("--config="))
+        .expect("the arguments contain --config");
+    let mount = container["volumeMounts"][0]["mountPath"].as_str().expect("the volume is mounted");
     assert!(config.starts_with(mount) && pod["volumes"][0]["configMap"]["name"] == RELEASE, "{pod}");
-    let refused = Command::new(BINARY).args(&arguments).args(["--kubeconfig", "/nowhere"]).output().expect("it runs");
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("/nowhere"), "nothing else is wrong: {refused:?}");
+    let output =
+        Command::new(BINARY).args(&arguments).args(["--kubeconfig", "/nowhere"]).output().expect("portcullis runs");
+    assert!(
+        String::from_utf8_lossy(&output.stderr).contains("/nowhere"),
+        "the arguments must be valid, and only the kubeconfig missing: {output:?}"
+    );
 }
 
 /// Checks that a hook accepts valid configuration and arguments, and rejects unknown flags, before anything changes.
 /// Issue 21: Helm accepted an unknown flag or rule, and the next Pod did not start.
 fn checks_configuration_and_arguments(_: &Context) {
-    let everything = with(
-        of_families(&Registry::standard().families()),
+    let all_values = merge(
+        values_for_families(&Registry::standard().families()),
         &json!({
             "config": {"rules": {"OW": "warn"}, "artifactHosts": ["minio.tools:9000"]}, "shadow": true,
         }),
     );
-    let unknown_flag = with(everything.clone(), &json!({"arguments": ["--max-inflight=5"]}));
-    let of_companion = json!({"arguments": ["--namespaces=a"], "controllers": []});
-    let unknown_flag_of_companion = with(everything.clone(), &json!({"companion": of_companion}));
-    for (values, expected) in [(everything, [0, 0]), (unknown_flag, [1, 0]), (unknown_flag_of_companion, [0, 1])] {
-        let rendered = helm().render(&values).expect("it renders");
+    let unknown_flag = merge(all_values.clone(), &json!({"arguments": ["--max-inflight=5"]}));
+    let manager_values = json!({"arguments": ["--namespaces=a"], "controllers": []});
+    let unknown_manager_flag = merge(all_values.clone(), &json!({"companion": manager_values}));
+    for (values, expected) in [(all_values, [0, 0]), (unknown_flag, [1, 0]), (unknown_manager_flag, [0, 1])] {
+        let rendered = helm().render(&values).expect("Helm renders the chart");
         let hook = |kind: &str| {
             let mut hooks = rendered.hooks.iter();
             hooks
                 .find(|hook| hook["kind"] == kind && hook["metadata"]["name"] == "portcullis-check-config")
-                .expect("it is a hook")
+                .expect("the chart has the hook")
         };
         let (job, config) = (hook("Job"), hook("ConfigMap"));
         assert_eq!(job["metadata"]["annotations"]["helm.sh/hook"], "pre-install,pre-upgrade");
-        assert_eq!(config["data"], rendered.find("ConfigMap", RELEASE)["data"], "the new configuration");
-        let file = tempfile::NamedTempFile::new().expect("there is room");
-        fs::write(file.path(), config["data"]["portcullis.yaml"].as_str().expect("it is a file"))
-            .expect("there is room");
-        let containers = job["spec"]["template"]["spec"]["containers"].as_array().expect("it has containers");
-        let codes: Vec<_> = containers.iter().map(|container| checked(container, file.path())).collect();
+        assert_eq!(
+            config["data"],
+            rendered.find("ConfigMap", RELEASE)["data"],
+            "the hook must check the new configuration"
+        );
+        let file = tempfile::NamedTempFile::new().expect("a temporary file can be created");
+        fs::write(
+            file.path(),
+            config["data"]["portcullis.yaml"].as_str().expect("the ConfigMap has a configuration file"),
+        )
+        .expect("the file can be written");
+        let containers = job["spec"]["template"]["spec"]["containers"].as_array().expect("the Job has containers");
+        let codes: Vec<_> = containers.iter().map(|container| run_container(container, file.path())).collect();
         assert_eq!(codes, expected.map(Some), "{values}");
     }
 }
 
 /// Runs the command of a container on this machine, with `config` instead of the mounted configuration file. Returns
 /// the exit code.
-fn checked(container: &Value, config: &std::path::Path) -> Option<i32> {
+fn run_container(container: &Value, config: &std::path::Path) -> Option<i32> {
     let arguments = container["args"].as_array().into_iter().flatten().filter_map(Value::as_str);
     let mounted = "/etc/portcullis/config/portcullis.yaml";
-    let here = arguments.map(|argument| if argument == mounted { config.as_os_str().into() } else { argument.into() });
-    let here: Vec<std::ffi::OsString> = here.collect();
-    Command::new(BINARY).args(here).output().expect("it runs").status.code()
+    let local_arguments =
+        arguments.map(|argument| if argument == mounted { config.as_os_str().into() } else { argument.into() });
+    let local_arguments: Vec<std::ffi::OsString> = local_arguments.collect();
+    Command::new(BINARY).args(local_arguments).output().expect("portcullis runs").status.code()
 }
 
 /// Checks that a change of the configuration does not restart Pods that reload it. The controller manager reads some
 /// values, such as `artifactHosts`, only when it starts, so a change of these values restarts its Pods.
 fn restarts_pods_only_where_needed(_: &Context) {
     let templates = |config: Value| {
-        let rendered = helm().render(&json!({"audit": {"enabled": true}, "config": config})).expect("it renders");
+        let rendered =
+            helm().render(&json!({"audit": {"enabled": true}, "config": config})).expect("Helm renders the chart");
         [RELEASE, "portcullis-companion"].map(|name| rendered.find("Deployment", name)["spec"]["template"].clone())
     };
     let [server, manager] = templates(json!({}));
     assert_eq!(templates(json!({"rules": {"OW": "warn"}, "composites": ["*"]})), [server.clone(), manager.clone()]);
-    let [server_again, other_companion] = templates(json!({"artifactHosts": ["minio.tools:9000"]}));
+    let [server_again, changed_manager] = templates(json!({"artifactHosts": ["minio.tools:9000"]}));
     assert_eq!(server_again, server);
-    assert_ne!(other_companion, manager);
+    assert_ne!(changed_manager, manager);
 }
 
 /// Checks that the webhook configurations of the chart are the same for every way to issue certificates. Issue 21,
 /// point 2: Helm never writes a caBundle, so Helm does not conflict with the server, and does not remove the caBundle
 /// of the server.
-fn registration_does_not_depend_on_the_way(_: &Context) {
+fn the_registration_does_not_depend_on_certificate_way(_: &Context) {
     let registration = |way: &Value| {
-        let rendered = helm().render(&with(of_families(&Registry::standard().families()), way)).expect("it renders");
+        let rendered = helm()
+            .render(&merge(values_for_families(&Registry::standard().families()), way))
+            .expect("Helm renders the chart");
         let is_registration =
             |object: &&Value| object["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration"));
         rendered.objects.iter().filter(is_registration).cloned().collect::<Vec<_>>()
     };
-    let all = ways().map(|way| registration(&way));
+    let all = certificate_ways().map(|way| registration(&way));
     assert!(all.iter().all(|one| *one == all[0]) && all[0].len() == 4);
-    let webhooks = all[0].iter().flat_map(|object| object["webhooks"].as_array().expect("it has webhooks"));
+    let webhooks =
+        all[0].iter().flat_map(|object| object["webhooks"].as_array().expect("the configuration has webhooks"));
     assert!(webhooks.into_iter().all(|webhook| webhook["clientConfig"]["caBundle"].is_null()));
-    assert!(all[0].iter().all(|object| object["metadata"]["annotations"].is_null()), "cert-manager injects nothing");
+    assert!(
+        all[0].iter().all(|object| object["metadata"]["annotations"].is_null()),
+        "cert-manager must not inject a caBundle"
+    );
 }
 
 /// Checks that a server with a mounted certificate restores the deleted Secret with the state of its CA, like a server
@@ -544,32 +592,32 @@ fn restores_the_state_of_the_ca(ctx: &Context) {
         let output = ctx.cluster.kubectl().args(["get"]).args(secret).args(["-o", "jsonpath={.data}"]).run();
         output.status.success().then(|| serde_json::from_str::<Value>(&output.stdout).unwrap_or_default())
     };
-    let trusted = |state: Value| {
+    let confirmed_ca = |state: Value| {
         (state["old.crt"].is_string() && state["old.confirmed"].is_string()).then(|| state["old.crt"].clone())
     };
-    let before = eventually(|| state().and_then(trusted));
+    let before = eventually(|| state().and_then(confirmed_ca));
     ctx.cluster.kubectl().args(["delete"]).args(secret).run().expect_success();
-    assert_eq!(eventually(|| state().and_then(trusted)), before);
+    assert_eq!(eventually(|| state().and_then(confirmed_ca)), before);
 }
 
 /// Checks values that users of other charts expect (issue 21, point 8). All objects and Pods have the common labels,
 /// and the API server accepts the objects for every way to issue certificates.
 fn applies_every_expected_value(ctx: &Context) {
-    CERT_MANAGER.into_iter().for_each(|(kind, plural)| define(ctx, "cert-manager.io", kind, plural));
+    CERT_MANAGER.into_iter().for_each(|(kind, plural)| define_kind(ctx, "cert-manager.io", kind, plural));
     define_monitors(ctx);
     let values = expected_values();
-    for way in ways() {
-        let rendered = helm().render(&with(values.clone(), &way)).expect("it renders");
-        taken(ctx, &rendered, &values);
+    for way in certificate_ways() {
+        let rendered = helm().render(&merge(values.clone(), &way)).expect("Helm renders the chart");
+        assert_accepted(ctx, &rendered, &values);
         for object in rendered.objects.iter().chain(&rendered.hooks) {
             let labels = |object: &Value| object["metadata"]["labels"]["team"].clone();
             assert_eq!(labels(object), "platform", "{} {}", object["kind"], object["metadata"]["name"]);
-            if pod(object).is_some() {
+            if pod_spec(object).is_some() {
                 assert_eq!(labels(&object["spec"]["template"]), "platform");
             }
         }
     }
-    let rendered = helm().render(&values).expect("it renders");
+    let rendered = helm().render(&values).expect("Helm renders the chart");
     for (name, volume) in [(RELEASE, "scratch"), ("portcullis-companion", "cache")] {
         let template = &rendered.find("Deployment", name)["spec"]["template"];
         let (pod, container) = (&template["spec"], &template["spec"]["containers"][0]);
@@ -585,7 +633,7 @@ fn applies_every_expected_value(ctx: &Context) {
         assert!(has(&container["volumeMounts"], "mountPath", "/extra"), "{pod}");
     }
     let server = &rendered.find("Deployment", RELEASE)["spec"];
-    assert!(server["replicas"].is_null(), "the HorizontalPodAutoscaler decides");
+    assert!(server["replicas"].is_null(), "the HorizontalPodAutoscaler sets the replicas");
     assert_eq!(server["template"]["spec"]["hostNetwork"], true);
     assert_eq!(server["template"]["spec"]["dnsPolicy"], "ClusterFirstWithHostNet");
     assert_eq!(server["template"]["spec"]["containers"][0]["ports"][0]["containerPort"], 19443);
@@ -593,12 +641,12 @@ fn applies_every_expected_value(ctx: &Context) {
     assert!(arguments.contains(&"--listen=[::]:19443".to_owned()), "{arguments:?}");
     let webhooks = &rendered.find("ValidatingWebhookConfiguration", "portcullis")["webhooks"];
     let validate = webhooks.as_array().and_then(|all| all.iter().find(|one| one["name"] == "validate.portcullis.dev"));
-    let validate = validate.expect("it is registered");
+    let validate = validate.expect("the configuration has the webhook");
     assert_eq!((&validate["failurePolicy"], &validate["timeoutSeconds"]), (&json!("Ignore"), &json!(11)));
     assert_eq!(rendered.find("ServiceAccount", RELEASE)["metadata"]["annotations"]["role"], "reader");
     let monitored = &rendered.find("Service", "portcullis-metrics")["metadata"]["labels"];
     let selector = &rendered.find("ServiceMonitor", RELEASE)["spec"]["selector"]["matchLabels"];
-    let selector = selector.as_object().expect("it selects by labels");
+    let selector = selector.as_object().expect("the selector is an object");
     assert!(selector.iter().all(|(key, value)| monitored[key] == *value), "{selector:?}");
 }
 
@@ -625,9 +673,9 @@ fn expected_values() -> Value {
         "monitoring": {"serviceMonitor": {"enabled": true}, "podMonitor": {"enabled": true}, "rules": {"enabled": true},
                        "dashboard": {"enabled": true}},
     });
-    let all = with(of_families(&Registry::standard().families()), &with(values, &extra("scratch")));
-    let manager = with(all["companion"].clone(), &extra("cache"));
-    with(all, &json!({"companion": manager}))
+    let all = merge(values_for_families(&Registry::standard().families()), &merge(values, &extra("scratch")));
+    let manager = merge(all["companion"].clone(), &extra("cache"));
+    merge(all, &json!({"companion": manager}))
 }
 
 /// Defines the kinds of the Prometheus operator with CRDs that accept any content.
@@ -635,7 +683,7 @@ fn define_monitors(ctx: &Context) {
     for (kind, plural) in
         [("PodMonitor", "podmonitors"), ("ServiceMonitor", "servicemonitors"), ("PrometheusRule", "prometheusrules")]
     {
-        define(ctx, "monitoring.coreos.com", kind, plural);
+        define_kind(ctx, "monitoring.coreos.com", kind, plural);
     }
 }
 
@@ -648,7 +696,7 @@ fn rejects_a_tag_in_the_repository(_: &Context) {
         ("portcullis@sha256:abc", false),
         ("", false),
     ] {
-        let output = helm().template(&json!({"image": {"repository": repository}})).expect("it runs");
+        let output = helm().template(&json!({"image": {"repository": repository}})).expect("Helm runs");
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.success(), is_valid, "{repository}: {stderr}");
         assert!(is_valid || stderr.contains("repository"), "{stderr}");
@@ -657,10 +705,10 @@ fn rejects_a_tag_in_the_repository(_: &Context) {
 
 fn uses_an_existing_service_account(_: &Context) {
     let existing = |name: &str| json!({"create": false, "name": name});
-    let families = of_families(&Registry::standard().families());
-    let manager = with(families["companion"].clone(), &json!({"serviceAccount": existing("theirs")}));
-    let values = with(families, &json!({"serviceAccount": existing("ours"), "companion": manager}));
-    let rendered = helm().render(&values).expect("it renders");
+    let families = values_for_families(&Registry::standard().families());
+    let manager = merge(families["companion"].clone(), &json!({"serviceAccount": existing("theirs")}));
+    let values = merge(families, &json!({"serviceAccount": existing("ours"), "companion": manager}));
+    let rendered = helm().render(&values).expect("Helm renders the chart");
     assert!(!rendered.objects.iter().any(|object| object["kind"] == "ServiceAccount"));
     let bindings =
         rendered.objects.iter().filter(|object| object["kind"].as_str().is_some_and(|kind| kind.ends_with("Binding")));
@@ -676,29 +724,33 @@ fn uses_an_existing_service_account(_: &Context) {
 
 /// Checks for each family that a server with only this family starts and watches with only the rights that the chart
 /// grants for this family.
-fn a_server_of_one_family_runs(ctx: &Context) {
+fn a_server_with_one_family_runs(ctx: &Context) {
     let helm = helm();
     for family in Registry::standard().families() {
         let secret = json!({"certificate": {"way": "secret", "caBundle": "QQ=="}});
-        let rendered = helm.render(&with(of_families(&[family]), &secret)).expect("it renders");
+        let rendered = helm.render(&merge(values_for_families(&[family]), &secret)).expect("Helm renders the chart");
         let name = format!("only-{}", family.to_lowercase());
         grant(ctx, &rendered, &name);
         let folder = ctx.cluster.folder().join(&name);
-        fs::create_dir_all(folder.join("config")).expect("there is room");
-        let config = rendered.find("ConfigMap", RELEASE)["data"]["portcullis.yaml"].as_str().expect("it is a file");
-        fs::write(folder.join("config/portcullis.yaml"), config).expect("there is room");
+        fs::create_dir_all(folder.join("config")).expect("the folder can be created");
+        let config = rendered.find("ConfigMap", RELEASE)["data"]["portcullis.yaml"]
+            .as_str()
+            .expect("the ConfigMap has a configuration file");
+        fs::write(folder.join("config/portcullis.yaml"), config).expect("the file can be written");
         let certs = Command::new(BINARY).args(["certs", "--out"]).arg(folder.join("certs")).output();
-        assert!(certs.expect("it runs").status.success());
+        assert!(certs.expect("portcullis runs").status.success());
         let kubeconfig = folder.join("kubeconfig");
-        let admin = fs::read_to_string(ctx.cluster.kubeconfig(User::Admin)).expect("it was written");
-        let who = format!("\", as: \"system:serviceaccount:{NAMESPACE}:{name}\"}}");
-        fs::write(&kubeconfig, admin.replace("-token\"}", &format!("-token{who}"))).expect("there is room");
+        let admin = fs::read_to_string(ctx.cluster.kubeconfig(User::Admin)).expect("the file can be read");
+        let impersonation = format!("\", as: \"system:serviceaccount:{NAMESPACE}:{name}\"}}");
+        fs::write(&kubeconfig, admin.replace("-token\"}", &format!("-token{impersonation}")))
+            .expect("the file can be written");
         let start = |[port, admin]: [u16; 2]| {
             let mut command = Command::new(BINARY);
             // Arguments about the CA are omitted, because the CA needs additional rights. Other tests cover these
             // rights.
-            let of_ca = |argument: &String| argument.starts_with("--publish-ca") || argument.starts_with("--ca-state");
-            command.args(gate::arguments(&rendered, &folder).into_iter().filter(|argument| !of_ca(argument)));
+            let is_ca_argument =
+                |argument: &String| argument.starts_with("--publish-ca") || argument.starts_with("--ca-state");
+            command.args(gate::arguments(&rendered, &folder).into_iter().filter(|argument| !is_ca_argument(argument)));
             command.arg("--kubeconfig").arg(&kubeconfig);
             command.args(["--listen", &format!("127.0.0.1:{port}"), "--admin-listen", &format!("127.0.0.1:{admin}")]);
             let daemon = Daemon::start("portcullis serve", &mut command, &folder.join("log"))?;
@@ -707,8 +759,8 @@ fn a_server_of_one_family_runs(ctx: &Context) {
         };
         let server: Daemon =
             on_free_ports(start, DaemonError::port_was_taken).unwrap_or_else(|error| panic!("{family}: {error}"));
-        assert!(server.terminate().expect("it can be sent a signal").success(), "{family}");
-        let log = fs::read_to_string(folder.join("log")).expect("it has a log");
+        assert!(server.terminate().expect("the process receives the signal").success(), "{family}");
+        let log = fs::read_to_string(folder.join("log")).expect("the log can be read");
         assert!(!log.contains("cannot watch") && !log.to_lowercase().contains("forbidden"), "{family}: {log}");
     }
 }
@@ -724,15 +776,15 @@ fn grant(ctx: &Context, rendered: &Rendered, name: &str) {
     ctx.cluster.kubectl().args(apply).stdin(list(&[role, binding])).run().expect_success();
 }
 
-fn portcullis(ctx: &Context, user: User, arguments: &[&str]) -> Output {
+fn run_portcullis(ctx: &Context, user: User, arguments: &[&str]) -> Output {
     let mut command = Command::new(BINARY);
-    command.args(arguments).arg("--kubeconfig").arg(ctx.cluster.kubeconfig(user)).output().expect("it is built")
+    command.args(arguments).arg("--kubeconfig").arg(ctx.cluster.kubeconfig(user)).output().expect("portcullis runs")
 }
 
 /// Runs `portcullis verify` with the rights of the chart's hook, and checks its output.
-fn verify_reports_who_answers(ctx: &Context) {
+fn verify_reports_which_server_answers(ctx: &Context) {
     let arguments = ["verify", "--namespace=default", "--within=30"];
-    let output = portcullis(ctx, User::Verify, &arguments);
+    let output = run_portcullis(ctx, User::Verify, &arguments);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     for kind in [
@@ -747,11 +799,13 @@ fn verify_reports_who_answers(ctx: &Context) {
             "{kind}: {text}"
         );
     }
-    let left = ctx.cluster.kubectl().args(["get", "configmaps,contexts", "-n", "default", "-o", "name"]).run().stdout;
-    assert!(!left.contains("portcullis-verify"), "it is a dry run: {left}");
-    let excluded = portcullis(ctx, User::Admin, &["verify", "--namespace=kube-system", "--within=0", "--families=KZ"]);
-    let text = String::from_utf8_lossy(&excluded.stdout);
-    assert_eq!(excluded.status.code(), Some(1), "{text}");
+    let remaining =
+        ctx.cluster.kubectl().args(["get", "configmaps,contexts", "-n", "default", "-o", "name"]).run().stdout;
+    assert!(!remaining.contains("portcullis-verify"), "verify must not store objects: {remaining}");
+    let excluded_output =
+        run_portcullis(ctx, User::Admin, &["verify", "--namespace=kube-system", "--within=0", "--families=KZ"]);
+    let text = String::from_utf8_lossy(&excluded_output.stdout);
+    assert_eq!(excluded_output.status.code(), Some(1), "{text}");
     assert!(
         text.starts_with(
             "configmaps (KZ): NOT ANSWERED: the API server admitted the object without calling portcullis"
@@ -769,11 +823,11 @@ fn the_manifests_of_the_kind_test_are_judged_as_expected(ctx: &Context) {
 /// Runs `portcullis unregister` with the rights of the chart's hook that runs before a release is uninstalled.
 /// Afterwards, no request is denied.
 fn unregister(ctx: &Context) {
-    let output = portcullis(ctx, User::Unregister, &["unregister"]);
+    let output = run_portcullis(ctx, User::Unregister, &["unregister"]);
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
     assert!(text.contains("validatingwebhookconfigurations/portcullis: deleted"), "{text}");
-    eventually(|| (!gate::refuses(&ctx.cluster, "portcullis.dev", crate::PROBE)).then_some(()));
-    let again = portcullis(ctx, User::Unregister, &["unregister"]);
+    eventually(|| (!gate::is_denied(&ctx.cluster, "portcullis.dev", crate::PROBE)).then_some(()));
+    let again = run_portcullis(ctx, User::Unregister, &["unregister"]);
     assert_eq!(String::from_utf8_lossy(&again.stdout).matches(": not found\n").count(), 4, "{again:?}");
 }

@@ -29,10 +29,10 @@ pub struct Process(Arc<Mutex<Child>>);
 impl Process {
     /// Starts `command`, and registers the process, so that it is killed when a signal ends the run.
     pub fn start(command: &mut Command) -> io::Result<Self> {
-        let mut cleanup = lock(&RESOURCES);
+        let mut resources = lock(&RESOURCES);
         let child = Arc::new(Mutex::new(command.spawn()?));
-        cleanup.children.retain(|child| child.strong_count() > 0);
-        cleanup.children.push(Arc::downgrade(&child));
+        resources.children.retain(|child| child.strong_count() > 0);
+        resources.children.push(Arc::downgrade(&child));
         Ok(Self(child))
     }
 
@@ -40,7 +40,7 @@ impl Process {
     pub fn status(&self) -> io::Result<Option<ExitStatus>> {
         // After a signal, the cleanup keeps this lock. So a process that the cleanup kills is not reported as a
         // failure.
-        let _no_signal = lock(&RESOURCES);
+        let _resources = lock(&RESOURCES);
         lock(&self.0).try_wait()
     }
 
@@ -73,22 +73,22 @@ pub fn add_folder(folder: &Path) {
 }
 
 /// Starts a thread that waits for SIGINT, SIGTERM or SIGHUP, cleans up, and then ends the run.
-pub fn clear_on_signals() -> io::Result<()> {
+pub fn clean_up_on_signals() -> io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
     let signals = {
-        let _inside = runtime.enter();
+        let _guard = runtime.enter();
         [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
             .map(|kind| Ok::<_, io::Error>((signal(kind)?, kind.as_raw_value())))
     };
     let signals = signals.into_iter().collect::<io::Result<Vec<_>>>()?;
     thread::spawn(move || {
-        let number = runtime.block_on(first(signals));
-        clear_and_exit(128 + number);
+        let number = runtime.block_on(wait_for_first_signal(signals));
+        clean_up_and_exit(128 + number);
     });
     Ok(())
 }
 
-async fn first(signals: Vec<(Signal, i32)>) -> i32 {
+async fn wait_for_first_signal(signals: Vec<(Signal, i32)>) -> i32 {
     let arrivals = signals.into_iter().map(|(mut signal, number)| {
         Box::pin(async move {
             signal.recv().await;
@@ -100,11 +100,11 @@ async fn first(signals: Vec<(Signal, i32)>) -> i32 {
 
 /// Kills all processes, deletes all folders, and exits with `code`. Keeps the resources locked, so that no process is
 /// started meanwhile.
-fn clear_and_exit(code: i32) -> ! {
-    let cleanup = lock(&RESOURCES);
+fn clean_up_and_exit(code: i32) -> ! {
+    let resources = lock(&RESOURCES);
     // The processes are killed in reverse order, so that the API server ends before etcd.
-    cleanup.children.iter().rev().filter_map(Weak::upgrade).for_each(|child| kill(&child));
-    for folder in &cleanup.folders {
+    resources.children.iter().rev().filter_map(Weak::upgrade).for_each(|child| kill(&child));
+    for folder in &resources.folders {
         // Errors are ignored, because the run is ending.
         let _ = fs::remove_dir_all(folder);
     }

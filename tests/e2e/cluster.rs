@@ -27,13 +27,13 @@ use crate::delivery_crds::{self, CrdsError};
 use crate::kubectl::Kubectl;
 use crate::user::{self, User};
 
-const GRACE: Duration = Duration::from_secs(5);
-const PROBE_LIMIT: Duration = Duration::from_secs(2);
+const GRACE_PERIOD: Duration = Duration::from_secs(5);
+const PROBE_TIMEOUT: Duration = Duration::from_secs(2);
 const COMPOSITIONS: &str = "compositions.apiextensions.crossplane.io";
 /// A JSON patch for the CRD of Compositions. It allows the fields of Crossplane up to 1.17: `environment`, and patches
 /// from and to the environment. The API server does not validate the content of these fields. So the rules must detect
 /// errors that the CRD of Crossplane 1.17 would reject.
-const KEEPS_ENVIRONMENT: &str = r#"[
+const ENVIRONMENT_FIELDS_PATCH: &str = r#"[
   {"op": "add", "path": "/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/environment",
    "value": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
   {"op": "replace",
@@ -76,10 +76,10 @@ pub enum ClusterError {
     /// etcd or the API server did not start.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
-    #[error("{doing} for the cluster: {source}")]
+    #[error("{action} for the cluster: {source}")]
     Io {
         /// The action that failed, such as `writing kubeconfigs`.
-        doing: &'static str,
+        action: &'static str,
         source: io::Error,
     },
     /// The certificate of the API server could not be created.
@@ -98,9 +98,9 @@ impl Cluster {
         let authority = write_files(folder.path())?;
         prepare(folder.path());
         let (etcd, etcd_port) = start_etcd(&assets, folder.path())?;
-        let answers = |port| runtime.block_on(is_ready(port, &authority));
-        let (api_server, port) = start_api_server(&assets, folder.path(), etcd_port, answers)?;
-        write_kubeconfigs(folder.path(), port).map_err(doing("writing kubeconfigs"))?;
+        let is_port_ready = |port| runtime.block_on(is_ready(port, &authority));
+        let (api_server, port) = start_api_server(&assets, folder.path(), etcd_port, is_port_ready)?;
+        write_kubeconfigs(folder.path(), port).map_err(io_error("writing kubeconfigs"))?;
         Ok(Self {
             client: runtime.block_on(async { client(port, &authority, User::Admin) })?,
             authority,
@@ -117,27 +117,27 @@ impl Cluster {
     }
 
     /// Restarts the API server on the same port, as when a node restarts. Sends SIGTERM, and kills the process after
-    /// [`GRACE`], because the API server would wait a minute for open watches.
+    /// [`GRACE_PERIOD`], because the API server would wait a minute for open watches.
     pub fn restart_api_server(&self) -> Result<(), ClusterError> {
         let mut api_server = self.api_server.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(running) = api_server.take() {
-            running.signal("TERM").map_err(doing("ending the API server"))?;
-            thread::sleep(GRACE);
+            running.signal("TERM").map_err(io_error("ending the API server"))?;
+            thread::sleep(GRACE_PERIOD);
         }
-        let answers = || {
+        let is_ready = || {
             let request = Request::get("/readyz").body(Vec::new()).expect("a constant path is a request");
             let answer =
-                self.block_on(async { tokio::time::timeout(PROBE_LIMIT, self.client.request_text(request)).await });
+                self.block_on(async { tokio::time::timeout(PROBE_TIMEOUT, self.client.request_text(request)).await });
             matches!(answer, Ok(Ok(_)))
         };
         let Ports { api_server: port, etcd } = self.ports;
-        *api_server = Some(start_api_server_on(&self.assets, self.folder(), etcd, port, answers)?);
+        *api_server = Some(start_api_server_on(&self.assets, self.folder(), etcd, port, is_ready)?);
         Ok(())
     }
 
     /// Pauses etcd with SIGSTOP, or resumes it with SIGCONT.
-    pub fn pause_etcd(&self, paused: bool) {
-        self.etcd.signal(if paused { "STOP" } else { "CONT" }).expect("it can be sent a signal");
+    pub fn set_etcd_paused(&self, paused: bool) {
+        self.etcd.signal(if paused { "STOP" } else { "CONT" }).expect("the process receives the signal");
     }
 
     /// Returns a call of kubectl as the administrator, to which arguments can be added.
@@ -153,7 +153,7 @@ impl Cluster {
 
     /// Returns the path of a user's kubeconfig.
     pub fn kubeconfig(&self, user: User) -> PathBuf {
-        kubeconfig_of(user, self.folder())
+        kubeconfig_path(user, self.folder())
     }
 
     /// Returns a client with the rights of the administrator. Run its requests with [`Cluster::block_on`].
@@ -167,7 +167,7 @@ impl Cluster {
     ///
     /// If the client cannot be created.
     pub fn client_as(&self, user: User) -> Client {
-        self.runtime.block_on(async { client(self.port, &self.authority, user) }).expect("there was a client before")
+        self.runtime.block_on(async { client(self.port, &self.authority, user) }).expect("a client can be created")
     }
 
     /// Returns the port on which etcd serves clients.
@@ -203,7 +203,7 @@ impl Cluster {
             self.kubectl().args(["apply", "--server-side", "-f", &folder.to_string_lossy()]).run().expect_success();
         }
         self.kubectl()
-            .args(["patch", "crd", COMPOSITIONS, "--type=json", "-p", KEEPS_ENVIRONMENT])
+            .args(["patch", "crd", COMPOSITIONS, "--type=json", "-p", ENVIRONMENT_FIELDS_PATCH])
             .run()
             .expect_success();
         self.wait_for_crds();
@@ -248,7 +248,7 @@ impl Cluster {
 
 fn temporary_folder() -> Result<TempDir, ClusterError> {
     let made = tempfile::Builder::new().prefix("portcullis-e2e-").tempdir();
-    let folder = made.map_err(doing("making a temporary folder"))?;
+    let folder = made.map_err(io_error("making a temporary folder"))?;
     cleanup::add_folder(folder.path());
     Ok(folder)
 }
@@ -257,7 +257,7 @@ fn temporary_folder() -> Result<TempDir, ClusterError> {
 /// complete.
 fn new_runtime() -> Result<Runtime, ClusterError> {
     let made = runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
-    made.map_err(doing("starting a runtime"))
+    made.map_err(io_error("starting a runtime"))
 }
 
 /// Writes the certificate, key, tokens and audit policy of the API server into `folder`. Returns the certificate, which
@@ -270,16 +270,18 @@ fn write_files(folder: &Path) -> Result<CertificateDer<'static>, ClusterError> {
         .and_then(|()| write("tls.key", made.signing_key.serialize_pem()))
         .and_then(|()| write("tokens.csv", user::tokens()))
         .and_then(|()| write("audit-policy.yaml", user::audit_policy()))
-        .map_err(doing("writing certificate and tokens"))?;
+        .map_err(io_error("writing certificate and tokens"))?;
     Ok(made.cert.into())
 }
 
 fn write_kubeconfigs(folder: &Path, port: u16) -> io::Result<()> {
     let authority = folder.join("tls.crt");
-    User::ALL.into_iter().try_for_each(|user| fs::write(kubeconfig_of(user, folder), user.kubeconfig(port, &authority)))
+    User::ALL
+        .into_iter()
+        .try_for_each(|user| fs::write(kubeconfig_path(user, folder), user.kubeconfig(port, &authority)))
 }
 
-fn kubeconfig_of(user: User, folder: &Path) -> PathBuf {
+fn kubeconfig_path(user: User, folder: &Path) -> PathBuf {
     folder.join(format!("{user:?}.kubeconfig"))
 }
 
@@ -288,7 +290,7 @@ async fn is_ready(port: u16, authority: &CertificateDer<'_>) -> bool {
         return false;
     };
     let request = Request::get("/readyz").body(Vec::new()).expect("a constant path is a request");
-    let answer = tokio::time::timeout(PROBE_LIMIT, client.request_text(request)).await;
+    let answer = tokio::time::timeout(PROBE_TIMEOUT, client.request_text(request)).await;
     matches!(answer, Ok(Ok(_)))
 }
 
@@ -302,6 +304,6 @@ fn client(port: u16, authority: &CertificateDer<'_>, user: User) -> Result<Clien
     Client::try_from(config)
 }
 
-fn doing(doing: &'static str) -> impl FnOnce(io::Error) -> ClusterError {
-    move |source| ClusterError::Io { doing, source }
+fn io_error(action: &'static str) -> impl FnOnce(io::Error) -> ClusterError {
+    move |source| ClusterError::Io { action, source }
 }

@@ -43,7 +43,7 @@ impl Context {
     ) -> Result<Self, ContextError> {
         let tracing = format!("{TRACING_CONFIGURATION}endpoint: {}\n", collector.grpc);
         let cluster = Cluster::start(|folder| {
-            fs::write(folder.join(TRACING), tracing).expect("there is room");
+            fs::write(folder.join(TRACING), tracing).expect("the file can be written");
         })?;
         // Portcullis starts before the CRDs exist. It must become ready without them, and detect them later.
         let started = gate.map(|options| Gate::start(&cluster, options)).transpose()?;

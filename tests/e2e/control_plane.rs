@@ -11,8 +11,8 @@ use crate::http;
 /// The name of the audit log in the folder of the cluster. The log contains the requests of the release's users to the
 /// API server, one JSON object per line.
 pub const AUDIT_LOG: &str = "audit.log";
-const ETCD_LIMIT: Duration = Duration::from_secs(30);
-const API_SERVER_LIMIT: Duration = Duration::from_mins(1);
+const ETCD_TIMEOUT: Duration = Duration::from_secs(30);
+const API_SERVER_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The name of the API server's tracing configuration. The API server exports traces if the folder of the cluster
 /// contains this file.
@@ -26,7 +26,7 @@ pub fn start_etcd(assets: &Assets, folder: &Path) -> Result<(Daemon, u16), Daemo
     let start = |ports: [u16; 2]| {
         let mut command = etcd_command(assets, folder, ports);
         let etcd = Daemon::start("etcd", &mut command, &folder.join("etcd.log"))?;
-        etcd.wait_until(ETCD_LIMIT, || http::is_ok(&http::get(ports[0], "/health")))?;
+        etcd.wait_until(ETCD_TIMEOUT, || http::is_ok(&http::get(ports[0], "/health")))?;
         Ok((etcd, ports[0]))
     };
     on_free_ports(start, DaemonError::port_was_taken)
@@ -58,7 +58,7 @@ pub fn start_api_server_on(
 ) -> Result<Daemon, DaemonError> {
     let mut command = api_server_command(assets, folder, etcd_port, port);
     let server = Daemon::start("kube-apiserver", &mut command, &folder.join("kube-apiserver.log"))?;
-    server.wait_until(API_SERVER_LIMIT, is_ready)?;
+    server.wait_until(API_SERVER_TIMEOUT, is_ready)?;
     Ok(server)
 }
 

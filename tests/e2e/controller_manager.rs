@@ -19,9 +19,9 @@ pub const NAMESPACE: &str = "portcullis-system";
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 
 /// A lock for tests that must not run at the same time, such as those that use the Lease of the release.
-pub static ACCOUNT_LEASE: Mutex<()> = Mutex::new(());
+pub static RELEASE_LEASE_LOCK: Mutex<()> = Mutex::new(());
 
-static NUMBER: AtomicUsize = AtomicUsize::new(0);
+static NEXT_NUMBER: AtomicUsize = AtomicUsize::new(0);
 
 /// A controller manager. It is killed when this value is dropped.
 pub struct ControllerManager {
@@ -38,29 +38,35 @@ pub struct Options<'a> {
     /// The path of the kubeconfig for the API server.
     pub kubeconfig: PathBuf,
     /// The namespace of the Lease for leader election.
-    pub lease: &'a str,
+    pub lease_namespace: &'a str,
     /// Additional command-line arguments.
     pub arguments: &'a [&'a str],
-    /// Flags with the times of leader election, such as [`QUICK`].
+    /// Flags with the times of leader election, such as [`FAST_TAKEOVER`].
     pub timing: &'a [&'a str],
 }
 
 /// Flags for leader election with which another replica takes over about a second after the leader was killed.
-pub const QUICK: [&str; 6] = ["--lease-duration", "1", "--renew-deadline", "0.8", "--retry-period", "0.2"];
+pub const FAST_TAKEOVER: [&str; 6] = ["--lease-duration", "1", "--renew-deadline", "0.8", "--retry-period", "0.2"];
 
 impl<'a> Options<'a> {
     /// Returns options with the ServiceAccount of the controller manager and its dry-run deployer. The Lease is in
     /// `namespace`, which is the namespace of the test.
     pub fn new(cluster: &Cluster, namespace: &'a str) -> Self {
         let kubeconfig = cluster.kubeconfig(User::ControllerManager);
-        Self { namespace, kubeconfig, lease: namespace, arguments: &["--dry-run-deployer"], timing: &QUICK }
+        Self {
+            namespace,
+            kubeconfig,
+            lease_namespace: namespace,
+            arguments: &["--dry-run-deployer"],
+            timing: &FAST_TAKEOVER,
+        }
     }
 
     /// Starts the controller manager, and waits until it is ready. Before that, grants the rights on the Lease.
     pub fn start(&self, cluster: &Cluster) -> ControllerManager {
-        grant_lease(cluster, self.lease);
-        let taken = |error: &DaemonError| error.port_was_taken();
-        on_free_ports(|[port]| self.start_on(cluster, port), taken).expect("a controller manager runs")
+        grant_lease(cluster, self.lease_namespace);
+        let is_port_taken = |error: &DaemonError| error.port_was_taken();
+        on_free_ports(|[port]| self.start_on(cluster, port), is_port_taken).expect("a controller manager runs")
     }
 
     fn start_on(&self, cluster: &Cluster, port: u16) -> Result<ControllerManager, DaemonError> {
@@ -70,8 +76,8 @@ impl<'a> Options<'a> {
             command.args(["--namespace", self.namespace]);
         }
         command.args(["--admin-listen", &format!("127.0.0.1:{port}")]).args(self.timing).args(self.arguments);
-        command.args(["--lease-namespace", self.lease]);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        command.args(["--lease-namespace", self.lease_namespace]);
+        let number = NEXT_NUMBER.fetch_add(1, Ordering::Relaxed);
         let log = cluster.folder().join(format!("companion-{number}.log"));
         let daemon = Daemon::start("portcullis reconcile", &mut command, &log)?;
         let manager = ControllerManager { daemon, admin_port: port, log };
@@ -97,7 +103,7 @@ fn grant_lease(cluster: &Cluster, namespace: &str) {
 
 impl ControllerManager {
     /// Returns whether the controller manager is the leader.
-    pub fn leads(&self) -> bool {
+    pub fn is_leader(&self) -> bool {
         self.metric("portcullis_companion_leading ") == Some(1.0)
     }
 
@@ -109,7 +115,7 @@ impl ControllerManager {
 
     /// Sends SIGTERM to the controller manager, waits until it ends, and checks that it succeeded.
     pub fn terminate(self) {
-        let status = self.daemon.terminate().expect("it can be sent a signal");
+        let status = self.daemon.terminate().expect("the process receives the signal");
         assert!(status.success(), "{status}\n{}", self.log());
     }
 

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::Case;
 use crate::context::Context;
-use crate::controller_manager::{ACCOUNT_LEASE, Options};
+use crate::controller_manager::{Options, RELEASE_LEASE_LOCK};
 use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, patches, rejects, warns};
 use crate::user::User;
@@ -19,15 +19,21 @@ use crate::user::User;
 pub const CASES: &[Case] = &[
     ("crossplane::the_example_in_current_syntax_is_accepted", the_example_in_current_syntax_is_accepted),
     ("crossplane::suggests_current_syntax_for_the_first_design", suggests_current_syntax_for_the_first_design),
-    ("crossplane::each_rule_about_text_refuses_and_accepts", each_rule_about_text_refuses_and_accepts),
+    (
+        "crossplane::each_rule_about_a_composition_alone_denies_and_accepts",
+        each_rule_about_a_composition_alone_denies_and_accepts,
+    ),
     ("crossplane::functions_inputs_are_judged", functions_inputs_are_judged),
     ("crossplane::warns_about_missing_objects", warns_about_missing_objects),
     ("crossplane::a_composite_gets_references_and_patches", a_composite_gets_references_and_patches),
-    ("crossplane::a_composite_of_functions_gets_patches", a_composite_of_functions_gets_patches),
+    ("crossplane::a_composite_of_a_function_pipeline_gets_patches", a_composite_of_a_function_pipeline_gets_patches),
     ("crossplane::a_composite_refers_only_to_selected_configs", a_composite_refers_only_to_selected_configs),
-    ("crossplane::a_patch_that_finds_nothing_is_warned_about", a_patch_that_finds_nothing_is_warned_about),
+    ("crossplane::warns_about_patches_without_a_value", warns_about_patches_without_a_value),
     ("crossplane::denies_deletion_of_an_environment_config_in_use", denies_deletion_of_an_environment_config_in_use),
-    ("crossplane::the_registration_follows_the_definitions", the_registration_follows_the_definitions),
+    (
+        "crossplane::the_registration_is_updated_when_definitions_change",
+        the_registration_is_updated_when_definitions_change,
+    ),
     ("crossplane::an_environment_is_explained_from_the_cluster", an_environment_is_explained_from_the_cluster),
     ("crossplane::both_versions_of_environment_configs_are_judged", both_versions_of_environment_configs_are_judged),
 ];
@@ -78,12 +84,12 @@ pub fn kubectl(ctx: &Context, args: &[&str]) -> Output {
 
 /// Creates the CompositeResourceDefinition, the CRD and the webhooks for its composites, once for all tests. Waits
 /// until portcullis changes composites.
-pub fn composites(ctx: &Context) {
+pub fn prepare_composites(ctx: &Context) {
     static READY: OnceLock<()> = OnceLock::new();
     READY.get_or_init(|| {
         let apply = ["apply", "--server-side", "-f", "-"];
         // The rights come first, because a denied watch is retried only after a delay.
-        register(ctx);
+        apply_registration(ctx);
         ctx.cluster.kubectl().args(apply).stdin(format!("{DEFINITION}---\n{CRD}")).run().expect_success();
         ctx.cluster.wait_for_crds();
         let probe = composition("probe", "environmentConfigs: [{ref: {name: probe}}]\n");
@@ -102,23 +108,23 @@ pub fn composites(ctx: &Context) {
 
 /// Applies the webhook configurations and rights that `portcullis manifests --definitions` writes, with the CA and the
 /// port of the other webhooks.
-fn register(ctx: &Context) {
+fn apply_registration(ctx: &Context) {
     let get = ["get", "validatingwebhookconfiguration", "portcullis", "-o", "json"];
     let registered: Value =
         serde_json::from_str(&kubectl(ctx, &get).expect_success().stdout).expect("kubectl writes JSON");
     let client = &registered["webhooks"][0]["clientConfig"];
-    let ca = client["caBundle"].as_str().expect("a CA");
+    let ca = client["caBundle"].as_str().expect("the clientConfig has a CA bundle");
     let folder = ctx.cluster.folder().join("composites");
     fs::create_dir_all(&folder).expect("the cluster's folder can be written to");
     let (definitions, authority) = (folder.join("definition.yaml"), folder.join("ca.crt"));
-    fs::write(&definitions, DEFINITION).expect("as above");
+    fs::write(&definitions, DEFINITION).expect("the file can be written");
     let pem = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, ca).expect("a CA is base64");
-    fs::write(&authority, pem).expect("as above");
+    fs::write(&authority, pem).expect("the file can be written");
     let mut manifests = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     manifests.arg("manifests").arg("--out").arg(&folder).arg("--definitions").arg(&definitions);
-    assert!(manifests.arg("--ca-bundle").arg(&authority).status().expect("it can be run").success());
+    assert!(manifests.arg("--ca-bundle").arg(&authority).status().expect("portcullis runs").success());
     for file in ["rbac-composites.yaml", "mutating-composites.yaml", "validating-composites.yaml"] {
-        let text = fs::read_to_string(folder.join(file)).expect("it was written");
+        let text = fs::read_to_string(folder.join(file)).expect("the file can be read");
         let text = text.replace("port: 443", &format!("port: {}", client["service"]["port"]));
         let apply = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
         ctx.cluster.kubectl().args(apply).stdin(text).run().expect_success();
@@ -163,7 +169,7 @@ pub fn composite(name: &str, composition: &str, spec: &str) -> String {
 }
 
 fn the_example_in_current_syntax_is_accepted(ctx: &Context) {
-    composites(ctx);
+    prepare_composites(ctx);
     accepts(ctx, "default", CONFIGS);
     eventually(|| {
         let apply = ["apply", "--dry-run=server", "-f", "-"];
@@ -217,7 +223,7 @@ fn suggests_current_syntax_for_the_first_design(ctx: &Context) {
     );
 }
 
-fn each_rule_about_text_refuses_and_accepts(ctx: &Context) {
+fn each_rule_about_a_composition_alone_denies_and_accepts(ctx: &Context) {
     let selector = |fields: &str| format!("environmentConfigs:\n  - {{type: Selector, selector: {{{fields}}}}}\n");
     let stage = "matchLabels: [{key: stage, valueFromFieldPath: spec.parameters.stage}]";
     let pairs = [
@@ -265,11 +271,11 @@ fn each_rule_about_text_refuses_and_accepts(ctx: &Context) {
 }
 
 fn functions_inputs_are_judged(ctx: &Context) {
-    let none = "resources: [{name: one, base: {apiVersion: v1, kind: ConfigMap}}]";
+    let resources_without_patches = "resources: [{name: one, base: {apiVersion: v1, kind: ConfigMap}}]";
     rejects(
         ctx,
         "default",
-        &pipeline("fn-nil", "{environmentConfigs: [{type: Selector}, {}]}", none),
+        &pipeline("fn-nil", "{environmentConfigs: [{type: Selector}, {}]}", resources_without_patches),
         &[
             "EN001 spec.pipeline[0].input.spec.environmentConfigs[0].selector: Required value",
             "EN001 spec.pipeline[0].input.spec.environmentConfigs[1].ref: Required value",
@@ -282,15 +288,15 @@ fn functions_inputs_are_judged(ctx: &Context) {
     warns(
         ctx,
         "default",
-        &pipeline("fn-odd", &misplaced, none),
+        &pipeline("fn-odd", &misplaced, resources_without_patches),
         &["EN009", "selector.maxMatch", "EN012", "write maxMatch"],
     );
     let format = "{fromFieldPath: spec.widgets, toFieldPath: n, transforms: [{type: string, string: {type: Format, fmt: '%d'}}]}";
     let resources = format!("environment: {{patches: [{format}]}}\n        resources: []");
     rejects(ctx, "default", &pipeline("fn-fmt", "{environmentConfigs: []}", &resources), &["EN003", "%!d(float64="]);
-    let right =
+    let valid =
         format!("{{environmentConfigs: [{{type: Selector, selector: {{mode: Multiple, maxMatch: 1, {selector}}}}}]}}");
-    accepts(ctx, "default", &pipeline("fn-right", &right, none));
+    accepts(ctx, "default", &pipeline("fn-right", &valid, resources_without_patches));
 }
 
 fn warns_about_missing_objects(ctx: &Context) {
@@ -309,7 +315,7 @@ fn warns_about_missing_objects(ctx: &Context) {
 }
 
 fn a_composite_gets_references_and_patches(ctx: &Context) {
-    composites(ctx);
+    prepare_composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "carried", "", "{region: eu-7}"));
     let environment = "environmentConfigs: [{ref: {name: carried}}]\npatches:\n  - {type: ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}\n";
     accepts(ctx, "default", &composition("carries", environment));
@@ -328,11 +334,11 @@ fn a_composite_gets_references_and_patches(ctx: &Context) {
     let version = || kubectl(ctx, &["get", "xexample", "carries", "-o", "jsonpath={.metadata.resourceVersion}"]).stdout;
     let before = version();
     patches(ctx, "default", &yaml, &expected);
-    assert_eq!(version(), before, "the composite was written again");
+    assert_eq!(version(), before, "the composite must not be written again");
 }
 
-fn a_composite_of_functions_gets_patches(ctx: &Context) {
-    composites(ctx);
+fn a_composite_of_a_function_pipeline_gets_patches(ctx: &Context) {
+    prepare_composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "functional", "", "{region: us-1}"));
     let resources = "resources: [{name: settings, base: {apiVersion: v1, kind: ConfigMap}, patches: [{type: FromEnvironmentFieldPath, fromFieldPath: region, toFieldPath: data.region}]}]";
     accepts(
@@ -358,7 +364,7 @@ fn a_composite_of_functions_gets_patches(ctx: &Context) {
 }
 
 fn a_composite_refers_only_to_selected_configs(ctx: &Context) {
-    composites(ctx);
+    prepare_composites(ctx);
     for name in ["allowed", "secret"] {
         accepts(ctx, "default", &environment_config("v1beta1", name, "", "{a: b}"));
     }
@@ -381,8 +387,8 @@ fn a_composite_refers_only_to_selected_configs(ctx: &Context) {
     accepts(ctx, "default", &with("allowed"));
 }
 
-fn a_patch_that_finds_nothing_is_warned_about(ctx: &Context) {
-    composites(ctx);
+fn warns_about_patches_without_a_value(ctx: &Context) {
+    prepare_composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "shapes-a", "", "{network: {vpc: a}}"));
     accepts(ctx, "default", &environment_config("v1beta1", "shapes-b", "", "{network: flat}"));
     let sources = |names: &str| {
@@ -406,18 +412,18 @@ fn a_patch_that_finds_nothing_is_warned_about(ctx: &Context) {
 }
 
 fn denies_deletion_of_an_environment_config_in_use(ctx: &Context) {
-    composites(ctx);
+    prepare_composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "used", "tier: gold", "{a: b}"));
     let selector = "environmentConfigs: [{type: Selector, selector: {matchLabels: [{key: tier, valueFromFieldPath: spec.parameters.stage}]}}]\n";
     accepts(ctx, "default", &composition("user", selector));
     accepts(ctx, "default", &composite("used-by", "user", "  parameters: {stage: gold}\n"));
     let delete = ["delete", "environmentconfig", "used"];
-    let dry: Vec<_> = delete.iter().copied().chain(["--dry-run=server"]).collect();
-    let refused = eventually(|| {
-        let answer = kubectl(ctx, &dry);
+    let dry_run: Vec<_> = delete.iter().copied().chain(["--dry-run=server"]).collect();
+    let denial = eventually(|| {
+        let answer = kubectl(ctx, &dry_run);
         (!answer.status.success()).then_some(answer.stderr)
     });
-    assert!(refused.contains("EN010") && refused.contains("XExample \"used-by\""), "{refused}");
+    assert!(denial.contains("EN010") && denial.contains("XExample \"used-by\""), "{denial}");
     assert!(!kubectl(ctx, &delete).status.success());
     // The composite refers to the EnvironmentConfig by name, so a change of its labels is accepted. For a Composition
     // that selects an EnvironmentConfig by its labels, such a change causes a warning.
@@ -437,14 +443,14 @@ fn denies_deletion_of_an_environment_config_in_use(ctx: &Context) {
     eventually(|| kubectl(ctx, &delete).status.success().then_some(()));
 }
 
-fn the_registration_follows_the_definitions(ctx: &Context) {
-    composites(ctx);
+fn the_registration_is_updated_when_definitions_change(ctx: &Context) {
+    prepare_composites(ctx);
     let ns = ctx.cluster.namespace("composites");
     // The controller manager runs with its own rights, which are restricted to the webhook configurations for
     // composites.
-    let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _lock = RELEASE_LEASE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let options = Options { arguments: &["--composites"], ..Options::new(&ctx.cluster, &ns) };
-    let _companion = options.start(&ctx.cluster);
+    let _manager = options.start(&ctx.cluster);
     let other = DEFINITION
         .replace("xexamples.demo.org", "xothers.demo.org")
         .replace("XExample", "XOther")
@@ -469,7 +475,7 @@ fn both_versions_of_environment_configs_are_judged(ctx: &Context) {
 }
 
 fn an_environment_is_explained_from_the_cluster(ctx: &Context) {
-    composites(ctx);
+    prepare_composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "shown-a", "", "{region: eu-1, size: 1}"));
     accepts(ctx, "default", &environment_config("v1beta1", "shown-b", "", "{region: eu-2}"));
     let environment = "environmentConfigs: [{ref: {name: shown-a}}, {ref: {name: shown-b}}]\npatches:\n  - {type: \
@@ -479,16 +485,16 @@ fn an_environment_is_explained_from_the_cluster(ctx: &Context) {
     let explain = |output: &str| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
         command.args(["explain", "environment", "shown", "--output", output, "--kubeconfig"]);
-        let answer = command.arg(ctx.cluster.kubeconfig(User::Admin)).output().expect("it can be run");
+        let answer = command.arg(ctx.cluster.kubeconfig(User::Admin)).output().expect("portcullis runs");
         assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
-        String::from_utf8(answer.stdout).expect("it writes text")
+        String::from_utf8(answer.stdout).expect("portcullis writes UTF-8")
     };
-    let reported: Value = serde_json::from_str(&explain("json")).expect("it writes JSON");
+    let reported: Value = serde_json::from_str(&explain("json")).expect("portcullis writes JSON");
     let reported = &reported[0];
     assert_eq!((&reported["composition"], &reported["failure"]), (&json!("shown"), &Value::Null), "{reported}");
     assert_eq!(reported["environment"]["region"], "eu-2");
     let keys = reported["steps"][0]["merged"]["keys"].as_array().expect("keys are a list");
-    let region = keys.iter().find(|key| key["path"] == "region").expect("it has a region");
+    let region = keys.iter().find(|key| key["path"] == "region").expect("the environment has a region");
     assert!(region["from"].as_str().is_some_and(|from| from.contains("shown-b")), "{region}");
     assert_eq!(region["replaced"][0]["value"], "eu-1", "{region}");
     assert_eq!(reported["steps"][1]["patches"][0]["ending"], "written", "{reported}");

@@ -56,7 +56,7 @@ pub enum DaemonError {
 impl Daemon {
     /// Starts `command`, and writes its output to the file `log`.
     pub fn start(name: &'static str, command: &mut Command, log: &Path) -> Result<Self, DaemonError> {
-        let started = logged(command, log).and_then(Process::start);
+        let started = redirect_output(command, log).and_then(Process::start);
         let process = started.map_err(|source| DaemonError::Start { name, source })?;
         Ok(Self { name, process, log: log.to_owned() })
     }
@@ -108,7 +108,7 @@ impl Daemon {
     }
 
     /// Returns the number of lines of the log that contain `text`.
-    pub fn logged(&self, text: &str) -> usize {
+    pub fn count_log_lines(&self, text: &str) -> usize {
         let log = fs::read(&self.log).unwrap_or_default();
         String::from_utf8_lossy(&log).lines().filter(|line| line.contains(text)).count()
     }
@@ -151,7 +151,7 @@ fn free_ports<const N: usize>() -> io::Result<[u16; N]> {
     Ok(ports)
 }
 
-fn logged<'a>(command: &'a mut Command, log: &Path) -> io::Result<&'a mut Command> {
+fn redirect_output<'a>(command: &'a mut Command, log: &Path) -> io::Result<&'a mut Command> {
     let output = File::create(log)?;
     Ok(command.stdin(Stdio::null()).stdout(output.try_clone()?).stderr(output))
 }

@@ -18,21 +18,21 @@ use portcullis::kustomize::delivery::Artifact;
 /// The tests of this file.
 pub const CASES: &[Case] = &[
     ("delivery::reports_a_misplaced_component_with_file_line_and_revision", reports_a_misplaced_component),
-    ("delivery::answers_dry_runs_the_same", answers_dry_runs_the_same),
-    ("delivery::denies_errors_that_need_no_tree", denies_errors_that_need_no_tree),
+    ("delivery::dry_runs_get_the_same_answer", dry_runs_get_the_same_answer),
+    ("delivery::denies_errors_in_the_spec_without_the_tree", denies_errors_in_the_spec_without_the_tree),
     ("delivery::dependencies_that_never_become_ready_are_reported", dependencies_are_reported),
     ("delivery::an_absent_source_is_warned_about", an_absent_source_is_warned_about),
     ("delivery::a_source_status_prefetches_the_artifact", a_source_status_prefetches_the_artifact),
     ("delivery::denies_a_bad_revision_at_its_source", denies_a_bad_revision_at_its_source),
-    ("delivery::the_flux_vectors", the_flux_vectors),
-    ("delivery::bad_servers_never_block", bad_servers_never_block),
-    ("delivery::other_requests_are_not_slowed_and_memory_is_bounded", others_are_not_slowed),
-    ("delivery::fleet_bundles", fleet_bundles),
-    ("delivery::sveltos_trees", sveltos_trees),
-    ("delivery::ordinary_config_maps_cost_no_call", ordinary_config_maps_cost_no_call),
-    ("delivery::labelled_config_maps", labelled_config_maps),
-    ("delivery::argo_cd_applications", argo_cd_applications),
-    ("delivery::stored_kustomizations", stored_kustomizations),
+    ("delivery::agrees_with_flux_about_the_test_vectors", agrees_with_flux_about_the_test_vectors),
+    ("delivery::faulty_artifact_servers_do_not_block_requests", faulty_artifact_servers_do_not_block_requests),
+    ("delivery::other_requests_are_not_slowed_and_memory_is_bounded", other_requests_are_not_slowed),
+    ("delivery::checks_fleet_bundles", checks_fleet_bundles),
+    ("delivery::checks_sveltos_trees", checks_sveltos_trees),
+    ("delivery::ordinary_config_maps_cause_no_webhook_call", ordinary_config_maps_cause_no_webhook_call),
+    ("delivery::checks_labelled_config_maps", checks_labelled_config_maps),
+    ("delivery::checks_argo_cd_applications", checks_argo_cd_applications),
+    ("delivery::checks_stored_kustomizations", checks_stored_kustomizations),
 ];
 
 /// Returns the configuration for these tests, which denies revisions with errors at their Flux source. In namespaces
@@ -42,7 +42,7 @@ pub fn configuration(host: &str) -> String {
 }
 
 /// The memory limit of the server in the chart, in bytes.
-const MEMORY: u64 = 1 << 30;
+const MEMORY_LIMIT: u64 = 1 << 30;
 
 /// The interval at which an object is applied again in a dry run.
 const PAUSE: Duration = Duration::from_millis(300);
@@ -50,13 +50,13 @@ const PAUSE: Duration = Duration::from_millis(300);
 const COMPONENT: &str = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: ldap-\n";
 const SETTINGS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n";
 /// The files of a wrong tree: the Component is listed under `resources`.
-pub const MISPLACED: [(&str, &str); 3] = [
+pub const WRONG_TREE: [(&str, &str); 3] = [
     ("apps/kustomization.yaml", "resources:\n  - settings.yaml\n  - ../components/ldap\n"),
     ("apps/settings.yaml", SETTINGS),
     ("components/ldap/kustomization.yaml", COMPONENT),
 ];
 /// The files of a correct tree: the Component is listed under `components`.
-pub const PLACED: [(&str, &str); 3] = [
+pub const CORRECT_TREE: [(&str, &str); 3] = [
     ("apps/kustomization.yaml", "resources:\n  - settings.yaml\ncomponents:\n  - ../components/ldap\n"),
     ("apps/settings.yaml", SETTINGS),
     ("components/ldap/kustomization.yaml", COMPONENT),
@@ -114,14 +114,14 @@ pub fn dry_run(ctx: &Context, ns: &str, object: &Value) -> Output {
 /// Applies an object in a dry run until the output of kubectl contains `words`, and returns this output. Retries are
 /// needed because watches may lag, and because a debug build is slow with large archives.
 #[track_caller]
-pub fn answered(ctx: &Context, ns: &str, object: &Value, words: &str) -> Output {
-    let begun = Instant::now();
+pub fn dry_run_until(ctx: &Context, ns: &str, object: &Value, words: &str) -> Output {
+    let start = Instant::now();
     loop {
         let output = dry_run(ctx, ns, object);
         if output.stderr.contains(words) {
             return output;
         }
-        assert!(begun.elapsed() < 2 * deadline(), "{words:?} was to be said: {output}");
+        assert!(start.elapsed() < 2 * deadline(), "the output does not contain {words:?}: {output}");
         thread::sleep(PAUSE);
     }
 }
@@ -134,23 +134,23 @@ fn with_artifact(ctx: &Context, ns: &str, name: &str, artifact: &Artifact) -> Va
 
 fn reports_a_misplaced_component(ctx: &Context) {
     let ns = ctx.cluster.namespace("flux");
-    let artifact = ctx.artifacts.artifact(&packed(MISPLACED), "main@sha1:3f2c");
+    let artifact = ctx.artifacts.artifact(&packed(WRONG_TREE), "main@sha1:3f2c");
     let object = with_artifact(ctx, &ns, "apps", &artifact);
     let words = "KZ001 apps/kustomization.yaml:3:5 of main@sha1:3f2c: resources[1]: \"../components/ldap\" is a kustomize \
                  Component (components/ldap/kustomization.yaml:2)";
-    answered(ctx, &ns, &object, "KZ001");
+    dry_run_until(ctx, &ns, &object, "KZ001");
     warns(ctx, &ns, &object.to_string(), &[words]);
-    set_source(ctx, &ns, "good", &ctx.artifacts.artifact(&packed(PLACED), "main@sha1:5a5a"));
+    set_source(ctx, &ns, "good", &ctx.artifacts.artifact(&packed(CORRECT_TREE), "main@sha1:5a5a"));
     let good = kustomization("good", "good", "./apps", &[]);
     eventually(|| Some(dry_run(ctx, &ns, &good)).filter(|output| !output.stderr.contains("Warning")));
     accepts(ctx, &ns, &good.to_string());
 }
 
-fn answers_dry_runs_the_same(ctx: &Context) {
+fn dry_runs_get_the_same_answer(ctx: &Context) {
     let ns = ctx.cluster.namespace("flux-dry");
-    let artifact = ctx.artifacts.artifact(&packed(MISPLACED), "main@sha1:3f2c");
+    let artifact = ctx.artifacts.artifact(&packed(WRONG_TREE), "main@sha1:3f2c");
     let object = with_artifact(ctx, &ns, "apps", &artifact);
-    let dry = answered(ctx, &ns, &object, "KZ001").stderr;
+    let dry = dry_run_until(ctx, &ns, &object, "KZ001").stderr;
     let real = ctx.cluster.kubectl().args(["apply", "--namespace", &ns, "-f", "-"]).stdin(object.to_string()).run();
     assert_eq!(dry, real.expect_success().stderr);
     let bad = kustomization("bad", "apps", "./apps", &["/abs"]);
@@ -159,7 +159,7 @@ fn answers_dry_runs_the_same(ctx: &Context) {
     assert!(dry == real.stderr && dry.contains("KZ011"), "{dry}\n{real}");
 }
 
-fn denies_errors_that_need_no_tree(ctx: &Context) {
+fn denies_errors_in_the_spec_without_the_tree(ctx: &Context) {
     let ns = ctx.cluster.namespace("static");
     let refused = |components: &[&str], words: &[&str]| {
         rejects(ctx, &ns, &kustomization("bad", "none", "./apps", components).to_string(), words);
@@ -194,34 +194,35 @@ fn an_absent_source_is_warned_about(ctx: &Context) {
     let ns = ctx.cluster.namespace("absent");
     let object = kustomization("apps", "fleet", "./apps", &[]);
     let missing = format!("KZ041 spec.sourceRef: the tree is not checked: GitRepository {ns}/fleet does not exist");
-    answered(ctx, &ns, &object, &missing);
+    dry_run_until(ctx, &ns, &object, &missing);
     let repository = repository("fleet").to_string();
     accepts(ctx, &ns, &repository);
-    answered(ctx, &ns, &object, "has no artifact yet");
+    dry_run_until(ctx, &ns, &object, "has no artifact yet");
     warns(ctx, &ns, &object.to_string(), &["KZ041"]);
 }
 
 fn a_source_status_prefetches_the_artifact(ctx: &Context) {
     let ns = ctx.cluster.namespace("warm");
     accepts(ctx, &ns, &repository("fleet").to_string());
-    let artifact =
-        ctx.artifacts.artifact(&packed(MISPLACED.map(|(path, text)| (path, format!("{text}# warm\n")))), "main@sha1:1");
+    let artifact = ctx
+        .artifacts
+        .artifact(&packed(WRONG_TREE.map(|(path, text)| (path, format!("{text}# warm\n")))), "main@sha1:1");
     set_status(ctx, &ns, "fleet", &artifact).expect_success();
     eventually(|| (ctx.artifacts.requests(&artifact) == 1).then_some(()));
     let object = kustomization("apps", "fleet", "./apps", &[]);
-    answered(ctx, &ns, &object, "KZ001");
+    dry_run_until(ctx, &ns, &object, "KZ001");
     warns(ctx, &ns, &object.to_string(), &["KZ001", "main@sha1:1"]);
-    assert_eq!(ctx.artifacts.requests(&artifact), 1, "the admission made a request");
+    assert_eq!(ctx.artifacts.requests(&artifact), 1, "the admission must not fetch the artifact again");
 }
 
 fn denies_a_bad_revision_at_its_source(ctx: &Context) {
     for (prefix, refused) in [("gate", true), ("lenient", false)] {
         let ns = ctx.cluster.namespace(prefix);
-        let good = ctx.artifacts.artifact(&packed(PLACED), "main@sha1:1");
+        let good = ctx.artifacts.artifact(&packed(CORRECT_TREE), "main@sha1:1");
         let object = with_artifact(ctx, &ns, "apps", &good);
         eventually(|| Some(dry_run(ctx, &ns, &object)).filter(|output| !output.stderr.contains("Warning")));
         accepts(ctx, &ns, &object.to_string());
-        let bad = ctx.artifacts.artifact(&packed(MISPLACED), "main@sha1:2");
+        let bad = ctx.artifacts.artifact(&packed(WRONG_TREE), "main@sha1:2");
         let words = format!("Kustomization {ns}/apps: resources[1]: \"../components/ldap\" is a kustomize Component");
         let output =
             eventually(|| Some(set_status(ctx, &ns, "apps", &bad)).filter(|output| output.stderr.contains(&words)));
@@ -242,28 +243,30 @@ fn vectors() -> Value {
 
 /// Sends every test vector through the API server, as an artifact and a Kustomization. Checks that portcullis reports
 /// errors for exactly those vectors for which Flux fails, apart from warnings and from a vector that needs git.
-fn the_flux_vectors(ctx: &Context) {
+fn agrees_with_flux_about_the_test_vectors(ctx: &Context) {
     let ns = ctx.cluster.namespace("vectors");
-    for (number, case) in vectors().as_array().expect("a list").iter().enumerate() {
-        let (name, source) = (case["name"].as_str().expect("a name"), format!("s{number}"));
-        let files = serde_json::from_value(case["files"].clone()).expect("files");
+    for (number, case) in vectors().as_array().expect("the test vectors are a list").iter().enumerate() {
+        let (name, source) = (case["name"].as_str().expect("the test vector has a name"), format!("s{number}"));
+        let files = serde_json::from_value(case["files"].clone()).expect("the test vector has files");
         let artifact = ctx.artifacts.artifact(&packed_map(&files), &format!("main@sha1:{number}"));
         set_source(ctx, &ns, &source, &artifact);
         let read = portcullis::yaml::read(
-            case["flux_kustomization"].as_str().expect("YAML"),
+            case["flux_kustomization"].as_str().expect("the test vector has a Kustomization"),
             &portcullis::yaml::Limits::default(),
         );
-        let mut object = read.expect("YAML").remove(0).value;
+        let mut object = read.expect("the Kustomization is YAML").remove(0).value;
         object["metadata"]["namespace"] = ns.clone().into();
         object["spec"]["sourceRef"] = json!({"kind": "GitRepository", "name": source});
         object["spec"]["interval"] = "1m".into();
         object["spec"]["prune"] = true.into();
         let accepted = case["expect"]["accept"] == true;
         let output = eventually(|| Some(dry_run(ctx, &ns, &object)).filter(|output| !output.stderr.contains("KZ041")));
-        let harmless = ["KZ02", "KZ04"];
-        let refusals =
-            output.stderr.lines().filter(|line| line.contains("KZ0") && !harmless.iter().any(|id| line.contains(id)));
-        let reported: Vec<_> = refusals.collect();
+        let ignored_rules = ["KZ02", "KZ04"];
+        let errors = output
+            .stderr
+            .lines()
+            .filter(|line| line.contains("KZ0") && !ignored_rules.iter().any(|id| line.contains(id)));
+        let reported: Vec<_> = errors.collect();
         // Vector X7c needs git, which portcullis does not run.
         let is_unknown = case["expect"]["error"].as_str().is_some_and(|error| error.contains("git fetch"));
         assert!(reported.is_empty() == (accepted || is_unknown), "{name}: {output}");
@@ -271,102 +274,105 @@ fn the_flux_vectors(ctx: &Context) {
     }
 }
 
-fn bad_servers_never_block(ctx: &Context) {
+fn faulty_artifact_servers_do_not_block_requests(ctx: &Context) {
     let ns = ctx.cluster.namespace("bad-servers");
     // Each case uses a different archive, because portcullis does not fetch an archive again that is in its cache.
     let archive = |name: &str| packed([("apps/kustomization.yaml", format!("resources: []\n# {name}\n"))]);
-    let mut leading = Packer::new();
-    leading.file("../../apps/kustomization.yaml", b"resources: []\n");
+    let mut outside = Packer::new();
+    outside.file("../../apps/kustomization.yaml", b"resources: []\n");
     let mut links = Packer::new();
     links.file("apps/kustomization.yaml", b"resources: [passwd.yaml]\n");
     links.link("apps/passwd.yaml", "/etc/passwd");
     let foreign =
         Artifact { url: "http://127.0.0.1:1/a.tar.gz".into(), ..ctx.artifacts.artifact(&archive("foreign"), "r:1") };
-    let behaving =
-        |name: &str, answer: &dyn Fn(Arc<[u8]>) -> Answer| ctx.artifacts.behaving(&archive(name), "r:1", answer);
-    let elsewhere = |_| Answer::Redirect("http://169.254.169.254/".to_owned());
-    let another = |_| Answer::Bytes(packed(PLACED).into());
+    let answering = |name: &str, answer: &dyn Fn(Arc<[u8]>) -> Answer| {
+        ctx.artifacts.artifact_with_answer(&archive(name), "r:1", answer)
+    };
+    let redirecting = |_| Answer::Redirect("http://169.254.169.254/".to_owned());
+    let other_archive = |_| Answer::Bytes(packed(CORRECT_TREE).into());
     let tests = [
-        ("missing", "answered 404", behaving("missing", &|_| Answer::Status(404))),
-        ("redirect", "redirect, which is not followed", behaving("redirect", &elsewhere)),
-        ("slow", "still being fetched", behaving("slow", &Answer::Drip)),
-        ("hangs", "still being fetched", behaving("hangs", &|_| Answer::Hang)),
-        ("truncated", "was interrupted", behaving("truncated", &Answer::Truncated)),
-        ("wrong", "its digest is", behaving("wrong", &another)),
+        ("missing", "answered 404", answering("missing", &|_| Answer::Status(404))),
+        ("redirect", "redirect, which is not followed", answering("redirect", &redirecting)),
+        ("slow", "still being fetched", answering("slow", &Answer::Slow)),
+        ("hangs", "still being fetched", answering("hangs", &|_| Answer::Hang)),
+        ("truncated", "was interrupted", answering("truncated", &Answer::Truncated)),
+        ("wrong", "its digest is", answering("wrong", &other_archive)),
         ("bomb", "when unpacked", ctx.artifacts.artifact(&bomb(200), "r:1")),
-        ("leading", "which may point outside of it", ctx.artifacts.artifact(&leading.finish(), "r:1")),
+        ("leading", "which may point outside of it", ctx.artifacts.artifact(&outside.finish(), "r:1")),
         ("foreign", "is not in the list of allowed artifact hosts", foreign),
         ("links", "\"passwd.yaml\" does not exist", ctx.artifacts.artifact(&links.finish(), "r:1")),
     ];
     for (name, words, artifact) in tests {
         let object = with_artifact(ctx, &ns, name, &artifact);
-        let output = answered(ctx, &ns, &object, words);
-        assert!(output.status.success(), "{name} was to be accepted: {output}");
+        let output = dry_run_until(ctx, &ns, &object, words);
+        assert!(output.status.success(), "{name} must be accepted: {output}");
         let output = dry_run(ctx, &ns, &object);
         assert!(output.status.success() && output.stderr.contains("Warning: KZ0"), "{name}: {output}");
     }
 }
 
 /// Returns the sum of the API server's counters whose name begins with `metric` and whose labels contain `webhook`.
-fn counted(ctx: &Context, metric: &str, webhook: &str) -> f64 {
+fn sum_of_counters(ctx: &Context, metric: &str, webhook: &str) -> f64 {
     let metrics = ctx.cluster.kubectl().args(["get", "--raw", "/metrics"]).run().expect_success().stdout;
-    let ours = |line: &&str| line.starts_with(metric) && line.contains(webhook);
-    metrics.lines().filter(ours).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    let is_ours = |line: &&str| line.starts_with(metric) && line.contains(webhook);
+    metrics.lines().filter(is_ours).filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }
 
 /// Checks that other requests are answered as usual while many Kustomizations wait for slow and malicious servers, and
 /// that portcullis stays below the memory limit.
-fn others_are_not_slowed(ctx: &Context) {
+fn other_requests_are_not_slowed(ctx: &Context) {
     let ns = ctx.cluster.namespace("siege");
-    let nine = |name: &str| [name; 9].join(", ");
+    let repeat_nine_times = |name: &str| [name; 9].join(", ");
     let lines = ["a: &a [x]", "b: &b [*a]", "c: &c [*b]", "d: &d [*c]", "e: [*d]"];
-    let laugh = lines.map(|line| line.replace("[x]", &format!("[{}]", nine("x"))));
+    let laugh = lines.map(|line| line.replace("[x]", &format!("[{}]", repeat_nine_times("x"))));
     let aliases = laugh.map(|line| match line.rsplit_once("[*") {
-        Some((before, name)) => format!("{before}[{}]\n", nine(&format!("*{}", name.trim_end_matches(']')))),
+        Some((before, name)) => {
+            format!("{before}[{}]\n", repeat_nine_times(&format!("*{}", name.trim_end_matches(']'))))
+        }
         None => format!("{line}\n"),
     });
     let object = format!("apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: NAME}}\n{}", aliases.concat());
-    let laughs: Vec<_> = (0..200)
+    let alias_bombs: Vec<_> = (0..200)
         .map(|number| (format!("apps/f{number}.yaml"), object.replace("NAME", &format!("n{number}"))))
         .collect();
     let bad = |number: usize| match number % 4 {
-        0 => ctx.artifacts.behaving(&packed([("a", format!("{number}"))]), "r:hangs", |_| Answer::Hang),
-        1 => ctx.artifacts.behaving(&packed([("a", format!("{number}"))]), "r:drips", Answer::Drip),
+        0 => ctx.artifacts.artifact_with_answer(&packed([("a", format!("{number}"))]), "r:hangs", |_| Answer::Hang),
+        1 => ctx.artifacts.artifact_with_answer(&packed([("a", format!("{number}"))]), "r:drips", Answer::Slow),
         2 => ctx.artifacts.artifact(&bomb(100 + number), "r:bomb"),
         _ => ctx
             .artifacts
-            .artifact(&packed(laughs.iter().take(100 + number).map(|(path, text)| (path, text))), "r:laughs"),
+            .artifact(&packed(alias_bombs.iter().take(100 + number).map(|(path, text)| (path, text))), "r:laughs"),
     };
     let objects: Vec<_> =
         (0..12).map(|number| with_artifact(ctx, &ns, &format!("bad{number}"), &bad(number))).collect();
     thread::scope(|scope| {
-        let sieges: Vec<_> = objects.iter().map(|object| scope.spawn(|| dry_run(ctx, &ns, object))).collect();
-        while sieges.iter().any(|siege| !siege.is_finished()) {
+        let slow_requests: Vec<_> = objects.iter().map(|object| scope.spawn(|| dry_run(ctx, &ns, object))).collect();
+        while slow_requests.iter().any(|request| !request.is_finished()) {
             rejects(ctx, &ns, &kustomization("static", "none", "./apps", &["/abs"]).to_string(), &["KZ011"]);
         }
-        for siege in sieges {
-            let output = siege.join().expect("kubectl ran");
+        for request in slow_requests {
+            let output = request.join().expect("kubectl ran");
             assert!(output.status.success(), "{output}");
         }
         // Portcullis checks an artifact that arrives late after it has answered the request. These checks also use
         // memory.
         for object in objects.iter().skip(3).step_by(4) {
-            eventually_judged(ctx, &ns, object);
+            wait_until_checked(ctx, &ns, object);
         }
     });
     // Portcullis answered every call. No request was admitted because of `failurePolicy: Ignore`.
-    assert!(counted(ctx, "apiserver_admission_webhook_fail_open_count", ".portcullis.dev") < 1.0);
+    assert!(sum_of_counters(ctx, "apiserver_admission_webhook_fail_open_count", ".portcullis.dev") < 1.0);
     let peak = ctx.gate.as_ref().and_then(crate::gate::Gate::peak_memory);
     if let Some(peak) = peak {
         eprintln!("e2e: portcullis had at most {} MiB resident", peak >> 20);
-        assert!(peak < MEMORY, "{peak} bytes");
+        assert!(peak < MEMORY_LIMIT, "{peak} bytes");
     }
 }
 
-fn eventually_judged(ctx: &Context, ns: &str, object: &Value) {
-    let begun = Instant::now();
+fn wait_until_checked(ctx: &Context, ns: &str, object: &Value) {
+    let start = Instant::now();
     while dry_run(ctx, ns, object).stderr.contains("KZ041") {
-        assert!(begun.elapsed() < 2 * deadline(), "{object} is never judged");
+        assert!(start.elapsed() < 2 * deadline(), "the tree of {object} was not checked in time");
         thread::sleep(PAUSE);
     }
 }
@@ -380,11 +386,11 @@ fn bundle(files: &[(&str, &str)]) -> String {
     .to_string()
 }
 
-fn fleet_bundles(ctx: &Context) {
+fn checks_fleet_bundles(ctx: &Context) {
     let ns = ctx.cluster.namespace("fleet");
     let words = ["KZ001 spec.kustomize.dir: resources[1]", "at apps/kustomization.yaml:3:5", "help: list it under"];
-    rejects(ctx, &ns, &bundle(&MISPLACED), &words);
-    accepts(ctx, &ns, &bundle(&PLACED));
+    rejects(ctx, &ns, &bundle(&WRONG_TREE), &words);
+    accepts(ctx, &ns, &bundle(&CORRECT_TREE));
 }
 
 fn base64(bytes: &[u8]) -> String {
@@ -392,21 +398,21 @@ fn base64(bytes: &[u8]) -> String {
     ::base64::engine::general_purpose::STANDARD.encode(bytes)
 }
 
-fn sveltos_trees(ctx: &Context) {
+fn checks_sveltos_trees(ctx: &Context) {
     let ns = ctx.cluster.namespace("sveltos");
     for (kind, member) in [("ConfigMap", "binaryData"), ("Secret", "data")] {
         let object = |files| {
             let archive = base64(&packed::<&str, &str>(files));
             json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "tree"}, member: {"kustomize.tar.gz": archive}}).to_string()
         };
-        rejects(ctx, &ns, &object(MISPLACED), &["trees.portcullis.dev", "KZ001", "at apps/kustomization.yaml:3:5"]);
-        accepts(ctx, &ns, &object(PLACED));
+        rejects(ctx, &ns, &object(WRONG_TREE), &["trees.portcullis.dev", "KZ001", "at apps/kustomization.yaml:3:5"]);
+        accepts(ctx, &ns, &object(CORRECT_TREE));
     }
 }
 
-fn ordinary_config_maps_cost_no_call(ctx: &Context) {
+fn ordinary_config_maps_cause_no_webhook_call(ctx: &Context) {
     let ns = ctx.cluster.namespace("ordinary");
-    let calls = || counted(ctx, "apiserver_admission_webhook_request_total", "trees.portcullis.dev");
+    let calls = || sum_of_counters(ctx, "apiserver_admission_webhook_request_total", "trees.portcullis.dev");
     // Other tests may send trees meanwhile, so the counter may increase. But if ordinary objects were sent, it would
     // increase by a hundred.
     let before = calls();
@@ -418,10 +424,10 @@ fn ordinary_config_maps_cost_no_call(ctx: &Context) {
         .collect();
     let list = json!({"apiVersion": "v1", "kind": "List", "items": many}).to_string();
     ctx.cluster.kubectl().args(["create", "--namespace", &ns, "-f", "-"]).stdin(list).run().expect_success();
-    assert!(calls() - before < 50.0, "ordinary objects are sent");
+    assert!(calls() - before < 50.0, "the API server must not send ordinary objects");
 }
 
-fn labelled_config_maps(ctx: &Context) {
+fn checks_labelled_config_maps(ctx: &Context) {
     let ns = ctx.cluster.namespace("labelled");
     let object = |files: [(&str, &str); 3]| {
         let data: serde_json::Map<_, _> =
@@ -430,11 +436,11 @@ fn labelled_config_maps(ctx: &Context) {
                "metadata": {"name": "tree", "labels": {"portcullis.dev/kustomize-tree": "kubectl"}}})
         .to_string()
     };
-    rejects(ctx, &ns, &object(MISPLACED), &["KZ001 data: resources[1]", "at apps/kustomization.yaml:3:5"]);
-    accepts(ctx, &ns, &object(PLACED));
+    rejects(ctx, &ns, &object(WRONG_TREE), &["KZ001 data: resources[1]", "at apps/kustomization.yaml:3:5"]);
+    accepts(ctx, &ns, &object(CORRECT_TREE));
 }
 
-fn argo_cd_applications(ctx: &Context) {
+fn checks_argo_cd_applications(ctx: &Context) {
     let ns = ctx.cluster.namespace("argo");
     let application = |component: &str| {
         let source = json!({"repoURL": "https://github.com/org/fleet", "path": "apps", "kustomize": {"components": [component]}});
@@ -454,7 +460,7 @@ fn argo_cd_applications(ctx: &Context) {
     accepts(ctx, &ns, &set("{{component}}"));
 }
 
-fn stored_kustomizations(ctx: &Context) {
+fn checks_stored_kustomizations(ctx: &Context) {
     let ns = ctx.cluster.namespace("stored");
     let object = |kind: &str, name: &str, path: &str, lists: &str| {
         let version = if kind == "Component" { "v1alpha1" } else { "v1beta1" };
@@ -485,11 +491,16 @@ fn stored_kustomizations(ctx: &Context) {
     assert!(output.stderr.contains("Kustomization app lists components/ldap in components[0]"), "{output}");
     let moved = object("Component", "ldap", "elsewhere", "namePrefix: ldap-\n");
     rejects(ctx, &ns, &moved, &["KZ004", "no other object has this folder"]);
-    let misfit = object("Kustomization", "other", "components/ldap", "resources: []\n");
-    rejects(ctx, &ns, &misfit, &["KZ002", "Kustomization app lists this folder, components/ldap, in components[0]"]);
+    let conflicting = object("Kustomization", "other", "components/ldap", "resources: []\n");
+    rejects(
+        ctx,
+        &ns,
+        &conflicting,
+        &["KZ002", "Kustomization app lists this folder, components/ldap, in components[0]"],
+    );
     accepts(ctx, &ns, &app("resources: []\n"));
     eventually(|| delete().status.success().then_some(()));
-    let placeless =
+    let without_path =
         "apiVersion: kustomize.config.k8s.io/v1beta1\nkind: Kustomization\nmetadata: {name: x}\nresources: []\n";
-    rejects(ctx, &ns, placeless, &["KZ050", "use kubectl apply -k"]);
+    rejects(ctx, &ns, without_path, &["KZ050", "use kubectl apply -k"]);
 }

@@ -77,7 +77,7 @@ const REPORTS: [Module; 2] = [
 #[derive(Debug, thiserror::Error)]
 pub enum CrdsError {
     /// A Go module could not be downloaded, or its files could not be copied.
-    #[error("the definitions of {module}: {source}; set {variable} to a folder that holds them as yaml files")]
+    #[error("the CRDs of {module}: {source}; set {variable} to a folder that contains them as YAML files")]
     Module {
         module: &'static str,
         /// The environment variable that can name a folder with the CRDs.
@@ -90,7 +90,7 @@ pub enum CrdsError {
 
 /// Returns the path of the folder with the CRDs of Flux, Argo CD and Fleet.
 pub fn folder() -> Result<PathBuf, CrdsError> {
-    if let Some(folder) = cache::folder_in("PORTCULLIS_DELIVERY_CRDS") {
+    if let Some(folder) = cache::path_from_env("PORTCULLIS_DELIVERY_CRDS") {
         return Ok(folder);
     }
     let variable = "PORTCULLIS_DELIVERY_CRDS";
@@ -103,9 +103,9 @@ pub fn folder() -> Result<PathBuf, CrdsError> {
 }
 
 /// Returns the path of the folder with the CRDs of policy reports. Only the tests of audits install them.
-pub fn reports() -> Result<PathBuf, CrdsError> {
+pub fn report_crds() -> Result<PathBuf, CrdsError> {
     let variable = "PORTCULLIS_REPORT_CRDS";
-    if let Some(folder) = cache::folder_in(variable) {
+    if let Some(folder) = cache::path_from_env(variable) {
         return Ok(folder);
     }
     let sums: Vec<_> = REPORTS.iter().map(|module| module.sum).collect();
@@ -127,7 +127,7 @@ fn copy(module: &Module, target: &Path) -> io::Result<()> {
     let answer = go.stderr(Stdio::inherit()).output()?;
     let found: serde_json::Value = serde_json::from_slice(&answer.stdout)?;
     let folder = found["Dir"].as_str().filter(|_| found["Sum"] == module.sum);
-    let folder = folder.ok_or_else(|| io::Error::other(format!("not what is pinned: {found}")))?;
+    let folder = folder.ok_or_else(|| io::Error::other(format!("the checksum is not the pinned one: {found}")))?;
     for file in module.files {
         fs::write(target.join(file), fs::read(Path::new(folder).join(module.folder).join(file))?)?;
     }

@@ -10,35 +10,38 @@ use crate::sentences::{accepts, rejects, warns};
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("deployer::a_run_is_admitted", a_run_is_admitted),
-    ("deployer::an_item_that_has_not_changed_is_finished_at_once", an_item_that_has_not_changed_is_finished_at_once),
-    ("deployer::a_missing_target_ends_a_job", a_missing_target_ends_a_job),
-    ("deployer::landscaper_ends_jobs_that_nobody_picks_up", landscaper_ends_jobs_that_nobody_picks_up),
-    ("deployer::an_interrupt_ends_any_job", an_interrupt_ends_any_job),
-    ("deployer::a_test_reconcile_brings_its_own_job", a_test_reconcile_brings_its_own_job),
-    ("deployer::two_steps_are_admitted", two_steps_are_admitted),
-    ("deployer::deletions_are_admitted", deletions_are_admitted),
-    ("deployer::the_older_generation_is_admitted", the_older_generation_is_admitted),
-    ("deployer::a_finished_job_has_a_final_phase", a_finished_job_has_a_final_phase),
-    ("deployer::only_the_job_is_finished", only_the_job_is_finished),
-    ("deployer::a_result_stays", a_result_stays),
-    ("deployer::work_begins_with_a_pickup", work_begins_with_a_pickup),
-    ("deployer::uninstalls_only_deleted_items", uninstalls_only_deleted_items),
-    ("deployer::unknown_phases_are_warned_about", unknown_phases_are_warned_about),
-    ("deployer::a_job_that_is_replaced_is_warned_about", a_job_that_is_replaced_is_warned_about),
-    ("deployer::a_requirement_is_violated_while_being_deleted", a_requirement_is_violated_while_being_deleted),
-    ("deployer::the_type_stays", the_type_stays),
+    ("deployer::writes_of_a_run_are_admitted", writes_of_a_run_are_admitted),
+    ("deployer::an_unchanged_item_may_finish_without_other_phases", an_unchanged_item_may_finish_without_other_phases),
+    (
+        "deployer::a_job_may_fail_before_the_pickup_if_the_target_is_missing",
+        a_job_may_fail_before_the_pickup_if_the_target_is_missing,
+    ),
+    ("deployer::landscaper_may_fail_jobs_after_a_timeout", landscaper_may_fail_jobs_after_a_timeout),
+    ("deployer::an_interrupt_may_fail_any_job", an_interrupt_may_fail_any_job),
+    ("deployer::a_test_reconcile_may_set_its_own_job", a_test_reconcile_may_set_its_own_job),
+    ("deployer::phase_and_finished_job_may_be_written_separately", phase_and_finished_job_may_be_written_separately),
+    ("deployer::writes_of_a_deletion_are_admitted", writes_of_a_deletion_are_admitted),
+    ("deployer::writes_of_older_deployers_are_admitted", writes_of_older_deployers_are_admitted),
+    ("deployer::denies_finished_jobs_without_a_final_phase", denies_finished_jobs_without_a_final_phase),
+    ("deployer::denies_finishing_another_job", denies_finishing_another_job),
+    ("deployer::denies_changes_of_a_result", denies_changes_of_a_result),
+    ("deployer::denies_starting_without_a_pickup", denies_starting_without_a_pickup),
+    ("deployer::denies_uninstalling_items_that_are_not_deleted", denies_uninstalling_items_that_are_not_deleted),
+    ("deployer::warns_about_unknown_phases", warns_about_unknown_phases),
+    ("deployer::warns_about_replaced_jobs", warns_about_replaced_jobs),
+    ("deployer::denies_violations_during_deletion", denies_violations_during_deletion),
+    ("deployer::denies_changes_of_the_type", denies_changes_of_the_type),
     ("deployer::annotations_must_match_the_spec", annotations_must_match_the_spec),
-    ("deployer::the_finalizer_stays", the_finalizer_stays),
-    ("deployer::a_deployer_leaves_other_types_alone", a_deployer_leaves_other_types_alone),
-    ("deployer::a_deployer_leaves_other_targets_alone", a_deployer_leaves_other_targets_alone),
+    ("deployer::denies_removal_of_the_finalizer_before_deletion", denies_removal_of_the_finalizer_before_deletion),
+    ("deployer::denies_writes_to_items_of_other_types", denies_writes_to_items_of_other_types),
+    ("deployer::denies_writes_to_items_of_other_targets", denies_writes_to_items_of_other_targets),
     ("deployer::warns_about_a_type_without_a_deployer", warns_about_a_type_without_a_deployer),
     (
         "deployer::denies_configurations_that_the_deployer_cannot_read",
         denies_configurations_that_the_deployer_cannot_read,
     ),
-    ("deployer::only_true_keeps_deployed_objects", only_true_keeps_deployed_objects),
-    ("deployer::a_backup_restores_statuses", a_backup_restores_statuses),
+    ("deployer::denies_invalid_values_of_delete_without_uninstall", denies_invalid_values_of_delete_without_uninstall),
+    ("deployer::only_restorers_may_restore_statuses", only_restorers_may_restore_statuses),
 ];
 
 const MANIFEST: &str = "landscaper.gardener.cloud/kubernetes-manifest";
@@ -62,12 +65,12 @@ enum Generation {
     Older,
 }
 
-const BOTH: [Generation; 2] = [Generation::Newer, Generation::Older];
+const GENERATIONS: [Generation; 2] = [Generation::Newer, Generation::Older];
 
 impl Generation {
     /// Converts a status of the newer generation to this generation. In the older generation, `phase` has no separate
     /// phases for deletions, and `deployItemPhase` has only a few phases.
-    fn written(self, mut status: Value) -> Value {
+    fn convert(self, mut status: Value) -> Value {
         let phase = status["phase"].as_str().map(str::to_owned);
         let (Self::Older, Some(phase)) = (self, phase) else { return status };
         let (inner, outer) = match phase.as_str() {
@@ -93,7 +96,7 @@ fn yaml(name: &str, type_name: &str, spec: &str) -> String {
 /// Creates an object, and checks that no DP rule warns. The API server itself warns about the name of Landscaper's
 /// finalizer.
 #[track_caller]
-fn created(ctx: &Context, ns: &str, yaml: &str) {
+fn create(ctx: &Context, ns: &str, yaml: &str) {
     let output =
         ctx.cluster.kubectl().args(["create", "--namespace", ns, "-f", "-"]).stdin(yaml).run().expect_success();
     assert!(!output.stderr.contains("Warning: DP"), "{output}");
@@ -101,39 +104,39 @@ fn created(ctx: &Context, ns: &str, yaml: &str) {
 
 impl<'c> Item<'c> {
     fn new(ctx: &'c Context) -> Self {
-        Self::of(ctx, Generation::Newer)
+        Self::with_generation(ctx, Generation::Newer)
     }
 
-    fn of(ctx: &'c Context, generation: Generation) -> Self {
+    fn with_generation(ctx: &'c Context, generation: Generation) -> Self {
         let ns = ctx.cluster.namespace("deployer");
-        created(ctx, &ns, &yaml("item", MANIFEST, ""));
+        create(ctx, &ns, &yaml("item", MANIFEST, ""));
         Self { ctx, ns, name: "item", generation }
     }
 
     fn write_as(&self, user: &str, status: Value) -> Output {
-        let mut patch = json!({"status": self.generation.written(status)});
+        let mut patch = json!({"status": self.generation.convert(status)});
         patch["status"]["observedGeneration"] = json!(1);
         let patch = patch.to_string();
-        let who = if user == "admin" { vec![] } else { vec!["--as", user, "--as-group", "system:masters"] };
+        let impersonation = if user == "admin" { vec![] } else { vec!["--as", user, "--as-group", "system:masters"] };
         let args = ["patch", "deployitem", self.name, "--namespace", &self.ns, "--subresource=status", "--type=merge"];
-        self.ctx.cluster.kubectl().args(args).args(["-p", &patch]).args(who).run()
+        self.ctx.cluster.kubectl().args(args).args(["-p", &patch]).args(impersonation).run()
     }
 
     #[track_caller]
     fn write(&self, status: Value) -> &Self {
         let output = self.write_as("admin", status).expect_success();
-        assert!(!output.stderr.contains("Warning: DP"), "this was to be admitted without a warning:\n{output}");
+        assert!(!output.stderr.contains("Warning: DP"), "the write must be admitted without a warning:\n{output}");
         self
     }
 
     #[track_caller]
-    fn refused(&self, status: Value, expected: &[&str]) -> &Self {
-        refused(&self.write_as("admin", status), expected);
+    fn assert_denied(&self, status: Value, expected: &[&str]) -> &Self {
+        assert_denied(&self.write_as("admin", status), expected);
         self
     }
 
     #[track_caller]
-    fn warned(&self, status: Value, expected: &[&str]) -> &Self {
+    fn assert_warned(&self, status: Value, expected: &[&str]) -> &Self {
         let output = self.write_as("admin", status).expect_success();
         for words in expected {
             assert!(
@@ -158,22 +161,22 @@ impl<'c> Item<'c> {
         self.write(json!({"phase": phase, "jobIDFinished": job}))
     }
 
-    fn working(ctx: &'c Context) -> Self {
-        Self::new(ctx).taken()
+    fn with_picked_up_job(ctx: &'c Context) -> Self {
+        Self::new(ctx).pick_up_job_b()
     }
 
-    fn finished(ctx: &'c Context) -> Self {
-        Self::working(ctx).done()
+    fn with_succeeded_job(ctx: &'c Context) -> Self {
+        Self::with_picked_up_job(ctx).finish_job_b()
     }
 
     /// Writes the status of a DeployItem whose job `b` a deployer has picked up.
-    fn taken(self) -> Self {
+    fn pick_up_job_b(self) -> Self {
         self.trigger("b").pick_up();
         self
     }
 
     /// Writes the status of a DeployItem whose job `b` has succeeded.
-    fn done(self) -> Self {
+    fn finish_job_b(self) -> Self {
         self.finish("Succeeded", "b");
         self
     }
@@ -191,113 +194,116 @@ impl<'c> Item<'c> {
 }
 
 #[track_caller]
-fn refused(output: &Output, expected: &[&str]) {
-    assert!(!output.status.success(), "this was to be refused:\n{output}");
+fn assert_denied(output: &Output, expected: &[&str]) {
+    assert!(!output.status.success(), "the write must be denied:\n{output}");
     for words in expected {
         assert!(output.stderr.contains(words), "{words:?} is missing:\n{output}");
     }
 }
 
-fn error(reason: &str) -> Value {
+fn last_error(reason: &str) -> Value {
     json!({"operation": "reconcile", "reason": reason, "message": "m", "lastTransitionTime": T1, "lastUpdateTime": T1})
 }
 
-fn a_run_is_admitted(ctx: &Context) {
-    for generation in BOTH {
-        let item = Item::of(ctx, generation);
+fn writes_of_a_run_are_admitted(ctx: &Context) {
+    for generation in GENERATIONS {
+        let item = Item::with_generation(ctx, generation);
         let status =
             json!({"apiVersion": "manifest.deployer.landscaper.gardener.cloud/v1alpha2", "kind": "ProviderStatus"});
         item.trigger("b").pick_up();
         item.write(json!({"phase": "Progressing", "providerStatus": status}));
         item.write(json!({"exportRef": {"name": "item-export", "namespace": item.ns}}));
-        item.write(json!({"lastError": error("Retry")}));
+        item.write(json!({"lastError": last_error("Retry")}));
         item.finish("Succeeded", "b");
         item.trigger("c").pick_up().write(json!({"phase": "Progressing"})).finish("Failed", "c");
     }
 }
 
-fn an_item_that_has_not_changed_is_finished_at_once(ctx: &Context) {
-    for generation in BOTH {
-        let item = Item::of(ctx, generation).taken().done();
+fn an_unchanged_item_may_finish_without_other_phases(ctx: &Context) {
+    for generation in GENERATIONS {
+        let item = Item::with_generation(ctx, generation).pick_up_job_b().finish_job_b();
         item.trigger("c").write(json!({"phase": "Succeeded", "jobIDFinished": "c", "lastReconcileTime": T2}));
     }
 }
 
-fn a_missing_target_ends_a_job(ctx: &Context) {
-    for generation in BOTH {
-        Item::of(ctx, generation).trigger("b").finish("Failed", "b");
-        Item::of(ctx, generation).taken().finish("Failed", "b");
-        let item = Item::of(ctx, generation);
+fn a_job_may_fail_before_the_pickup_if_the_target_is_missing(ctx: &Context) {
+    for generation in GENERATIONS {
+        Item::with_generation(ctx, generation).trigger("b").finish("Failed", "b");
+        Item::with_generation(ctx, generation).pick_up_job_b().finish("Failed", "b");
+        let item = Item::with_generation(ctx, generation);
         item.delete().trigger("b").finish("DeleteFailed", "b");
     }
 }
 
-fn landscaper_ends_jobs_that_nobody_picks_up(ctx: &Context) {
-    for generation in BOTH {
-        let ended = json!({"phase": "Failed", "jobIDFinished": "b", "lastError": error("PickupTimeout")});
-        Item::of(ctx, generation).trigger("b").write(ended.clone());
-        Item::of(ctx, generation).taken().write(json!({"phase": "Progressing"})).write(ended);
+fn landscaper_may_fail_jobs_after_a_timeout(ctx: &Context) {
+    for generation in GENERATIONS {
+        let ended = json!({"phase": "Failed", "jobIDFinished": "b", "lastError": last_error("PickupTimeout")});
+        Item::with_generation(ctx, generation).trigger("b").write(ended.clone());
+        Item::with_generation(ctx, generation).pick_up_job_b().write(json!({"phase": "Progressing"})).write(ended);
     }
 }
 
-fn an_interrupt_ends_any_job(ctx: &Context) {
-    for generation in BOTH {
-        let ended =
-            |job: &str| json!({"phase": "Failed", "jobID": job, "jobIDFinished": job, "lastError": error("Interrupt")});
-        Item::of(ctx, generation).write(ended("c"));
-        Item::of(ctx, generation).trigger("b").write(ended("c"));
-        Item::of(ctx, generation).taken().write(ended("c"));
-        Item::of(ctx, generation).taken().done().write(ended("c"));
-        let item = Item::of(ctx, generation);
+fn an_interrupt_may_fail_any_job(ctx: &Context) {
+    for generation in GENERATIONS {
+        let ended = |job: &str| json!({"phase": "Failed", "jobID": job, "jobIDFinished": job, "lastError": last_error("Interrupt")});
+        Item::with_generation(ctx, generation).write(ended("c"));
+        Item::with_generation(ctx, generation).trigger("b").write(ended("c"));
+        Item::with_generation(ctx, generation).pick_up_job_b().write(ended("c"));
+        Item::with_generation(ctx, generation).pick_up_job_b().finish_job_b().write(ended("c"));
+        let item = Item::with_generation(ctx, generation);
         item.trigger("b").delete();
         item.write(json!({"phase": "InitDelete", "lastReconcileTime": T1}));
         item.write(json!({"phase": "DeleteFailed", "jobID": "c", "jobIDFinished": "c"}));
     }
 }
 
-fn a_test_reconcile_brings_its_own_job(ctx: &Context) {
-    for generation in BOTH {
+fn a_test_reconcile_may_set_its_own_job(ctx: &Context) {
+    for generation in GENERATIONS {
         let picked_up = json!({"jobID": "test", "phase": "Init", "lastReconcileTime": T2});
-        Item::of(ctx, generation).write(picked_up.clone());
-        Item::of(ctx, generation).taken().done().write(picked_up).finish("Succeeded", "test");
+        Item::with_generation(ctx, generation).write(picked_up.clone());
+        Item::with_generation(ctx, generation)
+            .pick_up_job_b()
+            .finish_job_b()
+            .write(picked_up)
+            .finish("Succeeded", "test");
     }
 }
 
 /// Checks that deployers may write the final phase first, and `jobIDFinished` in a second write. The container deployer
 /// does this for a failure, and the mock deployer for any phase.
-fn two_steps_are_admitted(ctx: &Context) {
-    for generation in BOTH {
-        let item = Item::of(ctx, generation).taken();
+fn phase_and_finished_job_may_be_written_separately(ctx: &Context) {
+    for generation in GENERATIONS {
+        let item = Item::with_generation(ctx, generation).pick_up_job_b();
         item.write(json!({"phase": "Failed"})).write(json!({"jobIDFinished": "b"}));
-        let item = Item::of(ctx, generation).taken();
+        let item = Item::with_generation(ctx, generation).pick_up_job_b();
         item.write(json!({"phase": "Succeeded"})).write(json!({"jobIDFinished": "b"}));
-        let item = Item::of(ctx, generation).taken();
-        item.warned(json!({"phase": "Mocked"}), &["DP006"]).finish("Succeeded", "b");
+        let item = Item::with_generation(ctx, generation).pick_up_job_b();
+        item.assert_warned(json!({"phase": "Mocked"}), &["DP006"]).finish("Succeeded", "b");
     }
 }
 
-fn deletions_are_admitted(ctx: &Context) {
-    for generation in BOTH {
-        let item = Item::of(ctx, generation).taken().done();
+fn writes_of_a_deletion_are_admitted(ctx: &Context) {
+    for generation in GENERATIONS {
+        let item = Item::with_generation(ctx, generation).pick_up_job_b().finish_job_b();
         item.delete().trigger("c").write(json!({"phase": "InitDelete", "lastReconcileTime": T2}));
-        item.write(json!({"phase": "Deleting"})).write(json!({"lastError": error("Retry")}));
+        item.write(json!({"phase": "Deleting"})).write(json!({"lastError": last_error("Retry")}));
         item.finish("DeleteFailed", "c");
         item.trigger("d").write(json!({"phase": "InitDelete", "lastReconcileTime": T2}));
         item.patch(r#"{"metadata": {"finalizers": null}}"#, &[]).expect_success();
-        let item = Item::of(ctx, generation).taken();
+        let item = Item::with_generation(ctx, generation).pick_up_job_b();
         item.write(json!({"phase": "Progressing"})).delete().write(json!({"phase": "Deleting"}));
         item.patch(r#"{"metadata": {"finalizers": null}}"#, &[]).expect_success();
     }
 }
 
-fn the_older_generation_is_admitted(ctx: &Context) {
+fn writes_of_older_deployers_are_admitted(ctx: &Context) {
     let item = Item::new(ctx);
     item.trigger("b");
     item.write(json!({"phase": "Init", "deployItemPhase": "Progressing", "lastReconcileTime": T1}));
     item.write(json!({"phase": "Progressing"}));
     item.write(json!({"phase": "Succeeded", "deployItemPhase": "Succeeded", "jobIDFinished": "b"}));
     item.trigger("c");
-    item.refused(
+    item.assert_denied(
         json!({"phase": "Init", "deployItemPhase": "Progressing", "jobIDFinished": "c"}),
         &["deployItemPhase"],
     );
@@ -306,63 +312,67 @@ fn the_older_generation_is_admitted(ctx: &Context) {
     item.write(json!({"phase": "Failed", "deployItemPhase": "Failed", "jobIDFinished": "c"}));
 }
 
-fn a_finished_job_has_a_final_phase(ctx: &Context) {
+fn denies_finished_jobs_without_a_final_phase(ctx: &Context) {
     let expected = [
         "DP001 status.phase: job \"b\" is finished, but its phase is \"Init\"",
         "before: phase \"Init\", jobID \"b\", jobIDFinished \"\"",
         "now: phase \"Init\", jobID \"b\", jobIDFinished \"b\"",
         "help: write both at once: {phase: Succeeded, jobIDFinished: \"b\"}",
     ];
-    Item::working(ctx).refused(json!({"jobIDFinished": "b"}), &expected);
+    Item::with_picked_up_job(ctx).assert_denied(json!({"jobIDFinished": "b"}), &expected);
 }
 
-fn only_the_job_is_finished(ctx: &Context) {
-    let item = Item::finished(ctx);
+fn denies_finishing_another_job(ctx: &Context) {
+    let item = Item::with_succeeded_job(ctx);
     item.trigger("c").pick_up();
     let expected =
         ["DP002 status.jobIDFinished: jobIDFinished is \"older\", but the current job is \"c\"", "help: write"];
-    item.refused(json!({"phase": "Succeeded", "jobIDFinished": "older"}), &expected);
-    item.refused(json!({"jobIDFinished": null}), &["DP002"]);
+    item.assert_denied(json!({"phase": "Succeeded", "jobIDFinished": "older"}), &expected);
+    item.assert_denied(json!({"jobIDFinished": null}), &["DP002"]);
 }
 
-fn a_result_stays(ctx: &Context) {
-    let item = Item::finished(ctx);
-    item.refused(json!({"phase": "Failed"}), &["DP003 status.phase: job \"b\" has finished as \"Succeeded\""]);
+fn denies_changes_of_a_result(ctx: &Context) {
+    let item = Item::with_succeeded_job(ctx);
+    item.assert_denied(json!({"phase": "Failed"}), &["DP003 status.phase: job \"b\" has finished as \"Succeeded\""]);
     item.write(json!({"conditions": []}));
 }
 
-fn work_begins_with_a_pickup(ctx: &Context) {
+fn denies_starting_without_a_pickup(ctx: &Context) {
     let item = Item::new(ctx);
-    item.refused(json!({"phase": "Init", "lastReconcileTime": T1}), &["DP004 status.phase", "there is no open job"]);
+    item.assert_denied(
+        json!({"phase": "Init", "lastReconcileTime": T1}),
+        &["DP004 status.phase", "there is no open job"],
+    );
     item.trigger("b");
-    item.refused(json!({"phase": "Init"}), &["DP004 status.lastReconcileTime", "lastReconcileTime is not set"]);
+    item.assert_denied(json!({"phase": "Init"}), &["DP004 status.lastReconcileTime", "lastReconcileTime is not set"]);
     item.write(json!({"phase": "Init", "lastReconcileTime": T2})).finish("Succeeded", "b").trigger("c");
-    item.refused(json!({"phase": "Init", "lastReconcileTime": T1}), &["which is before the old one"]);
+    item.assert_denied(json!({"phase": "Init", "lastReconcileTime": T1}), &["which is before the old one"]);
     item.write(json!({"phase": "Init", "lastReconcileTime": T2}));
 }
 
-fn uninstalls_only_deleted_items(ctx: &Context) {
-    let item = Item::working(ctx);
-    item.refused(json!({"phase": "Deleting"}), &["DP005 status.phase", "no deletion timestamp"]);
-    item.refused(json!({"phase": "DeleteFailed", "jobIDFinished": "b"}), &["DP005"]);
+fn denies_uninstalling_items_that_are_not_deleted(ctx: &Context) {
+    let item = Item::with_picked_up_job(ctx);
+    item.assert_denied(json!({"phase": "Deleting"}), &["DP005 status.phase", "no deletion timestamp"]);
+    item.assert_denied(json!({"phase": "DeleteFailed", "jobIDFinished": "b"}), &["DP005"]);
 }
 
-fn unknown_phases_are_warned_about(ctx: &Context) {
-    Item::working(ctx).warned(json!({"phase": "succeeded"}), &["DP006 status.phase", "did you mean Succeeded?"]);
+fn warns_about_unknown_phases(ctx: &Context) {
+    Item::with_picked_up_job(ctx)
+        .assert_warned(json!({"phase": "succeeded"}), &["DP006 status.phase", "did you mean Succeeded?"]);
 }
 
-fn a_job_that_is_replaced_is_warned_about(ctx: &Context) {
-    Item::working(ctx).warned(json!({"jobID": "c"}), &["DP014 status.jobID: job \"b\" is replaced"]);
+fn warns_about_replaced_jobs(ctx: &Context) {
+    Item::with_picked_up_job(ctx).assert_warned(json!({"jobID": "c"}), &["DP014 status.jobID: job \"b\" is replaced"]);
 }
 
-fn a_requirement_is_violated_while_being_deleted(ctx: &Context) {
-    let item = Item::working(ctx);
+fn denies_violations_during_deletion(ctx: &Context) {
+    let item = Item::with_picked_up_job(ctx);
     item.delete()
         .write(json!({"phase": "Deleting"}))
-        .refused(json!({"jobIDFinished": "b"}), &["DP001", "being deleted"]);
+        .assert_denied(json!({"jobIDFinished": "b"}), &["DP001", "being deleted"]);
 }
 
-fn the_type_stays(ctx: &Context) {
+fn denies_changes_of_the_type(ctx: &Context) {
     let item = Item::new(ctx);
     let changed = yaml("item", "landscaper.gardener.cloud/container", "");
     rejects(ctx, &item.ns, &changed, &["DP007 spec.type: the type was", "create another DeployItem"]);
@@ -377,33 +387,33 @@ fn annotations_must_match_the_spec(ctx: &Context) {
         )
     };
     let expected = ["DP008 metadata.annotations[landscaper.gardener.cloud/deployer-type]", "deployer-target-name]"];
-    refused(&item.patch(&annotated("helm", "my-target"), &[]), &expected);
+    assert_denied(&item.patch(&annotated("helm", "my-target"), &[]), &expected);
     item.patch(&annotated(MANIFEST, ".noTargetName"), &[]).expect_success();
 }
 
-fn the_finalizer_stays(ctx: &Context) {
+fn denies_removal_of_the_finalizer_before_deletion(ctx: &Context) {
     let item = Item::new(ctx);
-    let release = r#"{"metadata": {"finalizers": null}}"#;
-    refused(&item.patch(release, &[]), &["DP009 metadata.finalizers", "delete the DeployItem first"]);
+    let remove_finalizers = r#"{"metadata": {"finalizers": null}}"#;
+    assert_denied(&item.patch(remove_finalizers, &[]), &["DP009 metadata.finalizers", "delete the DeployItem first"]);
     item.delete();
-    item.patch(release, &[]).expect_success();
+    item.patch(remove_finalizers, &[]).expect_success();
 }
 
-fn a_deployer_leaves_other_types_alone(ctx: &Context) {
+fn denies_writes_to_items_of_other_types(ctx: &Context) {
     let item = Item::new(ctx);
     item.trigger("b");
     let picked_up = json!({"phase": "Init", "lastReconcileTime": T1});
     let expected = ["DP010 spec.type: \"other-deployers\" does not serve the type", "in any way"];
-    refused(&item.write_as("other-deployers", picked_up.clone()), &expected);
-    let who = ["--as", "other-deployers", "--as-group", "system:masters"];
-    refused(&item.patch(r#"{"metadata": {"labels": {"a": "b"}}}"#, &who), &["DP010"]);
+    assert_denied(&item.write_as("other-deployers", picked_up.clone()), &expected);
+    let impersonation = ["--as", "other-deployers", "--as-group", "system:masters"];
+    assert_denied(&item.patch(r#"{"metadata": {"labels": {"a": "b"}}}"#, &impersonation), &["DP010"]);
     let unknown = item.write_as("somebody", json!({"conditions": []})).expect_success();
     assert!(unknown.stderr.contains("Warning: DP010 status: \"somebody\""), "{unknown}");
     let own = item.write_as("manifest-deployer", picked_up).expect_success();
     assert!(!own.stderr.contains("Warning:"), "{own}");
 }
 
-fn a_deployer_leaves_other_targets_alone(ctx: &Context) {
+fn denies_writes_to_items_of_other_targets(ctx: &Context) {
     let ns = ctx.cluster.namespace("deployer");
     let target = |zone: &str| {
         format!(
@@ -415,11 +425,11 @@ fn a_deployer_leaves_other_targets_alone(ctx: &Context) {
         accepts(ctx, &ns, &target(zone));
     }
     let write = |name, zone: &str| {
-        created(ctx, &ns, &yaml(name, "example.org/fenced", &format!("  target: {{name: {zone}, namespace: {ns}}}\n")));
+        create(ctx, &ns, &yaml(name, "example.org/fenced", &format!("  target: {{name: {zone}, namespace: {ns}}}\n")));
         let item = Item { ctx, ns: ns.clone(), name, generation: Generation::Newer };
         item.trigger("b").write_as("fenced-deployer", json!({"phase": "Init", "lastReconcileTime": T1}))
     };
-    refused(&write("outside", "open"), &["DP010 spec.target.name", "but not the Target \"open\""]);
+    assert_denied(&write("outside", "open"), &["DP010 spec.target.name", "but not the Target \"open\""]);
     write("inside", "fenced").expect_success();
     write("nowhere", "missing").expect_success();
 }
@@ -443,29 +453,29 @@ fn denies_configurations_that_the_deployer_cannot_read(ctx: &Context) {
     );
 }
 
-fn only_true_keeps_deployed_objects(ctx: &Context) {
+fn denies_invalid_values_of_delete_without_uninstall(ctx: &Context) {
     let item = Item::new(ctx);
     let annotated = |value: &str| {
         format!(
             "{{\"metadata\": {{\"annotations\": {{\"landscaper.gardener.cloud/delete-without-uninstall\": \"{value}\"}}}}}}"
         )
     };
-    refused(&item.patch(&annotated("yes"), &[]), &["DP013", "with \"yes\", a deletion uninstalls everything"]);
+    assert_denied(&item.patch(&annotated("yes"), &[]), &["DP013", "with \"yes\", a deletion uninstalls everything"]);
     assert!(item.patch(&annotated("false"), &[]).expect_success().stderr.contains("Warning: DP013"));
     item.patch(&annotated("true"), &[]).expect_success();
 }
 
 /// Checks that only a user under `deployers.restorers` may restore the status of a running job, which otherwise
 /// violates requirements. This user must not overwrite the status of an open job.
-fn a_backup_restores_statuses(ctx: &Context) {
-    let taken = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "a"});
+fn only_restorers_may_restore_statuses(ctx: &Context) {
+    let status = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "a"});
     let item = Item::new(ctx);
-    refused(&item.write_as("admin", taken.clone()), &["DP002", "DP004"]);
-    let restored = item.write_as("backup", taken.clone()).expect_success();
+    assert_denied(&item.write_as("admin", status.clone()), &["DP002", "DP004"]);
+    let restored = item.write_as("backup", status.clone()).expect_success();
     assert!(!restored.stderr.contains("Warning:"), "{restored}");
-    refused(&Item::working(ctx).write_as("backup", taken), &["DP002"]);
+    assert_denied(&Item::with_picked_up_job(ctx).write_as("backup", status), &["DP002"]);
     let contradiction = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "b"});
-    refused(&Item::new(ctx).write_as("backup", contradiction), &["DP001"]);
-    let whole = json!({"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "lastReconcileTime": T1});
-    Item::new(ctx).write(whole);
+    assert_denied(&Item::new(ctx).write_as("backup", contradiction), &["DP001"]);
+    let complete = json!({"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "lastReconcileTime": T1});
+    Item::new(ctx).write(complete);
 }

@@ -11,35 +11,38 @@ use crate::unreachable_server::UnreachableServer;
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("dry_run::the_seeds_example_is_accepted", the_seeds_example_is_accepted),
-    ("dry_run::every_level_inherits_from_the_root_at_once", every_level_inherits_from_the_root_at_once),
+    ("dry_run::the_example_is_accepted", the_example_is_accepted),
+    ("dry_run::every_level_inherits_annotations_from_the_root", every_level_inherits_annotations_from_the_root),
     ("dry_run::restores_annotations_that_landscaper_removes", restores_annotations_that_landscaper_removes),
     ("dry_run::removes_annotations_after_the_dry_run", removes_annotations_after_the_dry_run),
-    ("dry_run::an_orphan_is_refused", an_orphan_is_refused),
+    ("dry_run::denies_items_whose_owner_does_not_exist", denies_items_whose_owner_does_not_exist),
     ("dry_run::deletion_is_not_blocked", deletion_is_not_blocked),
     ("dry_run::without_dry_run_nothing_changes", without_dry_run_nothing_changes),
     ("dry_run::without_a_server_only_roots_can_be_written", without_a_server_only_roots_can_be_written),
-    ("dry_run::a_typo_is_refused", a_typo_is_refused),
+    ("dry_run::denies_invalid_annotation_values", denies_invalid_annotation_values),
     ("dry_run::fragments_must_name_their_objects", fragments_must_name_their_objects),
     ("dry_run::exports_need_their_fragments", exports_need_their_fragments),
     ("dry_run::exports_need_a_configuration", exports_need_a_configuration),
-    ("dry_run::a_configuration_without_a_dry_run_is_refused", a_configuration_without_a_dry_run_is_refused),
-    ("dry_run::an_export_that_cannot_work_is_refused", an_export_that_cannot_work_is_refused),
+    ("dry_run::denies_a_configuration_without_a_dry_run", denies_a_configuration_without_a_dry_run),
+    ("dry_run::denies_exports_that_cannot_work", denies_exports_that_cannot_work),
     ("dry_run::denies_dry_runs_of_deployed_items", denies_dry_runs_of_deployed_items),
     ("dry_run::denies_real_runs_during_a_dry_run", denies_real_runs_during_a_dry_run),
-    ("dry_run::a_configuration_in_use_is_not_deleted", a_configuration_in_use_is_not_deleted),
-    ("dry_run::one_object_of_two_targets_is_warned_about", one_object_of_two_targets_is_warned_about),
+    ("dry_run::denies_deletion_of_a_configuration_in_use", denies_deletion_of_a_configuration_in_use),
+    (
+        "dry_run::warns_about_one_object_that_is_read_from_two_targets",
+        warns_about_one_object_that_is_read_from_two_targets,
+    ),
     ("dry_run::paths_find_the_same_values_as_kubectl", paths_find_the_same_values_as_kubectl),
 ];
 
-const SEED_CONTEXT: &str = include_str!("../../examples/dry-run/context.yaml");
-const SEED_CONFIGURATION: &str = include_str!("../../examples/dry-run/configuration.yaml");
-const SEED_INSTALLATION: &str = include_str!("../../examples/dry-run/installation.yaml");
+const EXAMPLE_CONTEXT: &str = include_str!("../../examples/dry-run/context.yaml");
+const EXAMPLE_CONFIGURATION: &str = include_str!("../../examples/dry-run/configuration.yaml");
+const EXAMPLE_INSTALLATION: &str = include_str!("../../examples/dry-run/installation.yaml");
 
 const CONTEXT: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: default}\n";
-const MARKS: &str = "landscaper.gardener.cloud/dry-run: \"true\", landscaper.gardener.cloud/dry-run-configuration: \
+const DRY_RUN_ANNOTATIONS: &str = "landscaper.gardener.cloud/dry-run: \"true\", landscaper.gardener.cloud/dry-run-configuration: \
                      test-dry-run";
-const REAL: &str = "landscaper.gardener.cloud/dry-run: \"false\"";
+const REAL_RUN_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run: \"false\"";
 const DRY_RUN: &str = "/metadata/annotations/landscaper.gardener.cloud~1dry-run";
 const CONFIGURATION: &str = "/metadata/annotations/landscaper.gardener.cloud~1dry-run-configuration";
 
@@ -83,13 +86,13 @@ fn export(path: &str) -> String {
 }
 
 /// Returns an owner reference to a stored object as YAML.
-fn owner(ctx: &Context, ns: &str, kind: &str, name: &str) -> String {
+fn owner_reference(ctx: &Context, ns: &str, kind: &str, name: &str) -> String {
     let get = ["get", kind, name, "--namespace", ns, "-o", "jsonpath={.metadata.uid}"];
     let uid = ctx.cluster.kubectl().args(get).run().expect_success().stdout;
-    reference(kind, name, &uid)
+    owner_reference_with_uid(kind, name, &uid)
 }
 
-fn reference(kind: &str, name: &str, uid: &str) -> String {
+fn owner_reference_with_uid(kind: &str, name: &str, uid: &str) -> String {
     format!(
         "{{apiVersion: landscaper.gardener.cloud/v1alpha1, kind: {kind}, name: {name}, uid: {uid}, controller: true, \
          blockOwnerDeletion: true}}"
@@ -104,61 +107,62 @@ fn in_namespace(yaml: &str, ns: &str) -> String {
     yaml.replace("namespace: cu-example", &format!("namespace: {ns}"))
 }
 
-fn namespace(ctx: &Context) -> String {
+fn create_namespace(ctx: &Context) -> String {
     let ns = ctx.cluster.namespace("dry");
     accepts(ctx, &ns, CONTEXT);
     ns
 }
 
-fn the_seeds_example_is_accepted(ctx: &Context) {
+fn the_example_is_accepted(ctx: &Context) {
     let ns = ctx.cluster.namespace("seed-dry");
-    for yaml in [SEED_CONTEXT, SEED_CONFIGURATION, SEED_INSTALLATION] {
+    for yaml in [EXAMPLE_CONTEXT, EXAMPLE_CONFIGURATION, EXAMPLE_INSTALLATION] {
         accepts(ctx, &ns, &in_namespace(yaml, &ns));
     }
-    let shown = kubectl(ctx, &ns, &["get", "drc"]).expect_success().stdout;
-    assert!(shown.contains("Secret") && shown.contains("test-secret"), "{shown}");
+    let output = kubectl(ctx, &ns, &["get", "drc"]).expect_success().stdout;
+    assert!(output.contains("Secret") && output.contains("test-secret"), "{output}");
 }
 
 /// Creates a root Installation, a sub-installation and an Execution, each immediately after its owner. Returns owner
 /// references to them.
-fn chain(ctx: &Context, ns: &str, marks: &str) -> [String; 3] {
-    accepts(ctx, ns, &installation("root", marks, ""));
-    let root = owner(ctx, ns, "Installation", "root");
+fn create_chain(ctx: &Context, ns: &str, annotations: &str) -> [String; 3] {
+    accepts(ctx, ns, &installation("root", annotations, ""));
+    let root = owner_reference(ctx, ns, "Installation", "root");
     accepts(ctx, ns, &installation("sub", "", &root));
-    let sub = owner(ctx, ns, "Installation", "sub");
+    let sub = owner_reference(ctx, ns, "Installation", "sub");
     accepts(ctx, ns, &object("Execution", "sub", "", &sub, "{}"));
-    [root, sub, owner(ctx, ns, "Execution", "sub")]
+    [root, sub, owner_reference(ctx, ns, "Execution", "sub")]
 }
 
-fn is_annotated(ctx: &Context, ns: &str, yaml: &str) {
+fn assert_inherits_annotations(ctx: &Context, ns: &str, yaml: &str) {
     patches(ctx, ns, yaml, &[(DRY_RUN, json!("true")), (CONFIGURATION, json!("test-dry-run"))]);
 }
 
-fn every_level_inherits_from_the_root_at_once(ctx: &Context) {
-    let ns = namespace(ctx);
+fn every_level_inherits_annotations_from_the_root(ctx: &Context) {
+    let ns = create_namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
-    let [root, sub, execution] = chain(ctx, &ns, MARKS);
-    is_annotated(ctx, &ns, &installation("sub", "", &root));
-    is_annotated(ctx, &ns, &object("Execution", "sub", "", &sub, "{}"));
-    is_annotated(ctx, &ns, &item("item", "", &execution, &export(".data.token")));
+    let [root, sub, execution] = create_chain(ctx, &ns, DRY_RUN_ANNOTATIONS);
+    assert_inherits_annotations(ctx, &ns, &installation("sub", "", &root));
+    assert_inherits_annotations(ctx, &ns, &object("Execution", "sub", "", &sub, "{}"));
+    assert_inherits_annotations(ctx, &ns, &item("item", "", &execution, &export(".data.token")));
 }
 
 fn restores_annotations_that_landscaper_removes(ctx: &Context) {
-    let ns = namespace(ctx);
+    let ns = create_namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
-    chain(ctx, &ns, MARKS);
-    let wipe = r#"[{"op": "replace", "path": "/metadata/annotations", "value": {"a": "b"}}]"#;
-    let wiped = kubectl(ctx, &ns, &["patch", "installation", "sub", "--type=json", "-p", wipe, "-o", "json"]);
-    let stored: Value = serde_json::from_str(&wiped.expect_success().stdout).expect("kubectl writes JSON");
+    create_chain(ctx, &ns, DRY_RUN_ANNOTATIONS);
+    let replace_annotations = r#"[{"op": "replace", "path": "/metadata/annotations", "value": {"a": "b"}}]"#;
+    let output =
+        kubectl(ctx, &ns, &["patch", "installation", "sub", "--type=json", "-p", replace_annotations, "-o", "json"]);
+    let stored: Value = serde_json::from_str(&output.expect_success().stdout).expect("kubectl writes JSON");
     assert_eq!((stored.pointer(DRY_RUN), &stored["metadata"]["annotations"]["a"]), (Some(&json!("true")), &json!("b")));
 }
 
 fn removes_annotations_after_the_dry_run(ctx: &Context) {
-    let ns = namespace(ctx);
+    let ns = create_namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
-    let [_, _, execution] = chain(ctx, &ns, MARKS);
-    is_annotated(ctx, &ns, &item("item", "", &execution, ""));
-    accepts(ctx, &ns, &installation("root", REAL, ""));
+    let [_, _, execution] = create_chain(ctx, &ns, DRY_RUN_ANNOTATIONS);
+    assert_inherits_annotations(ctx, &ns, &item("item", "", &execution, ""));
+    accepts(ctx, &ns, &installation("root", REAL_RUN_ANNOTATION, ""));
     for object in ["installation/sub", "execution/sub", "deployitem/item"] {
         eventually(|| {
             let written = kubectl(ctx, &ns, &["label", "--overwrite", object, "pass=1", "-o", "json"]).expect_success();
@@ -171,17 +175,17 @@ fn removes_annotations_after_the_dry_run(ctx: &Context) {
     }
 }
 
-fn an_orphan_is_refused(ctx: &Context) {
-    let ns = namespace(ctx);
-    let nobody = reference("Execution", "nobody", "7b5d2f0e-0000-4000-8000-000000000001");
+fn denies_items_whose_owner_does_not_exist(ctx: &Context) {
+    let ns = create_namespace(ctx);
+    let missing_owner = owner_reference_with_uid("Execution", "nobody", "7b5d2f0e-0000-4000-8000-000000000001");
     let expected = ["DR metadata.ownerReferences: the owner, Execution \"nobody\", does not exist", "help:"];
-    rejects(ctx, &ns, &item("item", "", &nobody, ""), &expected);
+    rejects(ctx, &ns, &item("item", "", &missing_owner, ""), &expected);
     accepts(ctx, &ns, &item("item", "", "", ""));
 }
 
 fn deletion_is_not_blocked(ctx: &Context) {
-    let ns = namespace(ctx);
-    let [_, _, execution] = chain(ctx, &ns, "");
+    let ns = create_namespace(ctx);
+    let [_, _, execution] = create_chain(ctx, &ns, "");
     accepts(ctx, &ns, &item("item", "", &execution, ""));
     let finalizer = r#"{"metadata": {"finalizers": ["example.org/hold"]}}"#;
     kubectl(ctx, &ns, &["patch", "deployitem", "item", "--type=merge", "-p", finalizer]).expect_success();
@@ -190,23 +194,23 @@ fn deletion_is_not_blocked(ctx: &Context) {
     let annotate = ["annotate", "deployitem", "item", "landscaper.gardener.cloud/delete-without-uninstall=true"];
     kubectl(ctx, &ns, &annotate).expect_success();
     kubectl(ctx, &ns, &["delete", "--wait=false", "deployitem/item"]).expect_success();
-    let release = r#"{"metadata": {"finalizers": null}}"#;
-    kubectl(ctx, &ns, &["patch", "deployitem", "item", "--type=merge", "-p", release]).expect_success();
+    let remove_finalizers = r#"{"metadata": {"finalizers": null}}"#;
+    kubectl(ctx, &ns, &["patch", "deployitem", "item", "--type=merge", "-p", remove_finalizers]).expect_success();
     eventually(|| (!kubectl(ctx, &ns, &["get", "deployitem", "item"]).status.success()).then_some(()));
 }
 
 fn without_dry_run_nothing_changes(ctx: &Context) {
-    let ns = namespace(ctx);
-    let [_, _, execution] = chain(ctx, &ns, "");
+    let ns = create_namespace(ctx);
+    let [_, _, execution] = create_chain(ctx, &ns, "");
     patches(ctx, &ns, &item("item", "", &execution, ""), &[(DRY_RUN, Value::Null), (CONFIGURATION, Value::Null)]);
 }
 
 /// Checks that only root Installations can be written while portcullis does not answer. The webhooks are registered a
 /// second time, for this namespace only, without a server.
 fn without_a_server_only_roots_can_be_written(ctx: &Context) {
-    let ns = namespace(ctx);
-    let [root, ..] = chain(ctx, &ns, "");
-    let registered = UnreachableServer::of(ctx, "mutating", &ns);
+    let ns = create_namespace(ctx);
+    let [root, ..] = create_chain(ctx, &ns, "");
+    let registered = UnreachableServer::register(ctx, "mutating", &ns);
     eventually(|| {
         let write = item("probe", "", "", "");
         let apply = ["--namespace", &ns, "apply", "--dry-run=server", "-f", "-"];
@@ -214,17 +218,17 @@ fn without_a_server_only_roots_can_be_written(ctx: &Context) {
         output.stderr.contains("failed calling webhook \"require.portcullis.dev\"").then_some(())
     });
     accepts(ctx, &ns, &installation("another-root", "", ""));
-    accepts(ctx, &ns, &installation("root", REAL, ""));
-    let others = "{apiVersion: example.org/v1, kind: Installation, name: a, uid: 1-2, controller: true}";
-    accepts(ctx, &ns, &installation("of-another-system", "", others));
+    accepts(ctx, &ns, &installation("root", REAL_RUN_ANNOTATION, ""));
+    let foreign_owner = "{apiVersion: example.org/v1, kind: Installation, name: a, uid: 1-2, controller: true}";
+    accepts(ctx, &ns, &installation("of-another-system", "", foreign_owner));
     for below in [installation("another-sub", "", &root), installation("sub", "a: b", &root)] {
         rejects(ctx, &ns, &below, &["failed calling webhook \"require.portcullis.dev\""]);
     }
     drop(registered);
 }
 
-fn a_typo_is_refused(ctx: &Context) {
-    let ns = namespace(ctx);
+fn denies_invalid_annotation_values(ctx: &Context) {
+    let ns = create_namespace(ctx);
     let typo = installation("root", "landscaper.gardener.cloud/dry-run: \"True\"", "");
     rejects(
         ctx,
@@ -236,9 +240,9 @@ fn a_typo_is_refused(ctx: &Context) {
 }
 
 fn fragments_must_name_their_objects(ctx: &Context) {
-    let ns = namespace(ctx);
-    let homeless = "{apiVersion: v1, kind: Secret, metadata: {name: a}}";
-    rejects(ctx, &ns, &configuration(&[homeless]), &["DR002 spec.exports[0].metadata.namespace: is missing"]);
+    let ns = create_namespace(ctx);
+    let without_namespace = "{apiVersion: v1, kind: Secret, metadata: {name: a}}";
+    rejects(ctx, &ns, &configuration(&[without_namespace]), &["DR002 spec.exports[0].metadata.namespace: is missing"]);
     let unknown = "{apiVersion: example.org/v1, kind: Thing, metadata: {name: a}}";
     warns(ctx, &ns, &configuration(&[unknown]), &["DR002", "if kind \"Thing\" is namespaced"]);
     rejects(
@@ -257,14 +261,14 @@ fn fragments_must_name_their_objects(ctx: &Context) {
 }
 
 fn exports_need_their_fragments(ctx: &Context) {
-    let ns = namespace(ctx);
+    let ns = create_namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
-    let wrong = item("item", MARKS, "", &export(".data.tokn"));
+    let wrong = item("item", DRY_RUN_ANNOTATIONS, "", &export(".data.tokn"));
     rejects(ctx, &ns, &wrong, &["DR004 spec.config.exports.exports[0].jsonPath: tokn is not found at character 7"]);
-    let missing = item("item", MARKS, "", &export(".data.token").replace("test-secret", "other"));
+    let missing = item("item", DRY_RUN_ANNOTATIONS, "", &export(".data.token").replace("test-secret", "other"));
     let fragment = r#"{"apiVersion":"v1","kind":"Secret","metadata":{"name":"other","namespace":"example"}}"#;
     rejects(ctx, &ns, &missing, &["DR005", "has no fragment of Secret example/other (v1)", fragment]);
-    accepts(ctx, &ns, &item("item", MARKS, "", &export(".data.token")));
+    accepts(ctx, &ns, &item("item", DRY_RUN_ANNOTATIONS, "", &export(".data.token")));
     let other = SECRET.replace("test-secret", "other");
     eventually(|| {
         let apply = ["apply", "--dry-run=server", "-f", "-"];
@@ -275,28 +279,28 @@ fn exports_need_their_fragments(ctx: &Context) {
 }
 
 fn exports_need_a_configuration(ctx: &Context) {
-    let ns = namespace(ctx);
+    let ns = create_namespace(ctx);
     let exported = export(".data.token");
     let does_not_exist = "DryRunConfiguration \"test-dry-run\" does not exist";
-    warns(ctx, &ns, &installation("root", MARKS, ""), &["DR006", does_not_exist]);
-    rejects(ctx, &ns, &item("item", MARKS, "", &exported), &["DR006", does_not_exist]);
+    warns(ctx, &ns, &installation("root", DRY_RUN_ANNOTATIONS, ""), &["DR006", does_not_exist]);
+    rejects(ctx, &ns, &item("item", DRY_RUN_ANNOTATIONS, "", &exported), &["DR006", does_not_exist]);
     let unnamed = item("item", "landscaper.gardener.cloud/dry-run: \"true\"", "", &exported);
     rejects(ctx, &ns, &unnamed, &["DR006", "is missing: this object exports values"]);
     accepts(ctx, &ns, &item("item", "landscaper.gardener.cloud/dry-run: \"true\"", "", ""));
     accepts(ctx, &ns, &configuration(&[SECRET]));
-    accepts(ctx, &ns, &item("other", MARKS, "", &exported));
+    accepts(ctx, &ns, &item("other", DRY_RUN_ANNOTATIONS, "", &exported));
 }
 
-fn a_configuration_without_a_dry_run_is_refused(ctx: &Context) {
-    let ns = namespace(ctx);
+fn denies_a_configuration_without_a_dry_run(ctx: &Context) {
+    let ns = create_namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
     let only = "landscaper.gardener.cloud/dry-run-configuration: test-dry-run";
     rejects(ctx, &ns, &installation("root", only, ""), &["DR007", "everything is deployed"]);
-    accepts(ctx, &ns, &installation("root", &format!("{REAL}, {only}"), ""));
+    accepts(ctx, &ns, &installation("root", &format!("{REAL_RUN_ANNOTATION}, {only}"), ""));
 }
 
-fn an_export_that_cannot_work_is_refused(ctx: &Context) {
-    let ns = namespace(ctx);
+fn denies_exports_that_cannot_work(ctx: &Context) {
+    let ns = create_namespace(ctx);
     let braces = item("item", "", "", &export("'{.data.token}'"));
     rejects(ctx, &ns, &braces, &["DR008", "unrecognized character in action", "remove the braces"]);
     let twice = item("item", "", "", &[export(".data.token"), export(".data.user")].join(", "));
@@ -309,12 +313,12 @@ fn set_status(ctx: &Context, ns: &str, object: &str, status: &str) {
     kubectl(ctx, ns, &["patch", object, "--subresource=status", "--type=merge", "-p", &patch]).expect_success();
 }
 
-const RUNNING: &str = r#"{"phase": "Progressing", "jobID": "b", "observedGeneration": 1,
+const RUNNING_STATUS: &str = r#"{"phase": "Progressing", "jobID": "b", "observedGeneration": 1,
     "lastReconcileTime": "2026-01-01T12:00:00Z"}"#;
-const DONE: &str = r#"{"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "observedGeneration": 1}"#;
+const FINISHED_STATUS: &str = r#"{"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "observedGeneration": 1}"#;
 
 /// Applies an object in a dry run until the output of kubectl contains `words`.
-fn is_eventually_denied(ctx: &Context, ns: &str, yaml: &str, words: &str) {
+fn wait_until_denied(ctx: &Context, ns: &str, yaml: &str, words: &str) {
     eventually(|| {
         let apply = ["--namespace", ns, "apply", "--dry-run=server", "-f", "-"];
         ctx.cluster.kubectl().args(apply).stdin(yaml).run().stderr.contains(words).then_some(())
@@ -322,32 +326,32 @@ fn is_eventually_denied(ctx: &Context, ns: &str, yaml: &str, words: &str) {
 }
 
 fn denies_dry_runs_of_deployed_items(ctx: &Context) {
-    let ns = namespace(ctx);
+    let ns = create_namespace(ctx);
     let dry = "landscaper.gardener.cloud/dry-run: \"true\"";
-    accepts(ctx, &ns, &installation("nothing-below", REAL, ""));
+    accepts(ctx, &ns, &installation("nothing-below", REAL_RUN_ANNOTATION, ""));
     accepts(ctx, &ns, &installation("nothing-below", dry, ""));
-    let [_, _, execution] = chain(ctx, &ns, REAL);
+    let [_, _, execution] = create_chain(ctx, &ns, REAL_RUN_ANNOTATION);
     accepts(ctx, &ns, &item("item", "", &execution, ""));
-    set_status(ctx, &ns, "deployitem/item", DONE);
+    set_status(ctx, &ns, "deployitem/item", FINISHED_STATUS);
     let words = "DR009 metadata.annotations[landscaper.gardener.cloud/dry-run]: DeployItem \"item\" is deployed";
-    is_eventually_denied(ctx, &ns, &installation("root", dry, ""), words);
+    wait_until_denied(ctx, &ns, &installation("root", dry, ""), words);
 }
 
 fn denies_real_runs_during_a_dry_run(ctx: &Context) {
-    let ns = namespace(ctx);
+    let ns = create_namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
-    accepts(ctx, &ns, &installation("root", MARKS, ""));
-    set_status(ctx, &ns, "installation/root", RUNNING);
-    rejects(ctx, &ns, &installation("root", REAL, ""), &["DR009", "its dry run is under way"]);
-    set_status(ctx, &ns, "installation/root", DONE);
-    accepts(ctx, &ns, &installation("root", REAL, ""));
+    accepts(ctx, &ns, &installation("root", DRY_RUN_ANNOTATIONS, ""));
+    set_status(ctx, &ns, "installation/root", RUNNING_STATUS);
+    rejects(ctx, &ns, &installation("root", REAL_RUN_ANNOTATION, ""), &["DR009", "its dry run is under way"]);
+    set_status(ctx, &ns, "installation/root", FINISHED_STATUS);
+    accepts(ctx, &ns, &installation("root", REAL_RUN_ANNOTATION, ""));
 }
 
-fn a_configuration_in_use_is_not_deleted(ctx: &Context) {
-    let ns = namespace(ctx);
+fn denies_deletion_of_a_configuration_in_use(ctx: &Context) {
+    let ns = create_namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
-    accepts(ctx, &ns, &item("item", MARKS, "", &export(".data.token")));
-    set_status(ctx, &ns, "deployitem/item", RUNNING);
+    accepts(ctx, &ns, &item("item", DRY_RUN_ANNOTATIONS, "", &export(".data.token")));
+    set_status(ctx, &ns, "deployitem/item", RUNNING_STATUS);
     let delete = ["delete", "--wait=false", "drc", "test-dry-run"];
     eventually(|| {
         let output = kubectl(ctx, &ns, &[&delete[..], &["--dry-run=server"]].concat());
@@ -357,16 +361,16 @@ fn a_configuration_in_use_is_not_deleted(ctx: &Context) {
             .then_some(())
     });
     assert!(!kubectl(ctx, &ns, &delete).status.success());
-    set_status(ctx, &ns, "deployitem/item", DONE);
+    set_status(ctx, &ns, "deployitem/item", FINISHED_STATUS);
     kubectl(ctx, &ns, &delete).expect_success();
 }
 
-fn one_object_of_two_targets_is_warned_about(ctx: &Context) {
-    let ns = namespace(ctx);
+fn warns_about_one_object_that_is_read_from_two_targets(ctx: &Context) {
+    let ns = create_namespace(ctx);
     accepts(ctx, &ns, &configuration(&[SECRET]));
     let other = export(".data.token").replace("key: test-token", "key: other, targetName: other-cluster");
-    let both = item("item", MARKS, "", &[export(".data.token"), other].join(", "));
-    warns(ctx, &ns, &both, &["DR011", "is read from two targets"]);
+    let two_targets = item("item", DRY_RUN_ANNOTATIONS, "", &[export(".data.token"), other].join(", "));
+    warns(ctx, &ns, &two_targets, &["DR011", "is read from two targets"]);
 }
 
 /// Paths that portcullis and kubectl evaluate. For a missing value, kubectl succeeds without a result, and portcullis
@@ -401,11 +405,11 @@ const PATHS: &[&str] = &[
 ];
 
 fn paths_find_the_same_values_as_kubectl(ctx: &Context) {
-    let ns = namespace(ctx);
+    let ns = create_namespace(ctx);
     let fragment = r#"{"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": "a", "namespace": "b"},
         "data": {"token": "x", "tls.crt": "y"}, "list": [10, 20, 30], "nested": {"only": {"deep": 1}},
         "items": [{"name": "a", "n": 1, "ready": true}, {"name": "b", "n": 2}]}"#;
-    let object: Value = serde_json::from_str(fragment).expect("it is JSON");
+    let object: Value = serde_json::from_str(fragment).expect("the text is JSON");
     accepts(ctx, &ns, &configuration(&[&object.to_string()]));
     for path in PATHS {
         let template = format!("jsonpath-as-json={{.spec.exports[0]{path}}}");

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::Case;
 use crate::context::Context;
-use crate::controller_manager::{ACCOUNT_LEASE, Options};
+use crate::controller_manager::{Options, RELEASE_LEASE_LOCK};
 use crate::landscaper::{Landscaper, name, owner};
 use crate::sentences::eventually;
 
@@ -21,7 +21,7 @@ const CONFIGURATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
 
 /// Creates a root Installation, a sub-installation, an Execution and two DeployItems. Returns the kind and name of each
 /// object below the root.
-fn tree(landscaper: &Landscaper<'_>, annotations: &Value) -> Vec<(&'static str, String)> {
+fn create_tree(landscaper: &Landscaper<'_>, annotations: &Value) -> Vec<(&'static str, String)> {
     let spec = json!({"context": "default", "blueprint": {"inline": {"filesystem": {}}}});
     let root = json!({"metadata": {"name": "root", "annotations": annotations}, "spec": spec});
     let root = landscaper.create("Installation", root);
@@ -38,14 +38,19 @@ fn tree(landscaper: &Landscaper<'_>, annotations: &Value) -> Vec<(&'static str, 
     tree
 }
 
-fn all_say(landscaper: &Landscaper<'_>, tree: &[(&'static str, String)], dry_run: &Value, configuration: &Value) {
+fn wait_for_annotations(
+    landscaper: &Landscaper<'_>,
+    tree: &[(&'static str, String)],
+    dry_run: &Value,
+    configuration: &Value,
+) {
     eventually(|| {
-        let says = |(kind, name): &(&'static str, String)| {
-            let object = landscaper.get(kind, name).expect("it is there");
+        let is_annotated = |(kind, name): &(&'static str, String)| {
+            let object = landscaper.get(kind, name).expect("the object exists");
             let annotation = |key: &str| object["metadata"]["annotations"][key].clone();
             annotation(DRY_RUN) == *dry_run && annotation(CONFIGURATION) == *configuration
         };
-        tree.iter().all(says).then_some(())
+        tree.iter().all(is_annotated).then_some(())
     });
 }
 
@@ -58,39 +63,39 @@ fn annotate(landscaper: &Landscaper<'_>, dry_run: &Value, configuration: &Value)
 fn annotates_everything_below_a_root(ctx: &Context) {
     let ns = ctx.cluster.namespace("marks");
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: &ns };
-    let tree = tree(&landscaper, &json!({}));
+    let tree = create_tree(&landscaper, &json!({}));
     let manager = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
     annotate(&landscaper, &json!("true"), &json!("configuration"));
-    all_say(&landscaper, &tree, &json!("true"), &json!("configuration"));
+    wait_for_annotations(&landscaper, &tree, &json!("true"), &json!("configuration"));
     annotate(&landscaper, &json!("true"), &json!("another"));
-    all_say(&landscaper, &tree, &json!("true"), &json!("another"));
+    wait_for_annotations(&landscaper, &tree, &json!("true"), &json!("another"));
     annotate(&landscaper, &json!("false"), &Value::Null);
-    all_say(&landscaper, &tree, &Value::Null, &Value::Null);
+    wait_for_annotations(&landscaper, &tree, &Value::Null, &Value::Null);
     // A restarted controller manager writes none of the objects again.
-    let versions = || tree.iter().map(|(kind, name)| version(&landscaper, kind, name)).collect::<Vec<_>>();
+    let versions = || tree.iter().map(|(kind, name)| resource_version(&landscaper, kind, name)).collect::<Vec<_>>();
     let before = versions();
     drop(manager);
     let again = Options::new(&ctx.cluster, &ns).start(&ctx.cluster);
-    eventually(|| again.leads().then_some(()));
-    let line = "portcullis_companion_reconciled_total{controller=\"dry-run-marks\",outcome=\"done\"} ";
-    eventually(|| again.metric(line).filter(|count| *count >= 5.0));
+    eventually(|| again.is_leader().then_some(()));
+    let metric_name = "portcullis_companion_reconciled_total{controller=\"dry-run-marks\",outcome=\"done\"} ";
+    eventually(|| again.metric(metric_name).filter(|count| *count >= 5.0));
     assert_eq!(versions(), before);
 }
 
-fn version(landscaper: &Landscaper<'_>, kind: &str, name: &str) -> Value {
-    landscaper.get(kind, name).expect("it is there")["metadata"]["resourceVersion"].clone()
+fn resource_version(landscaper: &Landscaper<'_>, kind: &str, name: &str) -> Value {
+    landscaper.get(kind, name).expect("the object exists")["metadata"]["resourceVersion"].clone()
 }
 
 /// Checks that the controller manager annotates objects that were created before the webhooks were registered. The
 /// webhooks exclude the namespace of portcullis, so new objects in this namespace are like such objects. The test uses
 /// the Lease of the release.
 fn annotates_objects_from_before_the_webhooks(ctx: &Context) {
-    let _alone = ACCOUNT_LEASE.lock().unwrap_or_else(PoisonError::into_inner);
+    let _lock = RELEASE_LEASE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: "portcullis-system" };
-    let tree = tree(&landscaper, &json!({DRY_RUN: "true", CONFIGURATION: "configuration"}));
-    let before = landscaper.get("DeployItem", "one").expect("it is there");
+    let tree = create_tree(&landscaper, &json!({DRY_RUN: "true", CONFIGURATION: "configuration"}));
+    let before = landscaper.get("DeployItem", "one").expect("the object exists");
     assert_eq!(before["metadata"]["annotations"], Value::Null);
     let options = Options { arguments: &[], ..Options::new(&ctx.cluster, "portcullis-system") };
-    let _companion = options.start(&ctx.cluster);
-    all_say(&landscaper, &tree, &json!("true"), &json!("configuration"));
+    let _manager = options.start(&ctx.cluster);
+    wait_for_annotations(&landscaper, &tree, &json!("true"), &json!("configuration"));
 }

@@ -7,61 +7,61 @@ use portcullis::gate::Registry;
 
 use crate::Case;
 use crate::context::Context;
-use crate::crossplane::{composite, composites, composition, environment_config, kubectl, patch, pipeline};
+use crate::crossplane::{composite, composition, environment_config, kubectl, patch, pipeline, prepare_composites};
 use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, eventually_or_show, warns};
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
     ("environments::each_rule_reports_and_accepts", each_rule_reports_and_accepts),
-    ("environments::a_change_that_breaks_a_composite_names_it_and_the_patch", reports_breaking_changes),
+    ("environments::a_breaking_change_names_the_composite_and_the_patch", reports_breaking_changes),
     ("environments::reads_a_schema_from_a_config_map", reads_a_schema_from_a_config_map),
 ];
 
 /// The expected result of an object that violates a rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Follows {
-    Refusal,
+enum Expected {
+    Denial,
     Warning,
 }
 
-use Follows::{Refusal, Warning};
+use Expected::{Denial, Warning};
 
 /// The kubectl command that is run for an object.
-enum Act {
+enum Action {
     Apply,
     Delete,
 }
 
 /// A rule and an action. For the object `wrong`, the action violates the rule, and for the object `right`, it does not.
-struct Ways {
+struct RuleCase {
     rule: &'static str,
-    follows: Follows,
-    act: Act,
+    expected: Expected,
+    action: Action,
     wrong: String,
     right: String,
 }
 
-fn applying(rule: &'static str, follows: Follows, wrong: String, right: String) -> Ways {
-    Ways { rule, follows, act: Act::Apply, wrong, right }
+fn apply_case(rule: &'static str, expected: Expected, wrong: String, right: String) -> RuleCase {
+    RuleCase { rule, expected, action: Action::Apply, wrong, right }
 }
 
-impl Ways {
-    fn answer(&self, ctx: &Context, yaml: &str) -> Output {
-        let verb = if matches!(self.act, Act::Apply) { "apply" } else { "delete" };
+impl RuleCase {
+    fn run(&self, ctx: &Context, yaml: &str) -> Output {
+        let verb = if matches!(self.action, Action::Apply) { "apply" } else { "delete" };
         ctx.cluster.kubectl().args([verb, "--dry-run=server", "-f", "-"]).stdin(yaml).run()
     }
 
     /// Checks that the action on the object `wrong` has the expected result and a finding of the rule, and that the
     /// action on the object `right` succeeds without a warning. Retries until the catalog contains all stored objects.
-    fn hold(&self, ctx: &Context) {
+    fn check(&self, ctx: &Context) {
         eventually_or_show(|| {
-            let answer = self.answer(ctx, &self.wrong);
-            let (is_refused, is_named) = (!answer.status.success(), answer.stderr.contains(self.rule));
-            let is_expected = is_named && is_refused == (self.follows == Refusal);
+            let answer = self.run(ctx, &self.wrong);
+            let (is_denied, is_named) = (!answer.status.success(), answer.stderr.contains(self.rule));
+            let is_expected = is_named && is_denied == (self.expected == Denial);
             is_expected.then_some(()).ok_or_else(|| format!("{}: {}\n{answer}", self.rule, self.wrong))
         });
-        let right = eventually(|| Some(self.answer(ctx, &self.right)).filter(|answer| answer.status.success()));
+        let right = eventually(|| Some(self.run(ctx, &self.right)).filter(|answer| answer.status.success()));
         assert!(!right.stderr.contains("Warning:"), "{}: {}\n{right}", self.rule, self.right);
     }
 }
@@ -80,11 +80,11 @@ fn by_priority(label: &str) -> String {
 }
 
 /// Returns a Composition that the tests apply only in dry runs.
-fn tried(environment: &str) -> String {
+fn dry_run_composition(environment: &str) -> String {
     composition("ways-tried", environment)
 }
 
-fn of_text() -> Vec<Ways> {
+fn cases_without_lookups() -> Vec<RuleCase> {
     let read = |path: &str| patch(&format!("{{fromFieldPath: '{path}', toFieldPath: b}}"));
     let format = |text: &str| {
         let format = format!("transforms: [{{type: string, string: {{type: Format, fmt: '{text}'}}}}]");
@@ -98,31 +98,47 @@ fn of_text() -> Vec<Ways> {
         pipeline("ways-tried", &format!("{{environmentConfigs: [{selector}]}}"), resources)
     };
     vec![
-        applying("EN001", Refusal, tried(&selector("")), tried(&selector(STAGE))),
-        applying("EN002", Refusal, tried(&read("spec.list[0")), tried(&read("spec.region"))),
-        applying("EN003", Refusal, tried(&format("%s-%s")), tried(&format("%s-"))),
-        applying(
-            "EN004",
-            Refusal,
-            tried(&selector("matchLabels: [{key: 'a b', valueFromFieldPath: spec.region}]")),
-            tried(&selector(STAGE)),
+        apply_case("EN001", Denial, dry_run_composition(&selector("")), dry_run_composition(&selector(STAGE))),
+        apply_case(
+            "EN002",
+            Denial,
+            dry_run_composition(&read("spec.list[0")),
+            dry_run_composition(&read("spec.region")),
         ),
-        applying("EN005", Refusal, tried(&bounds(-1)), tried(&bounds(1))),
-        applying("EN007", Warning, tried("defaultData: {kind: mine}\n"), tried("defaultData: {sort: mine}\n")),
-        applying("EN009", Warning, tried(&to("status.a")), tried(&to("spec.region"))),
-        applying("EN012", Warning, input("maxMatches"), input("maxMatch")),
-        applying("EN013", Warning, tried(&read("spec.zone")), tried(&read("spec.region"))),
+        apply_case("EN003", Denial, dry_run_composition(&format("%s-%s")), dry_run_composition(&format("%s-"))),
+        apply_case(
+            "EN004",
+            Denial,
+            dry_run_composition(&selector("matchLabels: [{key: 'a b', valueFromFieldPath: spec.region}]")),
+            dry_run_composition(&selector(STAGE)),
+        ),
+        apply_case("EN005", Denial, dry_run_composition(&bounds(-1)), dry_run_composition(&bounds(1))),
+        apply_case(
+            "EN007",
+            Warning,
+            dry_run_composition("defaultData: {kind: mine}\n"),
+            dry_run_composition("defaultData: {sort: mine}\n"),
+        ),
+        apply_case("EN009", Warning, dry_run_composition(&to("status.a")), dry_run_composition(&to("spec.region"))),
+        apply_case("EN012", Warning, input("maxMatches"), input("maxMatch")),
+        apply_case(
+            "EN013",
+            Warning,
+            dry_run_composition(&read("spec.zone")),
+            dry_run_composition(&read("spec.region")),
+        ),
     ]
 }
 
 /// Returns the cases of rules that read stored objects.
-fn of_data() -> Vec<Ways> {
-    let refer = |name: &str| tried(&format!("environmentConfigs: [{{ref: {{name: {name}}}}}]\n"));
-    let sorted = |label: &str| tried(&by_priority(label));
+fn cases_with_lookups() -> Vec<RuleCase> {
+    let refer = |name: &str| dry_run_composition(&format!("environmentConfigs: [{{ref: {{name: {name}}}}}]\n"));
+    let sorted = |label: &str| dry_run_composition(&by_priority(label));
     let read = |path: &str| {
         let patch = patch(&format!("{{type: ToCompositeFieldPath, fromFieldPath: {path}, toFieldPath: spec.region}}"));
         let schema = "annotations: {portcullis.dev/environment-schema: '{\"properties\": {\"region\": {\"type\": \"string\"}}}'}";
-        tried(&patch).replace("metadata: {name: ways-tried}", &format!("metadata: {{name: ways-tried, {schema}}}"))
+        dry_run_composition(&patch)
+            .replace("metadata: {name: ways-tried}", &format!("metadata: {{name: ways-tried, {schema}}}"))
     };
     let selected =
         |stage: &str| composite("ways-selected", "ways-selecting", &format!("  parameters: {{stage: {stage}}}\n"));
@@ -135,26 +151,26 @@ fn of_data() -> Vec<Ways> {
     };
     let config = |name: &str| environment_config("v1beta1", name, "", "{region: eu-1}");
     vec![
-        applying("EN006", Warning, refer("ways-bse"), refer("ways-base")),
-        applying("EN006", Warning, selected("none"), selected("gold")),
-        applying("EN005", Warning, sorted("mixed"), sorted("sorted")),
-        applying("EN005", Warning, order("ways-mixed"), order("ways-sorted")),
-        applying("EN008", Warning, read("regoin"), read("region")),
-        applying("EN008", Warning, finds("ways-wrong"), finds("ways-right")),
-        applying("EN011", Warning, refers("ways-unused"), refers("ways-base")),
-        Ways {
+        apply_case("EN006", Warning, refer("ways-bse"), refer("ways-base")),
+        apply_case("EN006", Warning, selected("none"), selected("gold")),
+        apply_case("EN005", Warning, sorted("mixed"), sorted("sorted")),
+        apply_case("EN005", Warning, order("ways-mixed"), order("ways-sorted")),
+        apply_case("EN008", Warning, read("regoin"), read("region")),
+        apply_case("EN008", Warning, finds("ways-wrong"), finds("ways-right")),
+        apply_case("EN011", Warning, refers("ways-unused"), refers("ways-base")),
+        RuleCase {
             rule: "EN010",
-            follows: Refusal,
-            act: Act::Delete,
+            expected: Denial,
+            action: Action::Delete,
             wrong: config("ways-base"),
             right: config("ways-unused"),
         },
     ]
 }
 
-/// Creates the objects that the cases of [`of_data`] need.
-fn store(ctx: &Context) {
-    composites(ctx);
+/// Creates the objects that the cases of [`cases_with_lookups`] need.
+fn create_objects(ctx: &Context) {
+    prepare_composites(ctx);
     let from = |path: &str| {
         let patch = patch(&format!("{{type: ToCompositeFieldPath, fromFieldPath: {path}, toFieldPath: spec.region}}"));
         format!("environmentConfigs: [{{ref: {{name: ways-base}}}}]\n{patch}")
@@ -179,16 +195,16 @@ fn store(ctx: &Context) {
 }
 
 fn each_rule_reports_and_accepts(ctx: &Context) {
-    store(ctx);
-    let all: Vec<Ways> = of_text().into_iter().chain(of_data()).collect();
-    let there_are: BTreeSet<_> = Registry::standard().rules().iter().map(|rule| rule.info.id).collect();
-    let there_are: BTreeSet<_> = there_are.into_iter().filter(|id| id.starts_with("EN")).collect();
-    assert_eq!(all.iter().map(|ways| ways.rule).collect::<BTreeSet<_>>(), there_are, "each rule has a row");
-    all.iter().for_each(|ways| ways.hold(ctx));
+    create_objects(ctx);
+    let all: Vec<RuleCase> = cases_without_lookups().into_iter().chain(cases_with_lookups()).collect();
+    let registered: BTreeSet<_> = Registry::standard().rules().iter().map(|rule| rule.info.id).collect();
+    let registered: BTreeSet<_> = registered.into_iter().filter(|id| id.starts_with("EN")).collect();
+    assert_eq!(all.iter().map(|case| case.rule).collect::<BTreeSet<_>>(), registered, "each rule must have a case");
+    all.iter().for_each(|case| case.check(ctx));
 }
 
 fn reports_breaking_changes(ctx: &Context) {
-    composites(ctx);
+    prepare_composites(ctx);
     let config = |data: &str| environment_config("v1beta1", "changing", "", data);
     accepts(ctx, "default", &config("{region: eu-1}"));
     let reading = patch("{type: ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}");

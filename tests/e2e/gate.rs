@@ -40,7 +40,7 @@ pub struct GateOptions<'a> {
     /// Additional command-line arguments.
     pub arguments: &'a [&'a str],
     /// A function that returns whether the API server calls the webhooks. It is called until it returns true.
-    pub in_force: &'a dyn Fn(&Cluster) -> bool,
+    pub is_active: &'a dyn Fn(&Cluster) -> bool,
 }
 
 /// An error that occurred while starting portcullis or registering its webhooks.
@@ -49,10 +49,10 @@ pub enum GateError {
     /// The process did not start or did not become ready.
     #[error(transparent)]
     Daemon(#[from] DaemonError),
-    #[error("{doing} for portcullis: {source}")]
+    #[error("{action} for portcullis: {source}")]
     Io {
         /// The action that failed, such as `making a folder`.
-        doing: &'static str,
+        action: &'static str,
         source: io::Error,
     },
     /// A subcommand of portcullis failed.
@@ -74,8 +74,8 @@ pub enum GateError {
         output: Output,
     },
     /// The API server did not call the webhooks before the deadline.
-    #[error("portcullis' webhooks were not in force in time; its log ends with\n{log}")]
-    NotInForce {
+    #[error("the API server did not call portcullis' webhooks in time; portcullis' log ends with\n{log}")]
+    NotActive {
         /// The last lines of the log of portcullis.
         log: String,
     },
@@ -85,8 +85,8 @@ impl Gate {
     /// Starts portcullis with the rights of its ServiceAccount, and waits until it is ready. Does not register the
     /// webhooks.
     pub fn start(cluster: &Cluster, options: &GateOptions<'_>) -> Result<Self, GateError> {
-        let taken = |error: &GateError| matches!(error, GateError::Daemon(error) if error.port_was_taken());
-        on_free_ports(|ports| Self::serve(cluster, options, ports), taken)
+        let is_port_taken = |error: &GateError| matches!(error, GateError::Daemon(error) if error.port_was_taken());
+        on_free_ports(|ports| Self::serve(cluster, options, ports), is_port_taken)
     }
 
     /// Registers the webhooks, and waits until the API server calls them.
@@ -127,7 +127,7 @@ impl Gate {
         let folder = cluster.folder().join(format!("portcullis-{port}"));
         let rendered = prepare(&folder, options)?;
         let manifests = Manifests::of(&rendered, port);
-        apply(cluster, "namespace and CRDs", &manifests.foundations)?;
+        apply(cluster, "namespace and CRDs", &manifests.prerequisites)?;
         cluster.wait_for_crds();
         apply(cluster, "manifests", &manifests.others)?;
         let mut command = Command::new(BINARY);
@@ -146,9 +146,9 @@ impl Gate {
 
     fn wait_until_active(&self, cluster: &Cluster, options: &GateOptions<'_>) -> Result<(), GateError> {
         let start = Instant::now();
-        while !(options.in_force)(cluster) {
+        while !(options.is_active)(cluster) {
             if start.elapsed() > deadline() {
-                return Err(GateError::NotInForce { log: self.log_end() });
+                return Err(GateError::NotActive { log: self.log_end() });
             }
             thread::sleep(PAUSE);
         }
@@ -157,16 +157,16 @@ impl Gate {
 }
 
 /// Creates `yaml` in a dry run, and returns whether a webhook of `domain` denies it. Used for
-/// [`GateOptions::in_force`].
-pub fn refuses(cluster: &Cluster, domain: &str, yaml: &str) -> bool {
+/// [`GateOptions::is_active`].
+pub fn is_denied(cluster: &Cluster, domain: &str, yaml: &str) -> bool {
     let create = ["create", "--dry-run=server", "-f", "-"];
     let answer = cluster.kubectl().args(create).stdin(yaml).run().stderr;
     answer.contains(&format!("{domain}\" denied the request"))
 }
 
 /// Creates `yaml` in a dry run, and returns whether the output of kubectl contains a warning and `words`. Used for
-/// [`GateOptions::in_force`].
-pub fn warns(cluster: &Cluster, words: &str, yaml: &str) -> bool {
+/// [`GateOptions::is_active`].
+pub fn is_warned_about(cluster: &Cluster, words: &str, yaml: &str) -> bool {
     let create = ["create", "--dry-run=server", "-f", "-"];
     let answer = cluster.kubectl().args(create).stdin(yaml).run().stderr;
     answer.contains("Warning:") && answer.contains(words)
@@ -176,22 +176,24 @@ pub fn warns(cluster: &Cluster, words: &str, yaml: &str) -> bool {
 /// rendered with this CA and this configuration.
 fn prepare(folder: &Path, options: &GateOptions<'_>) -> Result<Rendered, GateError> {
     let (certs, config) = (folder.join("certs"), folder.join("config"));
-    fs::create_dir_all(&certs).map_err(doing("making a folder"))?;
-    fs::create_dir_all(&config).map_err(doing("making a folder"))?;
+    fs::create_dir_all(&certs).map_err(io_error("making a folder"))?;
+    fs::create_dir_all(&config).map_err(io_error("making a folder"))?;
     let service = format!("{RELEASE}.{NAMESPACE}.svc");
     run("certs", |command| command.arg("--out").arg(&certs).args(["--host", &service]))?;
-    let authority = fs::read(certs.join("ca.crt")).map_err(doing("reading the CA"))?;
+    let authority = fs::read(certs.join("ca.crt")).map_err(io_error("reading the CA"))?;
     let rendered = Helm::find()?.render(&values(&authority, options))?;
     for (file, text) in rendered.find("ConfigMap", RELEASE)["data"].as_object().into_iter().flatten() {
-        fs::write(config.join(file), text.as_str().unwrap_or_default()).map_err(doing("writing its configuration"))?;
+        fs::write(config.join(file), text.as_str().unwrap_or_default())
+            .map_err(io_error("writing its configuration"))?;
     }
     Ok(rendered)
 }
 
 /// Returns chart values that enable the optional controllers, rule families and audits.
 fn values(authority: &[u8], options: &GateOptions<'_>) -> Value {
-    let config =
-        options.config.map(|text| yaml::read(text, &yaml::Limits::default()).expect("it is YAML").remove(0).value);
+    let config = options
+        .config
+        .map(|text| yaml::read(text, &yaml::Limits::default()).expect("the text is YAML").remove(0).value);
     json!({
         "certificate": {"way": "secret", "caBundle": STANDARD.encode(authority)},
         "config": config.unwrap_or_else(|| json!({})),
@@ -214,7 +216,7 @@ pub fn arguments(rendered: &Rendered, folder: &Path) -> Vec<String> {
 /// Runs a subcommand of portcullis, and waits until it ends.
 fn run(subcommand: &'static str, with_arguments: impl FnOnce(&mut Command) -> &mut Command) -> Result<(), GateError> {
     let mut command = Command::new(BINARY);
-    let output = with_arguments(command.arg(subcommand)).output().map_err(doing("running it"))?;
+    let output = with_arguments(command.arg(subcommand)).output().map_err(io_error("running it"))?;
     if output.status.success() {
         return Ok(());
     }
@@ -227,6 +229,6 @@ fn apply(cluster: &Cluster, what: &'static str, manifests: &str) -> Result<(), G
     if output.status.success() { Ok(()) } else { Err(GateError::Apply { what, output }) }
 }
 
-fn doing(doing: &'static str) -> impl FnOnce(io::Error) -> GateError {
-    move |source| GateError::Io { doing, source }
+fn io_error(action: &'static str) -> impl FnOnce(io::Error) -> GateError {
+    move |source| GateError::Io { action, source }
 }

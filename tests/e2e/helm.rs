@@ -38,7 +38,7 @@ pub enum HelmError {
         stderr: String,
     },
     /// The output of `helm template` is not valid YAML.
-    #[error("what Helm rendered: {0}")]
+    #[error("parsing the output of Helm: {0}")]
     Yaml(String),
 }
 
@@ -102,8 +102,8 @@ impl Rendered {
     /// Returns the object with this kind and name. Hooks are not searched. Panics if there is no such object.
     #[track_caller]
     pub fn find(&self, kind: &str, name: &str) -> &Value {
-        let is_it = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
-        self.objects.iter().find(is_it).unwrap_or_else(|| panic!("there is no {kind} {name}"))
+        let is_match = |object: &&Value| object["kind"] == kind && object["metadata"]["name"] == name;
+        self.objects.iter().find(is_match).unwrap_or_else(|| panic!("there is no {kind} {name}"))
     }
 
     /// Returns the arguments of the first container in a Deployment.

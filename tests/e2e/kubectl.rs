@@ -12,7 +12,7 @@ use crate::cleanup::Process;
 #[must_use = "nothing happens until it is run"]
 pub struct Kubectl {
     command: Command,
-    shown: String,
+    command_line: String,
     stdin: Option<String>,
 }
 
@@ -20,7 +20,7 @@ pub struct Kubectl {
 #[derive(Debug)]
 pub struct Output {
     /// The command line for messages, without the kubeconfig.
-    pub shown: String,
+    pub command_line: String,
     pub status: ExitStatus,
     pub stdout: String,
     /// The standard error, which contains errors and warnings.
@@ -34,13 +34,13 @@ impl Kubectl {
         let mut command = Command::new(program);
         command.arg("--kubeconfig").arg(kubeconfig).arg("--cache-dir").arg(home.join("cache"));
         command.env_remove("KUBECONFIG").env("HOME", home);
-        Self { command, shown: "kubectl".to_owned(), stdin: None }
+        Self { command, command_line: "kubectl".to_owned(), stdin: None }
     }
 
     /// Adds arguments to the call.
     pub fn args<I: IntoIterator<Item = S>, S: AsRef<str>>(mut self, args: I) -> Self {
         for arg in args {
-            self.shown = format!("{} {}", self.shown, arg.as_ref());
+            self.command_line = format!("{} {}", self.command_line, arg.as_ref());
             self.command.arg(arg.as_ref());
         }
         self
@@ -64,7 +64,12 @@ impl Kubectl {
         self.command.stdin(file_with(self.stdin.as_deref().unwrap_or_default())?);
         self.command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?);
         let status = Process::start(&mut self.command)?.wait()?;
-        Ok(Output { shown: self.shown, status, stdout: text_of(&mut stdout)?, stderr: text_of(&mut stderr)? })
+        Ok(Output {
+            command_line: self.command_line,
+            status,
+            stdout: text_of(&mut stdout)?,
+            stderr: text_of(&mut stderr)?,
+        })
     }
 }
 
@@ -76,15 +81,15 @@ impl Output {
     /// If kubectl failed. The message contains all of its output.
     #[track_caller]
     pub fn expect_success(self) -> Self {
-        assert!(self.status.success(), "this was to succeed:\n{self}");
+        assert!(self.status.success(), "kubectl failed:\n{self}");
         self
     }
 }
 
 impl fmt::Display for Output {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { shown, status, stdout, stderr } = self;
-        write!(f, "$ {shown}\n{status}\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
+        let Self { command_line, status, stdout, stderr } = self;
+        write!(f, "$ {command_line}\n{status}\n--- stdout\n{stdout}\n--- stderr\n{stderr}")
     }
 }
 

@@ -95,7 +95,7 @@ impl Landscaper<'_> {
 
     /// Requests a job from the deployer of a DeployItem: writes the id of the job into the status.
     pub fn trigger(&self, item: &Value, job: &str) {
-        let now = Timestamp::now().round(Unit::Second).expect("seconds are a unit").to_string();
+        let now = Timestamp::now().round(Unit::Second).expect("timestamps can be rounded to seconds").to_string();
         let generation = item.pointer("/metadata/generation");
         let status = json!({
             "jobID": job, "jobIDGenerationTime": now, "transitionTimes": {"triggerTime": now},
@@ -109,7 +109,9 @@ impl Landscaper<'_> {
     /// Deletes a DeployItem, and requests a job from its deployer, which then uninstalls.
     pub fn delete_item(&self, item: &Value, job: &str) {
         let api = self.api("DeployItem");
-        self.cluster.block_on(api.delete(&name(item), &DeleteParams::default())).expect("it can be deleted");
+        self.cluster
+            .block_on(api.delete(&name(item), &DeleteParams::default()))
+            .expect("the DeployItem can be deleted");
         self.trigger(item, job);
     }
 
@@ -120,7 +122,7 @@ impl Landscaper<'_> {
             self.list("Installation").into_iter().find(|found| found["metadata"]["annotations"][&label] == sub);
         if let Some(existing) = existing {
             let replace = json!([{"op": "replace", "path": "/metadata/annotations", "value": annotations}]);
-            let patch: json_patch::Patch = serde_json::from_value(replace).expect("it is a patch");
+            let patch: json_patch::Patch = serde_json::from_value(replace).expect("the patch is valid");
             return self.patch("Installation", &name(&existing), "", &Patch::Json::<()>(patch));
         }
         self.create(
@@ -143,7 +145,7 @@ impl Landscaper<'_> {
                 "target": {"name": "nowhere", "namespace": self.namespace}})
             })
             .collect();
-        let spec = json!({"context": "default", "deployItemsCompressed": compressed(&json!(list))});
+        let spec = json!({"context": "default", "deployItemsCompressed": compress(&json!(list))});
         let name = name(installation);
         if self.get("Execution", &name).is_some() {
             return self.patch("Execution", &name, "", &Patch::Merge(json!({"spec": spec})));
@@ -153,7 +155,7 @@ impl Landscaper<'_> {
     }
 
     fn deploy_item(&self, execution: &Value, (template, type_name, config): &Template) -> Value {
-        let of = json!({
+        let labels = json!({
             "execution.landscaper.gardener.cloud/managed-by": name(execution),
             "execution.landscaper.gardener.cloud/name": template,
         });
@@ -164,13 +166,13 @@ impl Landscaper<'_> {
         });
         let spec = json!({"type": type_name, "context": "default", "config": config,
             "target": {"name": "nowhere", "namespace": self.namespace}});
-        let existing = self.list("DeployItem").into_iter().find(|item| item["metadata"]["labels"] == of);
+        let existing = self.list("DeployItem").into_iter().find(|item| item["metadata"]["labels"] == labels);
         if let Some(existing) = existing {
             let patch = json!({"metadata": {"annotations": annotations}, "spec": spec});
             return self.patch("DeployItem", &name(&existing), "", &Patch::Merge(patch));
         }
         let metadata = json!({
-            "generateName": format!("{}-{template}-", name(execution)), "annotations": annotations, "labels": of,
+            "generateName": format!("{}-{template}-", name(execution)), "annotations": annotations, "labels": labels,
             "ownerReferences": [owner(execution)],
         });
         self.create("DeployItem", json!({"metadata": metadata, "spec": spec}))
@@ -180,21 +182,25 @@ impl Landscaper<'_> {
     pub fn create(&self, kind: &str, mut object: Value) -> Value {
         object["apiVersion"] = format!("{GROUP}/v1alpha1").into();
         object["kind"] = kind.into();
-        let object: DynamicObject = serde_json::from_value(object).expect("it is an object");
+        let object: DynamicObject = serde_json::from_value(object).expect("the value is an object");
         let made = self.cluster.block_on(self.api(kind).create(&PostParams::default(), &object));
-        serde_json::to_value(made.unwrap_or_else(|error| panic!("{kind}: {error}"))).expect("it is JSON")
+        serde_json::to_value(made.unwrap_or_else(|error| panic!("{kind}: {error}")))
+            .expect("the object can be serialized")
     }
 
     /// Returns the object with this kind and name, if it exists.
     pub fn get(&self, kind: &str, name: &str) -> Option<Value> {
         let found = self.cluster.block_on(self.api(kind).get_opt(name)).expect("the API server answers");
-        found.map(|object| serde_json::to_value(object).expect("it is JSON"))
+        found.map(|object| serde_json::to_value(object).expect("the object can be serialized"))
     }
 
     /// Returns all objects of a kind in the namespace.
     pub fn list(&self, kind: &str) -> Vec<Value> {
         let list = self.cluster.block_on(self.api(kind).list(&ListParams::default())).expect("the API server answers");
-        list.items.into_iter().map(|object| serde_json::to_value(object).expect("it is JSON")).collect()
+        list.items
+            .into_iter()
+            .map(|object| serde_json::to_value(object).expect("the object can be serialized"))
+            .collect()
     }
 
     /// Merges fields into the status of an object, and returns the stored object.
@@ -217,7 +223,8 @@ impl Landscaper<'_> {
                 subresource => api.patch_subresource(subresource, name, &params, patch).await,
             }
         });
-        serde_json::to_value(patched.unwrap_or_else(|error| panic!("{kind} {name}: {error}"))).expect("it is JSON")
+        serde_json::to_value(patched.unwrap_or_else(|error| panic!("{kind} {name}: {error}")))
+            .expect("the object can be serialized")
     }
 
     /// Returns the API client for one of Landscaper's kinds in the namespace.
@@ -230,7 +237,7 @@ impl Landscaper<'_> {
 
 /// Returns the name of an object.
 pub fn name(object: &Value) -> String {
-    object.pointer("/metadata/name").and_then(Value::as_str).expect("it has a name").to_owned()
+    object.pointer("/metadata/name").and_then(Value::as_str).expect("the object has a name").to_owned()
 }
 
 /// Returns an owner reference to an object, with `controller: true`.
@@ -241,7 +248,7 @@ pub fn owner(object: &Value) -> Value {
     })
 }
 
-fn compressed(list: &Value) -> String {
+fn compress(list: &Value) -> String {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(list.to_string().as_bytes()).expect("memory can be written to");
     STANDARD.encode(encoder.finish().expect("memory can be written to"))

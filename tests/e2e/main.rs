@@ -85,7 +85,7 @@ use crate::support::deadline;
 /// A test: its name and its function.
 type Case = (&'static str, fn(&Context));
 /// The context that all tests share. It is set before the first test runs.
-type Stage = Arc<OnceLock<Context>>;
+type SharedContext = Arc<OnceLock<Context>>;
 
 /// The lists of tests that do not use the portcullis process of the context.
 const WITHOUT_GATE: &[&[Case]] =
@@ -135,7 +135,7 @@ componentVersionOverwrites: missing
 
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
-    cleanup::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clean_up_on_signals().expect("a process may handle its signals");
     run(&arguments).unwrap_or_else(|error| {
         eprintln!("error: {error}");
         ExitCode::from(101)
@@ -143,34 +143,34 @@ fn main() -> ExitCode {
 }
 
 fn run(arguments: &Arguments) -> Result<ExitCode, ContextError> {
-    let stage = Stage::default();
-    let (without, with) = (tests(WITHOUT_GATE, &stage), tests(WITH_GATE, &stage));
-    let last = tests(if is_whole(arguments) { LAST } else { &LAST[..1] }, &stage);
+    let shared = SharedContext::default();
+    let (without, with) = (tests(WITHOUT_GATE, &shared), tests(WITH_GATE, &shared));
+    let last = tests(if runs_all_tests(arguments) { LAST } else { &LAST[..1] }, &shared);
     let gate_is_needed = any_runs(arguments, &with) || any_runs(arguments, &last);
     if gate_is_needed || any_runs(arguments, &without) {
         let context = start(gate_is_needed)?;
-        stage.set(context).unwrap_or_else(|_| unreachable!("it is set here only"));
+        shared.set(context).unwrap_or_else(|_| unreachable!("it is set here only"));
     }
     let conclusion = libtest_mimic::run(arguments, without.into_iter().chain(with).collect());
-    let one_by_one = Arguments { test_threads: Some(1), ..arguments.clone() };
-    let concluded = libtest_mimic::run(&one_by_one, last);
-    drop(stage);
-    Ok(if conclusion.has_failed() { conclusion } else { concluded }.exit_code())
+    let sequential = Arguments { test_threads: Some(1), ..arguments.clone() };
+    let last_conclusion = libtest_mimic::run(&sequential, last);
+    drop(shared);
+    Ok(if conclusion.has_failed() { conclusion } else { last_conclusion }.exit_code())
 }
 
 /// Returns whether the arguments contain no filter, so that all tests run.
-fn is_whole(arguments: &Arguments) -> bool {
+fn runs_all_tests(arguments: &Arguments) -> bool {
     arguments.filter.is_none() && arguments.skip.is_empty()
 }
 
-fn tests(groups: &[&[Case]], stage: &Stage) -> Vec<Trial> {
+fn tests(groups: &[&[Case]], shared: &SharedContext) -> Vec<Trial> {
     let cases = groups.iter().copied().flatten();
-    cases.map(|(name, case)| test(name, *case, Arc::clone(stage))).collect()
+    cases.map(|(name, case)| test(name, *case, Arc::clone(shared))).collect()
 }
 
-fn test(name: &str, case: fn(&Context), stage: Stage) -> Trial {
+fn test(name: &str, case: fn(&Context), shared: SharedContext) -> Trial {
     Trial::test(name, move || {
-        case(stage.get().expect("the context is started when any test runs"));
+        case(shared.get().expect("the context is started when any test runs"));
         Ok(())
     })
 }
@@ -181,14 +181,15 @@ fn any_runs(arguments: &Arguments, tests: &[Trial]) -> bool {
 
 fn start(gate_is_needed: bool) -> Result<Context, ContextError> {
     let begin = Instant::now();
-    let in_force = |cluster: &Cluster| {
-        gate::refuses(cluster, "portcullis.dev", PROBE) && gate::warns(cluster, "OW005", LATE_PROBE)
+    let is_active = |cluster: &Cluster| {
+        gate::is_denied(cluster, "portcullis.dev", PROBE) && gate::is_warned_about(cluster, "OW005", LATE_PROBE)
     };
     let artifacts = ArtifactServer::start();
     let config = format!("{CONFIG}{}", delivery::configuration(&artifacts.host()));
     let collector = Collector::start();
     let traces = cfg!(feature = "otlp").then(|| collector.endpoint());
-    let options = GateOptions { config: Some(&config), traces: traces.as_deref(), arguments: &[], in_force: &in_force };
+    let options =
+        GateOptions { config: Some(&config), traces: traces.as_deref(), arguments: &[], is_active: &is_active };
     let context = Context::start(gate_is_needed.then_some(&options), artifacts, collector)?;
     eprintln!("e2e: ready after {:.1?}", begin.elapsed());
     Ok(context)

@@ -10,7 +10,7 @@ use crate::helm::{NAMESPACE, Rendered, list};
 /// Three lists of objects in JSON. Each list is the input of one `kubectl apply`.
 pub struct Manifests {
     /// The namespaces and CRDs, which must exist before the other objects.
-    pub foundations: String,
+    pub prerequisites: String,
     /// The objects that are in neither of the other lists, such as RBAC objects.
     pub others: String,
     /// The webhook configurations. They are applied last, because they make the API server deny requests until
@@ -22,29 +22,29 @@ impl Manifests {
     /// Returns the manifests of a release whose server listens on the local port `port`.
     pub fn of(rendered: &Rendered, port: u16) -> Self {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}});
-        let (mut foundations, mut others, mut webhooks) = (vec![namespace], Vec::new(), Vec::new());
+        let (mut prerequisites, mut others, mut webhooks) = (vec![namespace], Vec::new(), Vec::new());
         for object in rendered.objects.iter().cloned() {
             match object["kind"].as_str().unwrap_or_default() {
-                "Namespace" | "CustomResourceDefinition" => foundations.push(object),
-                "Service" => others.push(leading_here(object)),
-                kind if kind.ends_with("WebhookConfiguration") => webhooks.push(calling(object, port)),
+                "Namespace" | "CustomResourceDefinition" => prerequisites.push(object),
+                "Service" => others.push(as_local_alias(object)),
+                kind if kind.ends_with("WebhookConfiguration") => webhooks.push(with_port(object, port)),
                 _ => others.push(object),
             }
         }
         // The permissions of the hooks are included. The Jobs are not, because the tests run the commands of the Jobs.
         others.extend(rendered.hooks.iter().filter(|hook| hook["kind"] != "Job").cloned());
-        Self { foundations: list(&foundations), others: list(&others), webhooks: list(&webhooks) }
+        Self { prerequisites: list(&prerequisites), others: list(&others), webhooks: list(&webhooks) }
     }
 }
 
 /// Changes a Service to an alias of `localhost`, because there are no Pods.
-fn leading_here(mut service: Value) -> Value {
+fn as_local_alias(mut service: Value) -> Value {
     service["spec"] = json!({"type": "ExternalName", "externalName": "localhost"});
     service
 }
 
 /// Sets the port of the Service in every webhook, because the changed Service has no port of its own.
-fn calling(mut configuration: Value, port: u16) -> Value {
+fn with_port(mut configuration: Value, port: u16) -> Value {
     for webhook in configuration["webhooks"].as_array_mut().expect("a configuration has webhooks") {
         webhook["clientConfig"]["service"]["port"] = json!(port);
     }

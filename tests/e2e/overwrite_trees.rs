@@ -11,13 +11,13 @@ use crate::sentences::{accepts, eventually, warns};
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("overwrite_trees::the_seeds_installation_with_its_indirect_references", resolves_the_example_installation),
+    ("overwrite_trees::resolves_the_example_installation_with_indirect_references", resolves_the_example_installation),
     ("overwrite_trees::an_inline_descriptor_is_patched_at_admission", an_inline_descriptor_is_patched),
 ];
 
-const SEED_CONTEXT: &str = include_str!("../../examples/landscaper/context.yaml");
-const SEED_OVERWRITES: &str = include_str!("../../examples/landscaper/overwrites.yaml");
-const SEED_INSTALLATION: &str = include_str!("../../examples/landscaper/installation.yaml");
+const EXAMPLE_CONTEXT: &str = include_str!("../../examples/landscaper/context.yaml");
+const EXAMPLE_OVERWRITES: &str = include_str!("../../examples/landscaper/overwrites.yaml");
+const EXAMPLE_INSTALLATION: &str = include_str!("../../examples/landscaper/installation.yaml");
 
 const ECHO: &str = "github.com/gardener/landscaper/echo-server";
 const INGRESS: &str = "github.com/gardener/landscaper/ingress-nginx";
@@ -25,19 +25,19 @@ const INGRESS: &str = "github.com/gardener/landscaper/ingress-nginx";
 /// Publishes the components in the component tree of the example, as it is after the overwrites.
 fn publish(registry: &Registry) {
     let pusher = Pusher::new(&registry.url(), None, Some(("reader", "secret")));
-    let below = "my-own-registry/components";
+    let path = "my-own-registry/components";
     let root = v2("my-own-echo-server", "v0.2.0", &[("server", ECHO, "v0.1.0"), ("ingress", INGRESS, "v0.2.0")]);
-    pusher.component(below, &root, Packing::Archive);
-    pusher.component(below, &v3(INGRESS, "v0.2.0", &[("backend", ECHO, "v0.0.9")]), Packing::Archive);
+    pusher.component(path, &root, Packing::Archive);
+    pusher.component(path, &v3(INGRESS, "v0.2.0", &[("backend", ECHO, "v0.0.9")]), Packing::Archive);
     for version in ["v1.2.3", "v1.2.4"] {
-        pusher.component(below, &v2("another-echo-server", version, &[]), Packing::OldArchive);
+        pusher.component(path, &v2("another-echo-server", version, &[]), Packing::OldArchive);
     }
 }
 
 /// A controller manager whose log is printed when a test fails.
-struct Shown(ControllerManager);
+struct LoggedManager(ControllerManager);
 
-impl Drop for Shown {
+impl Drop for LoggedManager {
     fn drop(&mut self) {
         if std::thread::panicking() {
             eprintln!("--- portcullis reconcile\n{}", self.0.log());
@@ -45,11 +45,11 @@ impl Drop for Shown {
     }
 }
 
-fn start(ctx: &Context, namespace: &str, registry: &Registry) -> Shown {
+fn start(ctx: &Context, namespace: &str, registry: &Registry) -> LoggedManager {
     let mirror = format!("example.org={}", registry.url());
     let arguments = ["--overwrite-trees", "--overwrite-condition", "--registry-mirror", &mirror];
     let options = ManagerOptions { arguments: &arguments, ..ManagerOptions::new(&ctx.cluster, namespace) };
-    Shown(options.start(&ctx.cluster))
+    LoggedManager(options.start(&ctx.cluster))
 }
 
 /// Returns the Secret with the credentials of the registry as YAML. The Context refers to this Secret.
@@ -73,10 +73,11 @@ fn in_namespace(yaml: &str, namespace: &str) -> String {
 /// Returns the patches in a ConfigMap, as a map from each component to its patch.
 fn patches(config_map: &Value) -> Value {
     let data = &config_map["data"];
-    let source: Value = serde_json::from_str(data["source"].as_str().expect("it says its source")).unwrap();
+    let source: Value =
+        serde_json::from_str(data["source"].as_str().expect("the ConfigMap has the key source")).unwrap();
     let of = |about: &Value| {
         let key = about["key"].as_str().expect("a descriptor has a key");
-        let patch: Value = serde_json::from_str(data[key].as_str().expect("it has a patch")).unwrap();
+        let patch: Value = serde_json::from_str(data[key].as_str().expect("the ConfigMap has the patch")).unwrap();
         (format!("{}@{}", about["componentName"].as_str().unwrap(), about["version"].as_str().unwrap()), patch)
     };
     Value::Object(source["descriptors"].as_array().unwrap().iter().map(of).collect())
@@ -84,7 +85,7 @@ fn patches(config_map: &Value) -> Value {
 
 /// Returns a patch that changes the reference at `pointer` from the component `ECHO` in version `from` to
 /// `another-echo-server` in version `version`.
-fn another(pointer: &str, from: &str, version: &str) -> Value {
+fn overwrite_patch(pointer: &str, from: &str, version: &str) -> Value {
     json!([
         {"op": "test", "path": format!("{pointer}/componentName"), "value": ECHO},
         {"op": "replace", "path": format!("{pointer}/componentName"), "value": "another-echo-server"},
@@ -95,21 +96,21 @@ fn another(pointer: &str, from: &str, version: &str) -> Value {
 
 fn all_patches(version: &str) -> Value {
     json!({
-        "my-own-echo-server@v0.2.0": another("/component/componentReferences/0", "v0.1.0", version),
-        (format!("{INGRESS}@v0.2.0")): another("/spec/references/0", "v0.0.9", version),
+        "my-own-echo-server@v0.2.0": overwrite_patch("/component/componentReferences/0", "v0.1.0", version),
+        (format!("{INGRESS}@v0.2.0")): overwrite_patch("/spec/references/0", "v0.0.9", version),
     })
 }
 
 fn resolves_the_example_installation(ctx: &Context) {
     let ns = ctx.cluster.namespace("trees");
-    let registry = Registry::start(&Options { is_closed: true, ..Options::default() });
+    let registry = Registry::start(&Options { requires_login: true, ..Options::default() });
     publish(&registry);
     accepts(ctx, &ns, &pull_secret(&registry));
-    accepts(ctx, &ns, &in_namespace(SEED_OVERWRITES, &ns));
-    let context = in_namespace(SEED_CONTEXT, &ns) + "registryPullSecrets: [{name: registry}]\n";
+    accepts(ctx, &ns, &in_namespace(EXAMPLE_OVERWRITES, &ns));
+    let context = in_namespace(EXAMPLE_CONTEXT, &ns) + "registryPullSecrets: [{name: registry}]\n";
     accepts(ctx, &ns, &context);
-    warns(ctx, &ns, &in_namespace(SEED_INSTALLATION, &ns), &["component overwritten: componentName"]);
-    let _companion = start(ctx, &ns, &registry);
+    warns(ctx, &ns, &in_namespace(EXAMPLE_INSTALLATION, &ns), &["component overwritten: componentName"]);
+    let _manager = start(ctx, &ns, &registry);
 
     // The condition has the expected message.
     let condition = eventually(|| {
@@ -123,15 +124,15 @@ fn resolves_the_example_installation(ctx: &Context) {
          github.com/gardener/landscaper/echo-server -> my-own-echo-server\n\
          Version has not been overwritten"
     );
-    let said = (&condition["type"], &condition["status"], &condition["reason"]);
-    assert_eq!(said, (&json!("ComponentReferenceOverwrite"), &json!("True"), &json!("FoundOverwrite")));
+    let actual = (&condition["type"], &condition["status"], &condition["reason"]);
+    assert_eq!(actual, (&json!("ComponentReferenceOverwrite"), &json!("True"), &json!("FoundOverwrite")));
     assert_eq!(condition["lastTransitionTime"], condition["lastUpdateTime"]);
 
     // The ConfigMap contains the patches of the tree, and records from which overwrites and descriptors they were
     // computed.
     let config_map = eventually(|| get(ctx, &ns, "configmap", "server-overwrites"));
     assert_eq!(patches(&config_map), all_patches("v1.2.3"));
-    let installation = get(ctx, &ns, "installation", "server").expect("it is there");
+    let installation = get(ctx, &ns, "installation", "server").expect("the object exists");
     assert_eq!(config_map["metadata"]["ownerReferences"][0]["uid"], installation["metadata"]["uid"]);
     let source: Value = serde_json::from_str(config_map["data"]["source"].as_str().unwrap()).unwrap();
     assert_eq!((&source["overwrites"], &source["generation"]), (&json!("my-overwrites"), &json!(1)));
@@ -143,22 +144,26 @@ fn resolves_the_example_installation(ctx: &Context) {
     );
 
     // A change of the overwrites changes the patches.
-    let changed = in_namespace(&SEED_OVERWRITES.replace("v1.2.3", "v1.2.4"), &ns);
+    let changed = in_namespace(&EXAMPLE_OVERWRITES.replace("v1.2.3", "v1.2.4"), &ns);
     accepts(ctx, &ns, &changed);
     eventually(|| (patches(&get(ctx, &ns, "configmap", "server-overwrites")?) == all_patches("v1.2.4")).then_some(()));
     eventually(|| events(ctx, &ns).contains("now server: version v0.1.0 -> v1.2.4").then_some(()));
 
     // If a version does not exist, an annotation records it with similar versions.
-    let missing = in_namespace(&SEED_OVERWRITES.replace("v1.2.3", "v1.2.9"), &ns);
+    let missing = in_namespace(&EXAMPLE_OVERWRITES.replace("v1.2.3", "v1.2.9"), &ns);
     accepts(ctx, &ns, &missing);
-    let note = eventually(|| note(ctx, &ns).filter(|note| note["missing"][0]["nearest"] == json!(["v1.2.4"])));
-    assert_eq!(note["missing"][0]["target"]["version"], "v1.2.9");
+    let annotation = eventually(|| {
+        tree_annotation(ctx, &ns).filter(|annotation| annotation["missing"][0]["nearest"] == json!(["v1.2.4"]))
+    });
+    assert_eq!(annotation["missing"][0]["target"]["version"], "v1.2.9");
 
     // If the Context no longer refers to the overwrites, the ConfigMap and the annotations are deleted. The condition
     // is not deleted, because Landscaper does not delete it either.
     accepts(ctx, &ns, &changed);
-    let free = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: default}\n";
-    let output = ctx.cluster.kubectl().args(["replace", "--namespace", &ns, "-f", "-"]).stdin(free).run();
+    let context_without_overwrites =
+        "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: default}\n";
+    let output =
+        ctx.cluster.kubectl().args(["replace", "--namespace", &ns, "-f", "-"]).stdin(context_without_overwrites).run();
     assert!(output.status.success(), "{output}");
     eventually(|| get(ctx, &ns, "configmap", "server-overwrites").is_none().then_some(()));
     eventually(|| {
@@ -168,7 +173,7 @@ fn resolves_the_example_installation(ctx: &Context) {
     });
 }
 
-fn note(ctx: &Context, namespace: &str) -> Option<Value> {
+fn tree_annotation(ctx: &Context, namespace: &str) -> Option<Value> {
     let installation = get(ctx, namespace, "installation", "server")?;
     let text = installation["metadata"]["annotations"]["portcullis.dev/overwrite-tree"].as_str()?.to_owned();
     serde_json::from_str(&text).ok()
@@ -181,8 +186,8 @@ fn events(ctx: &Context, namespace: &str) -> String {
 
 fn an_inline_descriptor_is_patched(ctx: &Context) {
     let ns = ctx.cluster.namespace("inline-tree");
-    accepts(ctx, &ns, &in_namespace(SEED_OVERWRITES, &ns));
-    accepts(ctx, &ns, &in_namespace(SEED_CONTEXT, &ns));
+    accepts(ctx, &ns, &in_namespace(EXAMPLE_OVERWRITES, &ns));
+    accepts(ctx, &ns, &in_namespace(EXAMPLE_CONTEXT, &ns));
     let installation = format!(
         "apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: Installation
@@ -205,9 +210,11 @@ spec:
     let expected = "component overwritten: reference \"server\": componentName github.com/gardener/landscaper/echo-server \
                     -> another-echo-server (overwrites[1] of my-overwrites)";
     warns(ctx, &ns, &installation, &[expected]);
-    let stored = get(ctx, &ns, "installation", "server").expect("it is there");
-    let text = stored["metadata"]["annotations"]["portcullis.dev/overwrite-patch"].as_str().expect("it is annotated");
+    let stored = get(ctx, &ns, "installation", "server").expect("the object exists");
+    let text = stored["metadata"]["annotations"]["portcullis.dev/overwrite-patch"]
+        .as_str()
+        .expect("the object has the annotation");
     let patch: Value = serde_json::from_str(text).unwrap();
     let pointer = "/spec/componentDescriptor/inline/component/componentReferences/0";
-    assert_eq!(patch, another(pointer, "v0.1.0", "v1.2.3"));
+    assert_eq!(patch, overwrite_patch(pointer, "v0.1.0", "v1.2.3"));
 }

@@ -12,7 +12,7 @@ use crate::Case;
 use crate::artifacts::packed;
 use crate::context::Context;
 use crate::controller_manager::Options;
-use crate::delivery::{answered, dry_run, kustomization, set_source};
+use crate::delivery::{dry_run, dry_run_until, kustomization, set_source};
 use crate::kubectl::Output;
 use crate::sentences::{accepts, eventually, warns};
 use crate::user::User;
@@ -22,14 +22,14 @@ use portcullis::kustomize::delivery::Artifact;
 pub const CASES: &[Case] = &[
     ("plans::deletions_are_warned_about", deletions_are_warned_about),
     ("plans::kustomizations_of_a_source_are_compared", kustomizations_are_compared),
-    ("plans::a_target_namespace_renames_no_namespace_silently", a_target_namespace_renames),
-    ("plans::common_metadata_must_not_defeat_pruning", common_metadata),
+    ("plans::warns_if_the_target_namespace_renames_a_namespace", warns_if_the_target_namespace_renames_a_namespace),
+    ("plans::warns_if_common_metadata_prevents_pruning", warns_if_common_metadata_prevents_pruning),
     ("plans::a_new_revision_is_reported_on_the_source_too", a_new_revision_is_reported),
-    ("plans::a_plan_names_what_happens_to_each_object", a_plan_names_each_object),
-    ("plans::the_guard_denies_deletions_of_flux_until_they_are_approved", the_guard_and_flux),
-    ("plans::the_guard_counts_what_argo_cd_prunes", the_guard_and_argo_cd),
+    ("plans::a_plan_lists_the_action_for_each_object", a_plan_lists_the_action_for_each_object),
+    ("plans::the_guard_denies_deletions_of_flux_until_they_are_approved", the_guard_denies_deletions_of_flux),
+    ("plans::the_guard_counts_objects_that_argo_cd_prunes", the_guard_counts_objects_that_argo_cd_prunes),
     ("plans::the_guard_withholds_a_revision_until_it_is_approved", a_revision_is_withheld),
-    ("plans::kustomizations_of_two_sources_are_compared", kustomizations_of_two_sources),
+    ("plans::kustomizations_of_two_sources_are_compared", kustomizations_of_two_sources_are_compared),
 ];
 
 /// The arguments with which kubectl impersonates kustomize-controller. This user has all rights here.
@@ -40,7 +40,7 @@ const ARGO_CD: [&str; 2] =
 
 /// Returns a ConfigMap as YAML. It is in the namespace of a test, because portcullis compares the objects of all
 /// Kustomizations in the cluster.
-fn map(ns: &str, name: &str) -> String {
+fn config_map(ns: &str, name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: {ns}\n")
 }
 
@@ -54,9 +54,12 @@ fn set_inventory(ctx: &Context, ns: &str, name: &str, ids: &[String]) {
 }
 
 /// Returns a Kustomization with the source `fleet`. Waits until portcullis can read the tree of this source.
-fn settled(ctx: &Context, ns: &str, name: &str, spec: Value) -> Value {
+fn kustomization_with_readable_tree(ctx: &Context, ns: &str, name: &str, spec: Value) -> Value {
     let mut object = kustomization(name, "fleet", name, &[]);
-    object["spec"].as_object_mut().expect("an object").extend(spec.as_object().expect("an object").clone());
+    object["spec"]
+        .as_object_mut()
+        .expect("the spec is an object")
+        .extend(spec.as_object().expect("the spec is an object").clone());
     eventually(|| Some(dry_run(ctx, ns, &object)).filter(|output| !output.stderr.contains("KZ041")));
     object
 }
@@ -68,37 +71,37 @@ fn apply(ctx: &Context, ns: &str, object: &Value) {
 
 fn deletions_are_warned_about(ctx: &Context) {
     let ns = ctx.cluster.namespace("deletes");
-    let files = [("former/b.yaml", map(&ns, "b")), ("apps/a.yaml", map(&ns, "a"))];
+    let files = [("former/b.yaml", config_map(&ns, "b")), ("apps/a.yaml", config_map(&ns, "a"))];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
-    let mut apps = settled(ctx, &ns, "apps", json!({"path": "./former"}));
+    let mut apps = kustomization_with_readable_tree(ctx, &ns, "apps", json!({"path": "./former"}));
     accepts(ctx, &ns, &apps.to_string());
     set_inventory(ctx, &ns, "apps", &[format!("{ns}_b__ConfigMap"), "_n__Namespace".to_owned()]);
     accepts(ctx, &ns, &apps.to_string());
     apps["spec"]["path"] = "./apps".into();
-    let output = answered(ctx, &ns, &apps, "KZ061");
+    let output = dry_run_until(ctx, &ns, &apps, "KZ061");
     let all = "does not render 2 of the 2 objects that this Kustomization applied";
     let protected = "KZ060 spec.path: revision main@sha1:1 does not render Namespace n";
     assert!(output.stderr.contains(protected) && output.stderr.contains(all), "{output}");
-    let mut keeps = apps.clone();
-    keeps["spec"]["prune"] = false.into();
-    accepts(ctx, &ns, &keeps.to_string());
+    let mut without_pruning = apps.clone();
+    without_pruning["spec"]["prune"] = false.into();
+    accepts(ctx, &ns, &without_pruning.to_string());
 }
 
 fn kustomizations_are_compared(ctx: &Context) {
     let ns = ctx.cluster.namespace("compares");
     let files = [
-        ("former/c.yaml", map(&ns, "c")),
-        ("apps/a.yaml", map(&ns, "a")),
-        ("web/b.yaml", map(&ns, "b")),
+        ("former/c.yaml", config_map(&ns, "c")),
+        ("apps/a.yaml", config_map(&ns, "a")),
+        ("web/b.yaml", config_map(&ns, "b")),
         ("both/kustomization.yaml", "resources: [../apps/a.yaml]\n".to_owned()),
     ];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
-    accepts(ctx, &ns, &settled(ctx, &ns, "web", json!({})).to_string());
-    let mut apps = settled(ctx, &ns, "apps", json!({"path": "./former"}));
+    accepts(ctx, &ns, &kustomization_with_readable_tree(ctx, &ns, "web", json!({})).to_string());
+    let mut apps = kustomization_with_readable_tree(ctx, &ns, "apps", json!({"path": "./former"}));
     accepts(ctx, &ns, &apps.to_string());
     set_inventory(ctx, &ns, "apps", &[format!("{ns}_a__ConfigMap"), format!("{ns}_b__ConfigMap")]);
     apps["spec"]["path"] = "./apps".into();
-    answered(
+    dry_run_until(
         ctx,
         &ns,
         &apps,
@@ -107,31 +110,42 @@ fn kustomizations_are_compared(ctx: &Context) {
     apps["spec"]["dependsOn"] = json!([{"name": "web"}]);
     let answer = dry_run(ctx, &ns, &apps);
     assert!(answer.status.success() && !answer.stderr.contains("KZ06"), "{answer}");
-    apps["spec"].as_object_mut().expect("an object").remove("dependsOn");
+    apps["spec"].as_object_mut().expect("the spec is an object").remove("dependsOn");
     warns(ctx, &ns, &apps.to_string(), &["KZ063"]);
-    let both = settled(ctx, &ns, "both", json!({}));
-    answered(ctx, &ns, &both, &format!("Kustomization {ns}/apps renders ConfigMap {ns}/a too"));
-    accepts(ctx, &ns, &settled(ctx, &ns, "former", json!({})).to_string());
+    let both = kustomization_with_readable_tree(ctx, &ns, "both", json!({}));
+    dry_run_until(ctx, &ns, &both, &format!("Kustomization {ns}/apps renders ConfigMap {ns}/a too"));
+    accepts(ctx, &ns, &kustomization_with_readable_tree(ctx, &ns, "former", json!({})).to_string());
 }
 
-fn a_target_namespace_renames(ctx: &Context) {
+fn warns_if_the_target_namespace_renames_a_namespace(ctx: &Context) {
     let ns = ctx.cluster.namespace("target");
     let files = [("apps/n.yaml", "apiVersion: v1\nkind: Namespace\nmetadata: {name: develop-test}\n")];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
-    let renames = settled(ctx, &ns, "apps", json!({"targetNamespace": "develop"}));
-    answered(
+    let renames = kustomization_with_readable_tree(ctx, &ns, "apps", json!({"targetNamespace": "develop"}));
+    dry_run_until(
         ctx,
         &ns,
         &renames,
         "KZ064 spec.targetNamespace: targetNamespace renames Namespace develop-test to develop",
     );
-    accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({"targetNamespace": "develop-test"})).to_string());
+    accepts(
+        ctx,
+        &ns,
+        &kustomization_with_readable_tree(ctx, &ns, "apps", json!({"targetNamespace": "develop-test"})).to_string(),
+    );
 }
 
-fn common_metadata(ctx: &Context) {
+fn warns_if_common_metadata_prevents_pruning(ctx: &Context) {
     let ns = ctx.cluster.namespace("common");
-    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed([("apps/a.yaml", map(&ns, "a"))]), "main@sha1:1"));
-    let labels = |labels: Value| settled(ctx, &ns, "apps", json!({"commonMetadata": {"labels": labels}})).to_string();
+    set_source(
+        ctx,
+        &ns,
+        "fleet",
+        &ctx.artifacts.artifact(&packed([("apps/a.yaml", config_map(&ns, "a"))]), "main@sha1:1"),
+    );
+    let labels = |labels: Value| {
+        kustomization_with_readable_tree(ctx, &ns, "apps", json!({"commonMetadata": {"labels": labels}})).to_string()
+    };
     let owner = json!({"kustomize.toolkit.fluxcd.io/name": "other"});
     warns(
         ctx,
@@ -143,36 +157,37 @@ fn common_metadata(ctx: &Context) {
 }
 
 /// Returns the notes of the Events with a reason on objects of a kind.
-fn notes(ctx: &Context, ns: &str, kind: &str, reason: &str) -> Vec<String> {
+fn event_notes(ctx: &Context, ns: &str, kind: &str, reason: &str) -> Vec<String> {
     let events: Api<Event> = Api::namespaced(ctx.cluster.client(), ns);
     let list = ctx.cluster.block_on(events.list(&ListParams::default())).expect("the API server answers");
-    let is_it = |event: &Event| {
+    let is_match = |event: &Event| {
         event.reason.as_deref() == Some(reason)
             && event.regarding.as_ref().and_then(|object| object.kind.as_deref()) == Some(kind)
     };
-    list.items.into_iter().filter(is_it).filter_map(|event| event.note).collect()
+    list.items.into_iter().filter(is_match).filter_map(|event| event.note).collect()
 }
 
 fn a_new_revision_is_reported(ctx: &Context) {
     let ns = ctx.cluster.namespace("lenient-events");
-    let first = [("apps/a.yaml", map(&ns, "a")), ("apps/b.yaml", map(&ns, "b"))];
+    let first = [("apps/a.yaml", config_map(&ns, "a")), ("apps/b.yaml", config_map(&ns, "b"))];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(first), "main@sha1:1"));
-    accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
+    accepts(ctx, &ns, &kustomization_with_readable_tree(ctx, &ns, "apps", json!({})).to_string());
     set_inventory(ctx, &ns, "apps", &[format!("{ns}_a__ConfigMap"), format!("{ns}_b__ConfigMap")]);
-    let config = tempfile::NamedTempFile::new().expect("there is room");
+    let config = tempfile::NamedTempFile::new().expect("a temporary file can be created");
     std::fs::write(config.path(), format!("artifactHosts: [\"{}\"]\n", ctx.artifacts.host()))
-        .expect("it can be written");
+        .expect("the file can be written");
     let config = config.path().display().to_string();
     let arguments = ["--config", &config];
     let _manager = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
-    let second = [("apps/c.yaml", map(&ns, "c"))];
+    let second = [("apps/c.yaml", config_map(&ns, "c"))];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(second), "main@sha1:2"));
     let words = "KZ061 revision main@sha1:2 does not render 2 of the 2 objects";
-    let said = |kind: &str| notes(ctx, &ns, kind, "RiskyRevision").into_iter().find(|note| note.contains(words));
-    let of_kustomization = eventually(|| said("Kustomization"));
-    let of_source = eventually(|| said("GitRepository"));
+    let find_note =
+        |kind: &str| event_notes(ctx, &ns, kind, "RiskyRevision").into_iter().find(|note| note.contains(words));
+    let of_kustomization = eventually(|| find_note("Kustomization"));
+    let of_source = eventually(|| find_note("GitRepository"));
     assert_eq!(of_source, format!("Kustomization {ns}/apps: {of_kustomization}"));
-    assert!(!notes(ctx, &ns, "Kustomization", "RiskyRevision").iter().any(|note| note.contains("main@sha1:1")));
+    assert!(!event_notes(ctx, &ns, "Kustomization", "RiskyRevision").iter().any(|note| note.contains("main@sha1:1")));
 }
 
 /// The name of a generated ConfigMap before a change of its content. [`NEW_HASH`] is the name after the change.
@@ -184,18 +199,18 @@ fn plan(ctx: &Context, ns: &str, source: &Path, arguments: &[&str]) -> (Option<i
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     command.args(["plan", "kustomization/apps", "--namespace", ns, "--source"]).arg(source);
     command.arg("--kubeconfig").arg(ctx.cluster.kubeconfig(User::Admin)).args(arguments);
-    let output = command.output().expect("the binary is there");
+    let output = command.output().expect("portcullis runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout) + &text(&output.stderr))
 }
 
-fn a_plan_names_each_object(ctx: &Context) {
+fn a_plan_lists_the_action_for_each_object(ctx: &Context) {
     let ns = ctx.cluster.namespace("plans");
-    let files = [("apps/a.yaml", map(&ns, "a")), ("web/w.yaml", map(&ns, "w"))];
+    let files = [("apps/a.yaml", config_map(&ns, "a")), ("web/w.yaml", config_map(&ns, "w"))];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
-    accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
-    accepts(ctx, &ns, &settled(ctx, &ns, "web", json!({})).to_string());
-    ["a", "stale", "excluded", "w", OLD_HASH].iter().for_each(|name| owned(ctx, &ns, name));
+    accepts(ctx, &ns, &kustomization_with_readable_tree(ctx, &ns, "apps", json!({})).to_string());
+    accepts(ctx, &ns, &kustomization_with_readable_tree(ctx, &ns, "web", json!({})).to_string());
+    ["a", "stale", "excluded", "w", OLD_HASH].iter().for_each(|name| create_owned_config_map(ctx, &ns, name));
     apply(ctx, &ns, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "taken"}}));
     let exclude =
         ["annotate", "configmap", "excluded", "kustomize.toolkit.fluxcd.io/prune=disabled", "--namespace", &ns];
@@ -203,22 +218,23 @@ fn a_plan_names_each_object(ctx: &Context) {
     let ids = ["a", "lost", "stale", "excluded", "absent", "w", OLD_HASH].map(|name| format!("{ns}_{name}__ConfigMap"));
     set_inventory(ctx, &ns, "apps", &ids);
 
-    let folder = tempfile::tempdir().expect("there is room");
-    let here = |name: &str| map(&ns, name);
-    let skipped = here("skipped") + "  annotations: {kustomize.toolkit.fluxcd.io/ssa: Ignore}\n";
+    let folder = tempfile::tempdir().expect("a temporary folder can be created");
+    let local_config_map = |name: &str| config_map(&ns, name);
+    let skipped = local_config_map("skipped") + "  annotations: {kustomize.toolkit.fluxcd.io/ssa: Ignore}\n";
     let files = [
-        ("apps/a.yaml", map(&ns, "a")),
-        ("apps/new.yaml", here("new")),
-        ("apps/lost.yaml", here("lost")),
-        ("apps/hashed.yaml", here(NEW_HASH)),
-        ("apps/taken.yaml", here("taken")),
+        ("apps/a.yaml", config_map(&ns, "a")),
+        ("apps/new.yaml", local_config_map("new")),
+        ("apps/lost.yaml", local_config_map("lost")),
+        ("apps/hashed.yaml", local_config_map(NEW_HASH)),
+        ("apps/taken.yaml", local_config_map("taken")),
         ("apps/skipped.yaml", skipped),
-        ("web/w.yaml", here("w")),
+        ("web/w.yaml", local_config_map("w")),
     ];
     for (path, text) in files {
         let path = folder.path().join(path);
-        std::fs::create_dir_all(path.parent().expect("it is in a folder")).expect("there is room");
-        std::fs::write(path, text).expect("there is room");
+        std::fs::create_dir_all(path.parent().expect("the path has a parent folder"))
+            .expect("the folder can be created");
+        std::fs::write(path, text).expect("the file can be written");
     }
     let (code, text) = plan(ctx, &ns, folder.path(), &["--exit-code"]);
     assert_eq!(code, Some(1), "{text}");
@@ -243,21 +259,21 @@ fn a_plan_names_each_object(ctx: &Context) {
     let report: Value = serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"));
     assert_eq!((code, &report["summary"]["delete"], &report["applied"]), (Some(0), &json!(1), &json!(1)), "{report}");
 
-    let elsewhere = r#"{"spec": {"kubeConfig": {"secretRef": {"name": "other"}}}}"#;
+    let remote_cluster = r#"{"spec": {"kubeConfig": {"secretRef": {"name": "other"}}}}"#;
     let patch =
         ["patch", "kustomization.kustomize.toolkit.fluxcd.io", "apps", "--namespace", &ns, "--type=merge", "-p"];
-    ctx.cluster.kubectl().args(patch).args([elsewhere]).run().expect_success();
+    ctx.cluster.kubectl().args(patch).args([remote_cluster]).run().expect_success();
     let (_, text) = plan(ctx, &ns, folder.path(), &[]);
     let possible = format!("  ? possible ConfigMap {ns}/stale  (it is in the cluster of spec.kubeConfig)\n");
     assert!(text.contains(&possible), "{text}");
 
-    std::fs::write(folder.path().join("apps/new.yaml"), "a: [\n").expect("there is room");
+    std::fs::write(folder.path().join("apps/new.yaml"), "a: [\n").expect("the file can be written");
     let (code, text) = plan(ctx, &ns, folder.path(), &[]);
     assert!(code == Some(1) && text.contains("cannot be built, so Flux deletes nothing"), "{text}");
 }
 
 /// Creates a ConfigMap with the labels of objects that the Kustomization `apps` applied.
-fn owned(ctx: &Context, ns: &str, name: &str) {
+fn create_owned_config_map(ctx: &Context, ns: &str, name: &str) {
     let labels = json!({"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": ns});
     apply(ctx, ns, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}}));
 }
@@ -272,7 +288,7 @@ fn approve(ctx: &Context, ns: &str, object: [&str; 2], value: &str) {
     annotate.args([annotation]).run().expect_success();
 }
 
-fn the_guard_and_flux(ctx: &Context) {
+fn the_guard_denies_deletions_of_flux(ctx: &Context) {
     let ns = ctx.cluster.namespace("guard");
     let revision = |number: usize| {
         let text = format!(
@@ -281,10 +297,10 @@ fn the_guard_and_flux(ctx: &Context) {
         ctx.artifacts.artifact(&packed([("apps/a.yaml", text)]), &format!("main@sha1:{number}"))
     };
     set_source(ctx, &ns, "fleet", &revision(1));
-    accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
+    accepts(ctx, &ns, &kustomization_with_readable_tree(ctx, &ns, "apps", json!({})).to_string());
     let ids =
         |count: usize| (0..count).map(|at| format!("{ns}_c{at}__ConfigMap")).chain([format!("{ns}_kept__ConfigMap")]);
-    ["c0", "c1", "c2", "c3", "kept"].iter().for_each(|name| owned(ctx, &ns, name));
+    ["c0", "c1", "c2", "c3", "kept"].iter().for_each(|name| create_owned_config_map(ctx, &ns, name));
     let kustomization = ["kustomization.kustomize.toolkit.fluxcd.io", "apps"];
 
     set_inventory(ctx, &ns, "apps", &ids(9).collect::<Vec<_>>());
@@ -339,21 +355,21 @@ fn publish(ctx: &Context, ns: &str, artifact: &Artifact) -> Value {
     let conditions = json!({"conditions": [condition("Ready"), condition("ArtifactInStorage")]});
     write_status(ctx, ns, &conditions, &[]).expect_success();
     write_status(ctx, ns, &artifact_status(artifact), &[]).expect_success();
-    fleet(ctx, ns)
+    get_fleet(ctx, ns)
 }
 
-fn fleet(ctx: &Context, ns: &str) -> Value {
+fn get_fleet(ctx: &Context, ns: &str) -> Value {
     let get = ["get", "gitrepository", "fleet", "--namespace", ns, "-o", "json"];
     serde_json::from_str(&ctx.cluster.kubectl().args(get).run().expect_success().stdout).expect("kubectl writes JSON")
 }
 
 fn a_revision_is_withheld(ctx: &Context) {
     let ns = ctx.cluster.namespace("held");
-    let first = [("apps/a.yaml", map(&ns, "a"))];
+    let first = [("apps/a.yaml", config_map(&ns, "a"))];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(first), "main@sha1:1"));
-    accepts(ctx, &ns, &settled(ctx, &ns, "apps", json!({})).to_string());
+    accepts(ctx, &ns, &kustomization_with_readable_tree(ctx, &ns, "apps", json!({})).to_string());
     set_inventory(ctx, &ns, "apps", &[format!("{ns}_a__ConfigMap"), "_n__Namespace".to_owned()]);
-    let second = [("apps/a.yaml", format!("{}data: {{a: b}}\n", map(&ns, "a")))];
+    let second = [("apps/a.yaml", format!("{}data: {{a: b}}\n", config_map(&ns, "a")))];
     let second = ctx.artifacts.artifact(&packed(second), "main@sha1:2");
     let command =
         format!("kubectl -n {ns} annotate kustomization apps --overwrite portcullis.dev/approve-deletions=main@sha1:2");
@@ -367,51 +383,58 @@ fn a_revision_is_withheld(ctx: &Context) {
     });
     assert!(!denied.status.success() && denied.stderr.contains(&command), "{denied}");
 
-    let held = publish(ctx, &ns, &second);
-    let ready = &held["status"]["conditions"][0];
+    let withheld = publish(ctx, &ns, &second);
+    let ready = &withheld["status"]["conditions"][0];
     let message = ready["message"].as_str().unwrap_or_default();
     assert_eq!(
-        (&held["status"]["artifact"]["revision"], &ready["reason"]),
+        (&withheld["status"]["artifact"]["revision"], &ready["reason"]),
         (&json!("main@sha1:1"), &json!("RevisionWithheld"))
     );
     assert!(message.contains(&words) && message.contains(&command), "{message}");
 
-    let config = tempfile::NamedTempFile::new().expect("there is room");
+    let config = tempfile::NamedTempFile::new().expect("a temporary file can be created");
     let config = config.path().display().to_string();
     let arguments = ["--config", &config, "--families", "GD,KZ"];
     let _manager = Options { arguments: &arguments, ..Options::new(&ctx.cluster, &ns) }.start(&ctx.cluster);
-    eventually(|| notes(ctx, &ns, "Kustomization", "RevisionWithheld").into_iter().find(|note| note.contains(&words)));
+    eventually(|| {
+        event_notes(ctx, &ns, "Kustomization", "RevisionWithheld").into_iter().find(|note| note.contains(&words))
+    });
     approve(ctx, &ns, ["kustomization.kustomize.toolkit.fluxcd.io", "apps"], "main@sha1:1");
     assert_eq!(publish(ctx, &ns, &second)["status"]["artifact"]["revision"], "main@sha1:1");
     approve(ctx, &ns, ["kustomization.kustomize.toolkit.fluxcd.io", "apps"], "main@sha1:2");
     let requested = |source: &Value| source["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].is_string();
-    eventually(|| Some(fleet(ctx, &ns)).filter(requested));
+    eventually(|| Some(get_fleet(ctx, &ns)).filter(requested));
     let published = publish(ctx, &ns, &second);
     assert_eq!(published["status"]["artifact"]["revision"], "main@sha1:2");
     assert_eq!(published["status"]["conditions"][0]["status"], "True");
 }
 
-fn kustomizations_of_two_sources(ctx: &Context) {
+fn kustomizations_of_two_sources_are_compared(ctx: &Context) {
     let ns = ctx.cluster.namespace("two-sources");
-    let files = [("former/c.yaml", map(&ns, "c")), ("apps/a.yaml", map(&ns, "a"))];
+    let files = [("former/c.yaml", config_map(&ns, "c")), ("apps/a.yaml", config_map(&ns, "a"))];
     set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed(files), "main@sha1:1"));
-    set_source(ctx, &ns, "web", &ctx.artifacts.artifact(&packed([("web/b.yaml", map(&ns, "b"))]), "v2@sha1:2"));
+    set_source(ctx, &ns, "web", &ctx.artifacts.artifact(&packed([("web/b.yaml", config_map(&ns, "b"))]), "v2@sha1:2"));
     let source = json!({"sourceRef": {"kind": "GitRepository", "name": "web"}});
-    accepts(ctx, &ns, &settled(ctx, &ns, "web", source).to_string());
-    let mut apps = settled(ctx, &ns, "apps", json!({"path": "./former"}));
+    accepts(ctx, &ns, &kustomization_with_readable_tree(ctx, &ns, "web", source).to_string());
+    let mut apps = kustomization_with_readable_tree(ctx, &ns, "apps", json!({"path": "./former"}));
     accepts(ctx, &ns, &apps.to_string());
     set_inventory(ctx, &ns, "apps", &[format!("{ns}_a__ConfigMap"), format!("{ns}_b__ConfigMap")]);
     apps["spec"]["path"] = "./apps".into();
     let of = format!("in revision v2@sha1:2 of GitRepository {ns}/web");
-    let output = answered(
+    let output = dry_run_until(
         ctx,
         &ns,
         &apps,
         &format!("KZ063 spec.path: revision main@sha1:1 moves ConfigMap {ns}/b to Kustomization"),
     );
     assert!(output.stderr.contains(&of) && output.stderr.contains("if this one applied them last"), "{output}");
-    set_source(ctx, &ns, "fleet", &ctx.artifacts.artifact(&packed([("apps/b.yaml", map(&ns, "b"))]), "main@sha1:3"));
-    let output = answered(
+    set_source(
+        ctx,
+        &ns,
+        "fleet",
+        &ctx.artifacts.artifact(&packed([("apps/b.yaml", config_map(&ns, "b"))]), "main@sha1:3"),
+    );
+    let output = dry_run_until(
         ctx,
         &ns,
         &apps,
@@ -420,7 +443,7 @@ fn kustomizations_of_two_sources(ctx: &Context) {
     assert!(output.stderr.contains(&of), "{output}");
 }
 
-fn the_guard_and_argo_cd(ctx: &Context) {
+fn the_guard_counts_objects_that_argo_cd_prunes(ctx: &Context) {
     let ns = ctx.cluster.namespace("guard-argo");
     let id = |name: &str| json!({"argocd.argoproj.io/tracking-id": format!("{ns}_shop:/ConfigMap:{ns}/{name}")});
     for name in ["a", "b"] {

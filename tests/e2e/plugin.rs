@@ -10,8 +10,9 @@ use crate::context::Context;
 pub const CASES: &[Case] = &[("plugin::kubectl_runs_the_command", kubectl_runs_the_command)];
 
 fn kubectl_runs_the_command(ctx: &Context) {
-    let plugins = tempfile::tempdir().expect("a folder for plugins");
-    symlink(env!("CARGO_BIN_EXE_portcullis"), plugins.path().join("kubectl-portcullis")).expect("a plugin is a file");
+    let plugins = tempfile::tempdir().expect("a temporary folder can be created");
+    symlink(env!("CARGO_BIN_EXE_portcullis"), plugins.path().join("kubectl-portcullis"))
+        .expect("the symbolic link can be created");
     let kubectl = |arguments: &[&str]| {
         let mut command = Command::new(ctx.cluster.assets().program("kubectl"));
         command.env("PATH", plugins.path()).current_dir(env!("CARGO_MANIFEST_DIR")).args(arguments);

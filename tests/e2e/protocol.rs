@@ -12,7 +12,7 @@ use crate::sentences::{accepts, eventually};
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("protocol::a_client_sees_the_causes", a_client_sees_the_causes),
+    ("protocol::a_denial_contains_the_causes", a_denial_contains_the_causes),
     ("protocol::server_side_apply_is_judged", server_side_apply_is_judged),
     ("protocol::a_dry_run_is_judged_and_stores_nothing", a_dry_run_is_judged_and_stores_nothing),
     ("protocol::an_object_with_a_generated_name_is_patched", an_object_with_a_generated_name_is_patched),
@@ -40,7 +40,7 @@ metadata: {name: default}
 componentVersionOverwrites: my-overwrites
 ";
 
-fn a_client_sees_the_causes(ctx: &Context) {
+fn a_denial_contains_the_causes(ctx: &Context) {
     let ns = ctx.cluster.namespace("causes");
     let kind = GroupVersionKind::gvk("landscaper.gardener.cloud", "v1alpha1", "ComponentVersionOverwrites");
     let resource = ApiResource::from_gvk_with_plural(&kind, "componentversionoverwrites");
@@ -51,7 +51,7 @@ fn a_client_sees_the_causes(ctx: &Context) {
         "overwrites": [{"source": {"componentName": "a"}, "substitution": {"repositoryContext": "x"}},
                        {"source": {"repositoryContext": []}, "substitution": {"version": "b"}}],
     }))
-    .expect("this is an object");
+    .expect("the object is valid");
     let answer = ctx.cluster.block_on(api.create(&PostParams::default(), &object));
     let Err(Error::Api(status)) = answer else { panic!("{answer:?}") };
     assert_eq!((status.code, status.reason.as_str()), (403, "Forbidden"));
@@ -114,29 +114,30 @@ fn an_update_is_judged(ctx: &Context) {
 /// object may have been stored before the webhooks were registered.
 fn finalizers_can_be_removed_from_invalid_objects(ctx: &Context) {
     let ns = ctx.cluster.namespace("finalizer");
-    let held = GOOD.replace("{name: my-overwrites}", "{name: my-overwrites, finalizers: [example.org/held]}");
-    accepts(ctx, &ns, &held);
+    let with_finalizer = GOOD.replace("{name: my-overwrites}", "{name: my-overwrites, finalizers: [example.org/held]}");
+    accepts(ctx, &ns, &with_finalizer);
     let kubectl = |args: &[&str]| ctx.cluster.kubectl().args(["--namespace", &ns]).args(args).run();
     kubectl(&["delete", "--wait=false", "cvo/my-overwrites"]).expect_success();
     let bad = r#"{"metadata":{"finalizers":null},"overwrites":[{"source":{},"substitution":{"repositoryContext":7}}]}"#;
     kubectl(&["patch", "cvo/my-overwrites", "--type=merge", "-p", bad]).expect_success();
-    let gone = kubectl(&["get", "cvo/my-overwrites"]);
-    assert!(gone.stderr.contains("not found"), "{gone}");
+    let output = kubectl(&["get", "cvo/my-overwrites"]);
+    assert!(output.stderr.contains("not found"), "{output}");
 }
 
 fn decisions_are_counted(ctx: &Context) {
     let ns = ctx.cluster.namespace("metrics");
     accepts(ctx, &ns, GOOD);
-    let metrics = ctx.gate.as_ref().expect("these tests have a gate").admin("/metrics").expect("it answers");
+    let metrics =
+        ctx.gate.as_ref().expect("portcullis runs in these tests").admin("/metrics").expect("portcullis answers");
     for line in ["portcullis_decisions_total{", "portcullis_findings_total{", "portcullis_certificate_expiry"] {
         assert!(metrics.contains(line), "{line} is not in\n{metrics}");
     }
 }
 
 fn probes_answer(ctx: &Context) {
-    let gate = ctx.gate.as_ref().expect("these tests have a gate");
+    let gate = ctx.gate.as_ref().expect("portcullis runs in these tests");
     for path in ["/livez", "/readyz"] {
-        let answer = gate.admin(path).expect("it answers");
+        let answer = gate.admin(path).expect("portcullis answers");
         assert!(answer.starts_with("HTTP/1.1 200 "), "{path}: {answer}");
     }
 }

@@ -27,7 +27,7 @@ use crate::user::User;
 
 /// The point at which the proxy stops: before or after the chosen write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Cut {
+pub enum StopPoint {
     /// The proxy does not send the write to the API server.
     Before,
     /// The API server processes the write, but the proxy does not return the response.
@@ -45,20 +45,21 @@ struct State {
     client: Client,
     /// The number of the write at which the proxy stops, counted from 0.
     at: usize,
-    cut: Cut,
+    stop_point: StopPoint,
     writes: AtomicUsize,
-    is_cut: AtomicBool,
+    is_stopped: AtomicBool,
 }
 
 impl Proxy {
     /// Starts a proxy that stops before or after write number `at`. Writes are counted from 0. Writes of Leases and
     /// Events are not counted.
-    pub fn start(cluster: &Cluster, at: usize, cut: Cut) -> Self {
-        let (writes, is_cut) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let state = Arc::new(State { client: cluster.client_as(User::ControllerManager), at, cut, writes, is_cut });
+    pub fn start(cluster: &Cluster, at: usize, stop_point: StopPoint) -> Self {
+        let (writes, is_stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let state =
+            Arc::new(State { client: cluster.client_as(User::ControllerManager), at, stop_point, writes, is_stopped });
         let (port, task) = cluster.block_on(async {
-            let listener = TcpListener::bind("127.0.0.1:0").await.expect("there are ports");
-            let port = listener.local_addr().expect("it is bound").port();
+            let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+            let port = listener.local_addr().expect("the socket is bound").port();
             (port, tokio::spawn(serve(listener, Arc::clone(&state))))
         });
         Self { state, port, task }
@@ -78,21 +79,21 @@ impl Proxy {
     }
 
     /// Stops the proxy. It does not respond to requests that arrive later.
-    pub fn cut(&self) {
-        self.state.is_cut.store(true, Ordering::SeqCst);
+    pub fn stop(&self) {
+        self.state.is_stopped.store(true, Ordering::SeqCst);
     }
 
     /// Waits until the proxy has stopped, or until `done` returns true. Returns whether the proxy has stopped.
-    pub fn until_cut_or(&self, done: impl Fn() -> bool) -> bool {
+    pub fn wait_until_stopped_or(&self, done: impl Fn() -> bool) -> bool {
         let start = Instant::now();
         loop {
-            if self.state.is_cut.load(Ordering::SeqCst) {
+            if self.state.is_stopped.load(Ordering::SeqCst) {
                 return true;
             }
             if done() {
                 return false;
             }
-            assert!(start.elapsed() < deadline(), "neither cut nor done");
+            assert!(start.elapsed() < deadline(), "timed out: the proxy did not stop, and the work is not done");
             std::thread::sleep(PAUSE);
         }
     }
@@ -108,29 +109,29 @@ async fn serve(listener: TcpListener, state: Arc<State>) {
     while let Ok((stream, _)) = listener.accept().await {
         let state = Arc::clone(&state);
         tokio::spawn(async move {
-            let pass = service_fn(|request| pass(request, Arc::clone(&state)));
+            let forward = service_fn(|request| forward(request, Arc::clone(&state)));
             // An error means that the client was killed.
-            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), pass).await;
+            let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), forward).await;
         });
     }
 }
 
 /// Sends a request to the API server, and returns the response. After the proxy has stopped, requests get no response.
-async fn pass(request: Request<Incoming>, state: Arc<State>) -> Result<Response<Body>, Infallible> {
+async fn forward(request: Request<Incoming>, state: Arc<State>) -> Result<Response<Body>, Infallible> {
     let is_write = is_write(&request);
-    let cut = is_write && state.writes.fetch_add(1, Ordering::SeqCst) == state.at;
-    if cut && state.cut == Cut::Before {
-        state.is_cut.store(true, Ordering::SeqCst);
+    let is_stop_point = is_write && state.writes.fetch_add(1, Ordering::SeqCst) == state.at;
+    if is_stop_point && state.stop_point == StopPoint::Before {
+        state.is_stopped.store(true, Ordering::SeqCst);
     }
-    if state.is_cut.load(Ordering::SeqCst) {
+    if state.is_stopped.load(Ordering::SeqCst) {
         std::future::pending::<()>().await;
     }
     let (mut parts, body) = request.into_parts();
     parts.headers.remove("host");
     let body = body.collect().await.expect("the controller manager sends whole requests").to_bytes();
     let answer = state.client.send(Request::from_parts(parts, Body::from(body.to_vec()))).await;
-    if cut {
-        state.is_cut.store(true, Ordering::SeqCst);
+    if is_stop_point {
+        state.is_stopped.store(true, Ordering::SeqCst);
         std::future::pending::<()>().await;
     }
     Ok(answer.expect("the API server answers"))
@@ -138,6 +139,6 @@ async fn pass(request: Request<Incoming>, state: Arc<State>) -> Result<Response<
 
 fn is_write<B>(request: &Request<B>) -> bool {
     let path = request.uri().path();
-    let is_kept_out = path.contains("/leases") || path.contains("/events");
-    ![Method::GET, Method::HEAD].contains(request.method()) && !is_kept_out
+    let is_ignored = path.contains("/leases") || path.contains("/events");
+    ![Method::GET, Method::HEAD].contains(request.method()) && !is_ignored
 }

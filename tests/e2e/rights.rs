@@ -17,59 +17,60 @@ use crate::user::User;
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("rights::nothing_that_is_needed_is_missing", nothing_is_missing),
-    ("rights::nothing_is_granted_that_is_not_used", nothing_is_superfluous),
+    ("rights::no_required_right_is_missing", no_required_right_is_missing),
+    ("rights::every_granted_right_is_used", every_granted_right_is_used),
 ];
 
-const SOURCES: &str = "a source is read live only if the watch does not have it, or before it is annotated; the tests have GitRepositories for all of them";
-const GONE: &str = "the Landscaper version of the tests no longer has this kind";
-const LAGS: &str = "the controller manager reads it live only if its watch lags; the server uses the same right";
-const REPORTS: &str = "one code writes all four kinds: the manager of the tests the first ones of a namespace, the command the \
-                       others, as an administrator";
+const SOURCES_REASON: &str = "a source is read live only if it is missing in the watch, or before it is annotated; all sources of the tests are GitRepositories";
+const REMOVED_KIND_REASON: &str = "the Landscaper version of the tests no longer has this kind";
+const WATCH_LAG_REASON: &str =
+    "the controller manager reads it live only if its watch lags; the server uses the same right";
+const REPORTS_REASON: &str = "the same code writes all four kinds; in the tests, the controller manager writes only the first report of a \
+                              namespace, and an administrator writes the others with the command";
 /// Rights that the chart grants, but that the tests do not use. Each entry contains a verb, a resource and the reason.
-const UNREACHED: &[(&str, &str, &str)] = &[
-    ("get", "source.toolkit.fluxcd.io/buckets", SOURCES),
-    ("get", "source.toolkit.fluxcd.io/externalartifacts", SOURCES),
-    ("get", "source.toolkit.fluxcd.io/ocirepositories", SOURCES),
-    ("get", "landscaper.gardener.cloud/deployerregistrations", GONE),
-    ("watch", "landscaper.gardener.cloud/deployerregistrations", GONE),
-    ("get", "landscaper.gardener.cloud/contexts", LAGS),
-    ("get", "landscaper.gardener.cloud/componentversionoverwrites", LAGS),
+const UNUSED_RIGHTS: &[(&str, &str, &str)] = &[
+    ("get", "source.toolkit.fluxcd.io/buckets", SOURCES_REASON),
+    ("get", "source.toolkit.fluxcd.io/externalartifacts", SOURCES_REASON),
+    ("get", "source.toolkit.fluxcd.io/ocirepositories", SOURCES_REASON),
+    ("get", "landscaper.gardener.cloud/deployerregistrations", REMOVED_KIND_REASON),
+    ("watch", "landscaper.gardener.cloud/deployerregistrations", REMOVED_KIND_REASON),
+    ("get", "landscaper.gardener.cloud/contexts", WATCH_LAG_REASON),
+    ("get", "landscaper.gardener.cloud/componentversionoverwrites", WATCH_LAG_REASON),
     (
         "get",
         "apiextensions.crossplane.io/compositeresourcedefinitions",
-        "granted with the other kinds of rules that have live reads; none wants a definition yet",
+        "granted with the other kinds that rules may read live; no rule reads a definition yet",
     ),
     (
         "get",
         "apiextensions.crossplane.io/compositionrevisions",
-        "read live only if the watch lacks a revision that a composite names; no test has one",
+        "read live only if a composite refers to a revision that is missing in the watch; no test has such a composite",
     ),
-    ("patch", "source.toolkit.fluxcd.io/buckets", SOURCES),
-    ("patch", "source.toolkit.fluxcd.io/ocirepositories", SOURCES),
-    ("create", "openreports.io/clusterreports", REPORTS),
-    ("update", "openreports.io/clusterreports", REPORTS),
-    ("delete", "openreports.io/clusterreports", REPORTS),
-    ("update", "openreports.io/reports", REPORTS),
-    ("create", "wgpolicyk8s.io/clusterpolicyreports", REPORTS),
-    ("update", "wgpolicyk8s.io/clusterpolicyreports", REPORTS),
-    ("delete", "wgpolicyk8s.io/clusterpolicyreports", REPORTS),
-    ("create", "wgpolicyk8s.io/policyreports", REPORTS),
-    ("update", "wgpolicyk8s.io/policyreports", REPORTS),
-    ("delete", "wgpolicyk8s.io/policyreports", REPORTS),
+    ("patch", "source.toolkit.fluxcd.io/buckets", SOURCES_REASON),
+    ("patch", "source.toolkit.fluxcd.io/ocirepositories", SOURCES_REASON),
+    ("create", "openreports.io/clusterreports", REPORTS_REASON),
+    ("update", "openreports.io/clusterreports", REPORTS_REASON),
+    ("delete", "openreports.io/clusterreports", REPORTS_REASON),
+    ("update", "openreports.io/reports", REPORTS_REASON),
+    ("create", "wgpolicyk8s.io/clusterpolicyreports", REPORTS_REASON),
+    ("update", "wgpolicyk8s.io/clusterpolicyreports", REPORTS_REASON),
+    ("delete", "wgpolicyk8s.io/clusterpolicyreports", REPORTS_REASON),
+    ("create", "wgpolicyk8s.io/policyreports", REPORTS_REASON),
+    ("update", "wgpolicyk8s.io/policyreports", REPORTS_REASON),
+    ("delete", "wgpolicyk8s.io/policyreports", REPORTS_REASON),
     (
         "patch",
         "secrets",
-        "a Secret of exports that is there with other values: a dry run exports the same ones each time",
+        "a Secret of exports is patched only if its values change; the tests export the same values each time",
     ),
 ];
 /// The API group of the composites in the tests, as a prefix of resource names. The chart grants no rights on
 /// composites, because users define the kinds of composites. Users also grant these rights.
-const OF_COMPOSITES: &str = "demo.org/";
+const COMPOSITES_GROUP_PREFIX: &str = "demo.org/";
 
 /// The name of a ConfigMap that a test also creates in a namespace where portcullis must not read it. The test expects
 /// a warning about the forbidden read.
-const SCHEMA_ELSEWHERE: &str = "environments";
+const UNREADABLE_CONFIG_MAP: &str = "environments";
 
 /// A right that was granted or used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -87,27 +88,30 @@ impl fmt::Display for Right {
     }
 }
 
-fn nothing_is_missing(ctx: &Context) {
+fn no_required_right_is_missing(ctx: &Context) {
     let is_forbidden = |event: &Value| {
         let object = &event["objectRef"];
-        let is_elsewhere = object["name"] == SCHEMA_ELSEWHERE && object["namespace"] != NAMESPACE;
-        event["annotations"]["authorization.k8s.io/decision"] == "forbid" && !is_elsewhere
+        let is_expected = object["name"] == UNREADABLE_CONFIG_MAP && object["namespace"] != NAMESPACE;
+        event["annotations"]["authorization.k8s.io/decision"] == "forbid" && !is_expected
     };
     let events = events(ctx);
-    let forbidden = events.iter().filter(|event| is_forbidden(event)).filter_map(used);
-    let forbidden: BTreeSet<_> = forbidden.filter(|right| !right.resource.starts_with(OF_COMPOSITES)).collect();
-    assert!(forbidden.is_empty(), "the chart does not grant what is needed:\n{}", lines(&forbidden));
+    let forbidden = events.iter().filter(|event| is_forbidden(event)).filter_map(right_of_event);
+    let forbidden: BTreeSet<_> =
+        forbidden.filter(|right| !right.resource.starts_with(COMPOSITES_GROUP_PREFIX)).collect();
+    assert!(forbidden.is_empty(), "the chart does not grant these required rights:\n{}", lines(&forbidden));
 }
 
-fn nothing_is_superfluous(ctx: &Context) {
-    let (used, granted): (BTreeSet<_>, _) = (events(ctx).iter().filter_map(used).collect(), granted(ctx));
-    let is_unreached =
-        |right: &Right| UNREACHED.iter().any(|(verb, resource, _)| right.verb == *verb && right.resource == *resource);
-    let unused: BTreeSet<_> = granted.difference(&used).filter(|right| !is_unreached(right)).cloned().collect();
-    assert!(unused.is_empty(), "granted, and never used:\n{}", lines(&unused));
-    for (verb, resource, why) in UNREACHED {
-        let is_it = |right: &&Right| right.verb == *verb && right.resource == *resource;
-        assert!(granted.iter().any(|right| is_it(&right)), "{verb} {resource} is no longer granted ({why})");
+fn every_granted_right_is_used(ctx: &Context) {
+    let (used, granted): (BTreeSet<_>, _) =
+        (events(ctx).iter().filter_map(right_of_event).collect(), granted_rights(ctx));
+    let is_listed_as_unused = |right: &Right| {
+        UNUSED_RIGHTS.iter().any(|(verb, resource, _)| right.verb == *verb && right.resource == *resource)
+    };
+    let unused: BTreeSet<_> = granted.difference(&used).filter(|right| !is_listed_as_unused(right)).cloned().collect();
+    assert!(unused.is_empty(), "granted, but never used:\n{}", lines(&unused));
+    for (verb, resource, reason) in UNUSED_RIGHTS {
+        let is_match = |right: &&Right| right.verb == *verb && right.resource == *resource;
+        assert!(granted.iter().any(|right| is_match(&right)), "{verb} {resource} is no longer granted ({reason})");
     }
 }
 
@@ -121,11 +125,11 @@ fn events(ctx: &Context) -> Vec<Value> {
     log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
 }
 
-fn used(event: &Value) -> Option<Right> {
-    let of = |key: &str| event["objectRef"][key].as_str().unwrap_or_default();
+fn right_of_event(event: &Value) -> Option<Right> {
+    let field = |key: &str| event["objectRef"][key].as_str().unwrap_or_default();
     let user = User::OF_RELEASE.into_iter().find(|user| event["user"]["username"] == user.name())?;
-    let plural = of("resource");
-    let resource = resource(of("apiGroup"), &[plural, of("subresource")].join("/"));
+    let plural = field("resource");
+    let resource = resource(field("apiGroup"), &[plural, field("subresource")].join("/"));
     let verb = event["verb"].as_str().unwrap_or_default().to_owned();
     (!plural.is_empty()).then(|| Right { user: user.name(), verb, resource })
 }
@@ -137,7 +141,7 @@ fn resource(group: &str, plural: &str) -> String {
 
 /// Returns the rights that the roles of the release grant to its users. The names of these roles begin with
 /// `portcullis`.
-fn granted(ctx: &Context) -> BTreeSet<Right> {
+fn granted_rights(ctx: &Context) -> BTreeSet<Right> {
     let get = |kinds: &str| -> Vec<Value> {
         let answer =
             ctx.cluster.kubectl().args(["get", kinds, "--all-namespaces", "-o", "json"]).run().expect_success();
@@ -148,15 +152,15 @@ fn granted(ctx: &Context) -> BTreeSet<Right> {
     let mut granted = BTreeSet::new();
     for binding in get("clusterrolebindings,rolebindings") {
         for user in User::OF_RELEASE.into_iter().filter(|user| binds(&binding, *user)) {
-            let is_its = |role: &&Value| {
+            let is_bound_role = |role: &&Value| {
                 role["kind"] == binding["roleRef"]["kind"]
                     && role["metadata"]["name"] == binding["roleRef"]["name"]
                     && (role["kind"] == "ClusterRole"
                         || role["metadata"]["namespace"] == binding["metadata"]["namespace"])
             };
-            let role = roles.iter().find(is_its).expect("what is bound is there");
+            let role = roles.iter().find(is_bound_role).expect("the bound role exists");
             let is_ours = role["metadata"]["name"].as_str().is_some_and(|name| name.starts_with("portcullis"));
-            granted.extend(rights(role).into_iter().filter(|_| is_ours).map(|(verb, resource)| Right {
+            granted.extend(rights_of_role(role).into_iter().filter(|_| is_ours).map(|(verb, resource)| Right {
                 user: user.name(),
                 verb,
                 resource,
@@ -175,7 +179,7 @@ fn binds(binding: &Value, user: User) -> bool {
 }
 
 /// Returns each pair of a verb and a resource that a role grants.
-fn rights(role: &Value) -> Vec<(String, String)> {
+fn rights_of_role(role: &Value) -> Vec<(String, String)> {
     let texts = |value: &Value| -> Vec<String> {
         let list = value.as_array().map(Vec::as_slice).unwrap_or_default();
         list.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect()

@@ -22,8 +22,8 @@ use crate::user::User;
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("rollout::a_shadow_admits_and_says_what_it_would_have_denied", shadow_mode_admits_everything),
-    ("rollout::an_exemption_ends_by_itself", an_exemption_expires_at_its_time),
+    ("rollout::shadow_mode_admits_and_logs_what_it_would_deny", shadow_mode_admits_and_logs_what_it_would_deny),
+    ("rollout::an_exemption_expires_at_its_time", an_exemption_expires_at_its_time),
 ];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
@@ -31,7 +31,7 @@ const NAMESPACE: &str = "portcullis-system";
 
 /// A second portcullis, which validates objects with the label `case: NAME`. When this value is dropped, its webhook
 /// configuration is deleted, and then the process is killed.
-struct Second<'c> {
+struct SecondServer<'c> {
     ctx: &'c Context,
     name: &'static str,
     daemon: Option<Daemon>,
@@ -39,11 +39,11 @@ struct Second<'c> {
     folder: PathBuf,
 }
 
-impl<'c> Second<'c> {
+impl<'c> SecondServer<'c> {
     fn start(ctx: &'c Context, name: &'static str, arguments: &[String]) -> Self {
-        let taken = |error: &DaemonError| error.port_was_taken();
+        let is_port_taken = |error: &DaemonError| error.port_was_taken();
         let folder = ctx.cluster.folder().join(name);
-        fs::create_dir_all(folder.join("certs")).expect("a folder can be made");
+        fs::create_dir_all(folder.join("certs")).expect("the folder can be created");
         run(Command::new(BINARY).args(["certs", "--host", "127.0.0.1", "--out"]).arg(folder.join("certs")));
         let serve = |[port, admin_port]: [u16; 2]| {
             let mut command = Command::new(BINARY);
@@ -59,7 +59,7 @@ impl<'c> Second<'c> {
             daemon.wait_until(deadline(), || http::is_ok(&http::get(admin_port, "/readyz")))?;
             Ok((daemon, [port, admin_port]))
         };
-        let (daemon, [port, admin_port]) = on_free_ports(serve, taken).expect("it runs");
+        let (daemon, [port, admin_port]) = on_free_ports(serve, is_port_taken).expect("portcullis starts");
         let second = Self { ctx, name, daemon: Some(daemon), admin_port, folder };
         second.register(port);
         second
@@ -71,7 +71,7 @@ impl<'c> Second<'c> {
         let mut command = Command::new(BINARY);
         command.args(["manifests", "--url", &url, "--out"]).arg(&manifests);
         run(command.arg("--ca-bundle").arg(self.folder.join("certs/ca.crt")));
-        let text = fs::read_to_string(manifests.join("validating.yaml")).expect("it is written");
+        let text = fs::read_to_string(manifests.join("validating.yaml")).expect("the file can be read");
         let text = text.replace("  name: portcullis\n", &format!("  name: {}\n", self.name));
         let text = text
             .replace("operator: NotIn", "operator: In")
@@ -98,11 +98,11 @@ impl<'c> Second<'c> {
     }
 
     fn admin(&self, path: &str) -> String {
-        http::get(self.admin_port, path).expect("it answers")
+        http::get(self.admin_port, path).expect("portcullis answers")
     }
 }
 
-impl Drop for Second<'_> {
+impl Drop for SecondServer<'_> {
     fn drop(&mut self) {
         let delete = ["delete", "validatingwebhookconfiguration", self.name, "--ignore-not-found"];
         self.ctx.cluster.kubectl().args(delete).run();
@@ -111,7 +111,7 @@ impl Drop for Second<'_> {
 }
 
 fn run(command: &mut Command) {
-    let output = command.output().expect("the binary is there");
+    let output = command.output().expect("portcullis runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -119,16 +119,16 @@ fn is_denied(output: &Output) -> bool {
     !output.status.success() && output.stderr.contains("denied the request") && output.stderr.contains("OW001")
 }
 
-fn shadow_mode_admits_everything(ctx: &Context) {
-    let shadow = Second::start(ctx, "shadow", &["--shadow".to_owned()]);
+fn shadow_mode_admits_and_logs_what_it_would_deny(ctx: &Context) {
+    let shadow = SecondServer::start(ctx, "shadow", &["--shadow".to_owned()]);
     // The API server calls a new webhook only after a delay. Until then, the log contains no finding.
-    let tells = |line: &str| {
+    let is_shadow_denial = |line: &str| {
         line.contains("name=\"shadow\"") && line.contains("shadow=\"deny\"") && line.contains("OW001=deny")
     };
     eventually(|| {
         let output = shadow.create().expect_success();
-        assert!(!output.stderr.contains("Warning:"), "nobody is warned: {output}");
-        shadow.log().lines().any(tells).then_some(())
+        assert!(!output.stderr.contains("Warning:"), "shadow mode must not warn: {output}");
+        shadow.log().lines().any(is_shadow_denial).then_some(())
     });
     let readyz = shadow.admin("/readyz");
     assert!(readyz.contains("200 OK") && readyz.contains("[+] enforcement ok, but off"), "{readyz}");
@@ -137,14 +137,14 @@ fn shadow_mode_admits_everything(ctx: &Context) {
 
 fn an_exemption_expires_at_its_time(ctx: &Context) {
     let config = ctx.cluster.folder().join("exemption.yaml");
-    fs::write(&config, "# none yet\n").expect("it can be written");
-    let second = Second::start(ctx, "exemption", &["--config".to_owned(), config.display().to_string()]);
+    fs::write(&config, "# none yet\n").expect("the file can be written");
+    let second = SecondServer::start(ctx, "exemption", &["--config".to_owned(), config.display().to_string()]);
     eventually(|| is_denied(&second.create()).then_some(()));
     let exempt = |seconds| {
         let until = OffsetDateTime::now_utc() + Duration::from_secs(seconds);
-        let until = until.format(&Rfc3339).expect("it is a time");
+        let until = until.format(&Rfc3339).expect("the time can be formatted");
         let exemption = format!("exemptions:\n  - {{rule: OW001, namespaces: [{NAMESPACE}], until: '{until}'}}\n");
-        fs::write(&config, exemption).expect("it can be written");
+        fs::write(&config, exemption).expect("the file can be written");
     };
     exempt(3600);
     eventually(|| second.create().status.success().then_some(()));

@@ -20,49 +20,49 @@ use crate::kubectl::Output;
 pub fn rejects(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
     let output = apply(ctx, namespace, yaml, &[]);
     if output.status.success() {
-        fail(ctx, yaml, &output, "was to be rejected");
+        fail(ctx, yaml, &output, "must be rejected");
     }
-    require(ctx, yaml, &output, &output.stderr, expected);
+    require_words(ctx, yaml, &output, &output.stderr, expected);
 }
 
 /// Asserts that applying `yaml` succeeds without a warning.
 #[track_caller]
 pub fn accepts(ctx: &Context, namespace: &str, yaml: &str) {
-    let output = applied(ctx, namespace, yaml, &[]);
+    let output = apply_successfully(ctx, namespace, yaml, &[]);
     if output.stderr.contains("Warning:") {
-        fail(ctx, yaml, &output, "was to be accepted without a warning");
+        fail(ctx, yaml, &output, "must be accepted without a warning");
     }
 }
 
 /// Asserts that applying `yaml` succeeds with warnings that contain every one of `expected`.
 #[track_caller]
 pub fn warns(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
-    let output = applied(ctx, namespace, yaml, &[]);
+    let output = apply_successfully(ctx, namespace, yaml, &[]);
     if !output.stderr.contains("Warning:") {
-        fail(ctx, yaml, &output, "was to be warned about");
+        fail(ctx, yaml, &output, "must cause a warning");
     }
-    require(ctx, yaml, &output, &output.stderr, expected);
+    require_words(ctx, yaml, &output, &output.stderr, expected);
 }
 
 /// Asserts that applying the object `yaml` succeeds, and that the stored object has all `expected` values. Each of them
 /// is a JSON pointer and the value at this pointer, or null for an absent field.
 #[track_caller]
 pub fn patches(ctx: &Context, namespace: &str, yaml: &str, expected: &[(&str, Value)]) {
-    let output = applied(ctx, namespace, yaml, &["-o", "json"]);
+    let output = apply_successfully(ctx, namespace, yaml, &["-o", "json"]);
     let stored: Value = serde_json::from_str(&output.stdout).expect("kubectl writes JSON when asked to");
     for (pointer, value) in expected {
         let found = stored.pointer(pointer).unwrap_or(&Value::Null);
         if found != value {
-            fail(ctx, yaml, &output, &format!("was to have {value} at {pointer}, and has {found}"));
+            fail(ctx, yaml, &output, &format!("must have {value} at {pointer}, but has {found}"));
         }
     }
 }
 
 #[track_caller]
-fn applied(ctx: &Context, namespace: &str, yaml: &str, args: &[&str]) -> Output {
+fn apply_successfully(ctx: &Context, namespace: &str, yaml: &str, args: &[&str]) -> Output {
     let output = apply(ctx, namespace, yaml, args);
     if !output.status.success() {
-        fail(ctx, yaml, &output, "was to be accepted");
+        fail(ctx, yaml, &output, "must be accepted");
     }
     output
 }
@@ -73,19 +73,19 @@ fn apply(ctx: &Context, namespace: &str, yaml: &str, args: &[&str]) -> Output {
 }
 
 #[track_caller]
-fn require(ctx: &Context, yaml: &str, output: &Output, words: &str, expected: &[&str]) {
+fn require_words(ctx: &Context, yaml: &str, output: &Output, words: &str, expected: &[&str]) {
     if let Some(missing) = expected.iter().find(|part| !words.contains(**part)) {
-        fail(ctx, yaml, output, &format!("was to be answered with {missing:?}"));
+        fail(ctx, yaml, output, &format!("must be answered with {missing:?}"));
     }
 }
 
 /// Fails the test with a message that contains the object, kubectl's output, and the end of portcullis' log. Does not
 /// call the panic hook, which would print the message a second time.
 #[track_caller]
-fn fail(ctx: &Context, yaml: &str, output: &Output, what: &str) -> ! {
-    let place = Location::caller();
+fn fail(ctx: &Context, yaml: &str, output: &Output, requirement: &str) -> ! {
+    let location = Location::caller();
     let log = ctx.gate.as_ref().map(Gate::log_end).unwrap_or_default();
-    let text = format!("{place}: this {what}:\n{yaml}\n{output}\n--- portcullis\n{log}");
+    let text = format!("{location}: this object {requirement}:\n{yaml}\n{output}\n--- portcullis\n{log}");
     resume_unwind(Box::new(text))
 }
 
@@ -105,7 +105,7 @@ pub fn eventually_or_show<T>(attempt: impl Fn() -> Result<T, String>) -> T {
         match attempt() {
             Ok(found) => return found,
             Err(why) if start.elapsed() > deadline() => {
-                panic!("{}: not within {:?}\n{why}", Location::caller(), deadline())
+                panic!("{}: no success within {:?}\n{why}", Location::caller(), deadline())
             }
             Err(_) => thread::sleep(PAUSE),
         }

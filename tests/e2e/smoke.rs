@@ -16,13 +16,13 @@ use crate::user::User;
 
 /// The tests of this file.
 pub const CASES: &[Case] = &[
-    ("smoke::the_api_server_answers_its_version", the_api_server_answers_its_version),
+    ("smoke::the_api_server_reports_its_version", the_api_server_reports_its_version),
     ("smoke::landscapers_kinds_are_served", landscapers_kinds_are_served),
     ("smoke::crossplanes_kinds_are_served", crossplanes_kinds_are_served),
     ("smoke::a_namespace_is_created", a_namespace_is_created),
     ("smoke::a_developer_has_no_rights", a_developer_has_no_rights),
-    ("smoke::sentences_that_are_true_pass", sentences_that_are_true_pass),
-    ("smoke::sentences_that_are_false_fail", sentences_that_are_false_fail),
+    ("smoke::assertions_that_hold_pass", assertions_that_hold_pass),
+    ("smoke::assertions_that_do_not_hold_fail", assertions_that_do_not_hold_fail),
 ];
 
 const CONFIG_MAP: &str = "apiVersion: v1
@@ -30,7 +30,7 @@ kind: ConfigMap
 metadata: {name: plain}
 data: {key: value}
 ";
-const UNNAMEABLE: &str = "apiVersion: v1
+const INVALID_NAME: &str = "apiVersion: v1
 kind: ConfigMap
 metadata: {name: Not_A_Name}
 ";
@@ -45,7 +45,7 @@ spec:
     env: [{name: TWICE, value: a}, {name: TWICE, value: b}]
 ";
 
-fn the_api_server_answers_its_version(ctx: &Context) {
+fn the_api_server_reports_its_version(ctx: &Context) {
     let client = ctx.cluster.client();
     let answer = ctx.cluster.block_on(client.apiserver_version()).expect("the API server is ready");
     assert_eq!(answer.git_version, expected_version(ctx));
@@ -57,7 +57,7 @@ fn expected_version(ctx: &Context) -> String {
         return assets::pinned_kubernetes().to_owned();
     }
     let program = ctx.cluster.assets().program("kube-apiserver");
-    let output = Command::new(program).arg("--version").output().expect("it runs as the API server already");
+    let output = Command::new(program).arg("--version").output().expect("kube-apiserver runs");
     String::from_utf8_lossy(&output.stdout).trim().replace("Kubernetes ", "")
 }
 
@@ -81,7 +81,7 @@ fn crossplanes_kinds_are_served(ctx: &Context) {
 fn a_namespace_is_created(ctx: &Context) {
     let name = ctx.cluster.namespace("smoke");
     let namespaces = Api::<Namespace>::all(ctx.cluster.client());
-    let found = ctx.cluster.block_on(namespaces.get(&name)).expect("what was created can be read");
+    let found = ctx.cluster.block_on(namespaces.get(&name)).expect("the created namespace can be read");
     assert_eq!(found.metadata.name, Some(name));
 }
 
@@ -90,25 +90,25 @@ fn a_developer_has_no_rights(ctx: &Context) {
     assert!(output.stderr.contains("User \"developer\" cannot list"), "{output}");
 }
 
-fn sentences_that_are_true_pass(ctx: &Context) {
+fn assertions_that_hold_pass(ctx: &Context) {
     let ns = ctx.cluster.namespace("sentences");
     accepts(ctx, &ns, CONFIG_MAP);
-    rejects(ctx, &ns, UNNAMEABLE, &["is invalid", "metadata.name"]);
+    rejects(ctx, &ns, INVALID_NAME, &["is invalid", "metadata.name"]);
     warns(ctx, &ns, POD, &["TWICE"]);
     patches(ctx, &ns, POD, &[("/spec/restartPolicy", json!("Always")), ("/spec/hostname", json!(null))]);
 }
 
-fn sentences_that_are_false_fail(ctx: &Context) {
+fn assertions_that_do_not_hold_fail(ctx: &Context) {
     let ns = ctx.cluster.namespace("sentences");
-    fails(|| accepts(ctx, &ns, UNNAMEABLE));
-    fails(|| accepts(ctx, &ns, POD));
-    fails(|| rejects(ctx, &ns, CONFIG_MAP, &[]));
-    fails(|| rejects(ctx, &ns, UNNAMEABLE, &["words that nobody said"]));
-    fails(|| warns(ctx, &ns, CONFIG_MAP, &[]));
-    fails(|| patches(ctx, &ns, CONFIG_MAP, &[("/data/key", json!("another"))]));
+    assert_fails(|| accepts(ctx, &ns, INVALID_NAME));
+    assert_fails(|| accepts(ctx, &ns, POD));
+    assert_fails(|| rejects(ctx, &ns, CONFIG_MAP, &[]));
+    assert_fails(|| rejects(ctx, &ns, INVALID_NAME, &["words that are not in the output"]));
+    assert_fails(|| warns(ctx, &ns, CONFIG_MAP, &[]));
+    assert_fails(|| patches(ctx, &ns, CONFIG_MAP, &[("/data/key", json!("another"))]));
 }
 
 #[track_caller]
-fn fails(sentence: impl FnOnce()) {
-    assert!(catch_unwind(AssertUnwindSafe(sentence)).is_err(), "this sentence is false and passed");
+fn assert_fails(assertion: impl FnOnce()) {
+    assert!(catch_unwind(AssertUnwindSafe(assertion)).is_err(), "the assertion must fail");
 }

@@ -9,7 +9,7 @@ use crate::Case;
 use crate::cases::structural::{example_schema, examples, stored};
 use crate::cases::{objects, schemas};
 use crate::context::Context;
-use crate::crossplane::{composite, composites, composition, environment_config};
+use crate::crossplane::{composite, composition, environment_config, prepare_composites};
 use crate::sentences::{accepts, eventually};
 
 /// The tests of this file that do not need portcullis.
@@ -76,13 +76,14 @@ fn outline(schema: &Value) -> Value {
 }
 
 fn landscapers_kinds_have_the_expected_fields(ctx: &Context) {
-    let folder = fs::read_dir(&ctx.cluster.assets().crds[0]).expect("the definitions are there");
-    let texts = folder.map(|entry| fs::read_to_string(entry.expect("as above").path()).expect("they are text"));
+    let folder = fs::read_dir(&ctx.cluster.assets().crds[0]).expect("the folder with the CRDs can be read");
+    let texts = folder
+        .map(|entry| fs::read_to_string(entry.expect("the folder can be listed").path()).expect("the file is text"));
     let definitions: Vec<Value> = texts.flat_map(|text| objects(&text)).collect();
     for kind in schemas::LANDSCAPER_KINDS {
         let definition = definitions.iter().find(|definition| definition["spec"]["names"]["kind"] == kind);
-        let real = &definition.expect("Landscaper has it")["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
-        let expected = schemas::landscaper(kind).expect("it is known");
+        let real = &definition.expect("Landscaper has the CRD")["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let expected = schemas::landscaper(kind).expect("the kind has a schema");
         let spec = |schema: &Value| outline(&schema["properties"]["spec"]);
         assert_eq!(spec(real), spec(&expected), "{kind}");
     }
@@ -96,7 +97,7 @@ fn create(namespace: &str) -> [&str; 5] {
 
 /// Sends the stored object again, and asserts that the API server does not write it.
 #[track_caller]
-fn stays(ctx: &Context, namespace: &str, object: &str) {
+fn assert_not_written(ctx: &Context, namespace: &str, object: &str) {
     let get = ["get", "--namespace", namespace, object, "-o", "json"];
     let before = ctx.cluster.kubectl().args(get).run().expect_success().stdout;
     let replace = ["replace", "--namespace", namespace, "-o", "json", "-f", "-"];
@@ -118,7 +119,7 @@ fn an_installation_sent_again_is_not_written(ctx: &Context) {
     let installation = own(include_str!("../../examples/landscaper/installation.yaml"));
     let output = ctx.cluster.kubectl().args(create(&namespace)).stdin(installation).run().expect_success();
     assert!(output.stderr.contains("component overwritten"), "{output}");
-    stays(ctx, &namespace, "installation/server");
+    assert_not_written(ctx, &namespace, "installation/server");
 }
 
 fn a_dry_run_sent_again_is_not_written(ctx: &Context) {
@@ -145,14 +146,14 @@ spec: {{}}
     let get = ["get", "--namespace", &namespace, "execution/child", "-o", "jsonpath={.metadata.annotations}"];
     let annotations = ctx.cluster.kubectl().args(get).run().expect_success().stdout;
     assert!(annotations.contains("landscaper.gardener.cloud/dry-run"), "{annotations}");
-    stays(ctx, &namespace, "installation/root");
-    stays(ctx, &namespace, "execution/child");
+    assert_not_written(ctx, &namespace, "installation/root");
+    assert_not_written(ctx, &namespace, "execution/child");
 }
 
 /// Checks that a composite that is sent again is not written, although one of the patches writes `spec.zone`, which the
 /// schema of the composite does not contain.
 fn a_composite_sent_again_is_not_written(ctx: &Context) {
-    composites(ctx);
+    prepare_composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "sent-again", "", "{region: eu-5, zone: a}"));
     let environment = "environmentConfigs: [{ref: {name: sent-again}}]\npatches:
   - {type: ToCompositeFieldPath, fromFieldPath: region, toFieldPath: spec.region}
@@ -166,5 +167,5 @@ fn a_composite_sent_again_is_not_written(ctx: &Context) {
         ctx.cluster.kubectl().args(create).stdin(&yaml).run().stdout.contains("environmentConfigRefs").then_some(())
     });
     ctx.cluster.kubectl().args(create("default")).stdin(&yaml).run().expect_success();
-    stays(ctx, "default", "xexample/sent-again");
+    assert_not_written(ctx, "default", "xexample/sent-again");
 }

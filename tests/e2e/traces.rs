@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use hyper::Request;
 
 use crate::Case;
-use crate::collector::Arrived;
+use crate::collector::ReceivedSpan;
 use crate::context::Context;
 use crate::sentences::eventually;
 
@@ -33,22 +33,23 @@ fn spans_are_children_of_the_api_servers(ctx: &Context) {
         .header("Content-Type", "application/json")
         .header("traceparent", format!("00-{TRACE}-{CLIENT}-01"))
         .body(INSTALLATION.as_bytes().to_vec())
-        .expect("it is a request");
+        .expect("the request is valid");
     let client = ctx.cluster.client();
-    ctx.cluster.block_on(client.request_text(request)).expect("it is accepted");
+    ctx.cluster.block_on(client.request_text(request)).expect("the API server admits the object");
 
-    let phases = |ours: &[Arrived]| ours.iter().map(|one| one.span.name.clone()).collect::<BTreeSet<_>>();
+    let phases = |ours: &[ReceivedSpan]| ours.iter().map(|one| one.span.name.clone()).collect::<BTreeSet<_>>();
     let (ours, theirs) = eventually(|| {
         let spans = ctx.collector.trace(TRACE);
         let (ours, theirs): (Vec<_>, Vec<_>) =
             spans.into_iter().partition(|arrived| arrived.resource["service.name"] == "portcullis");
-        let are_there = phases(&ours).len() == 2 && theirs.iter().any(|one| one.parent() == CLIENT);
-        let known: BTreeSet<_> = theirs.iter().map(Arrived::id).collect();
-        (are_there && ours.iter().all(|one| known.contains(&one.parent()))).then_some((ours, theirs))
+        let are_complete = phases(&ours).len() == 2 && theirs.iter().any(|one| one.parent() == CLIENT);
+        let known: BTreeSet<_> = theirs.iter().map(ReceivedSpan::id).collect();
+        (are_complete && ours.iter().all(|one| known.contains(&one.parent()))).then_some((ours, theirs))
     });
     assert_eq!(phases(&ours), ["POST /mutate".to_owned(), "POST /validate".to_owned()].into());
     for span in &ours {
-        let parent = theirs.iter().find(|one| one.id() == span.parent()).expect("it was there before");
+        let parent =
+            theirs.iter().find(|one| one.id() == span.parent()).expect("the API server reported the parent span");
         assert_eq!(parent.resource["service.name"], "apiserver", "{parent:#?}");
         assert_eq!(span.attribute("portcullis.resource"), "installations.landscaper.gardener.cloud");
         assert_eq!((span.attribute("portcullis.namespace"), span.attribute("portcullis.dry_run")), (&*ns, "true"));

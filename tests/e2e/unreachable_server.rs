@@ -18,20 +18,20 @@ pub struct UnreachableServer<'c> {
 
 impl<'c> UnreachableServer<'c> {
     /// Registers the webhooks of a kind, `mutating` or `validating`, for the objects in a namespace.
-    pub fn of(ctx: &'c Context, kind: &str, namespace: &str) -> Self {
+    pub fn register(ctx: &'c Context, kind: &str, namespace: &str) -> Self {
         let name = format!("unreachable-{namespace}");
         let folder = ctx.cluster.folder().join(&name);
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
         command.args(["manifests", "--url", "https://127.0.0.1:1", "--out"]).arg(&folder);
-        assert!(command.status().expect("it runs").success());
-        let text = fs::read_to_string(folder.join(format!("{kind}.yaml"))).expect("it is written");
-        let mut object: Value = serde_saphyr::from_str(&text).expect("it is YAML");
+        assert!(command.status().expect("portcullis runs").success());
+        let text = fs::read_to_string(folder.join(format!("{kind}.yaml"))).expect("the file can be read");
+        let mut object: Value = serde_saphyr::from_str(&text).expect("the text is YAML");
         object["metadata"]["name"] = json!(name);
-        for webhook in object["webhooks"].as_array_mut().expect("it has webhooks") {
+        for webhook in object["webhooks"].as_array_mut().expect("the configuration has webhooks") {
             webhook["namespaceSelector"] = json!({"matchLabels": {"kubernetes.io/metadata.name": namespace}});
             // The namespace selector also matches cluster-scoped objects, which other tests write. So this scope
             // excludes them.
-            for rule in webhook["rules"].as_array_mut().expect("it has rules") {
+            for rule in webhook["rules"].as_array_mut().expect("the webhook has rules") {
                 rule["scope"] = json!("Namespaced");
             }
         }

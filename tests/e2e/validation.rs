@@ -17,7 +17,7 @@ pub const CASES: &[Case] = &[
 
 const CONTEXT: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: Context\nmetadata: {name: default}\n";
 const BLUEPRINT: &str = "blueprint: {ref: {resourceName: blueprint}}";
-const BOTH: &str =
+const CONFLICTING_TARGET: &str =
     "{type: landscaper.gardener.cloud/kubernetes-cluster, config: {kubeconfig: x}, secretRef: {name: s}}";
 
 fn object(kind: &str, name: &str, spec: &str) -> String {
@@ -31,7 +31,7 @@ fn labelled(kind: &str, name: &str, labels: &str, spec: &str) -> String {
     )
 }
 
-fn namespace(ctx: &Context) -> String {
+fn create_namespace(ctx: &Context) -> String {
     let ns = ctx.cluster.namespace("ls");
     accepts(ctx, &ns, CONTEXT);
     ns
@@ -39,11 +39,11 @@ fn namespace(ctx: &Context) -> String {
 
 fn rules_that_are_off_report_nothing(ctx: &Context) {
     let ns = ctx.cluster.namespace("off");
-    accepts(ctx, &ns, &object("Target", "target", BOTH));
+    accepts(ctx, &ns, &object("Target", "target", CONFLICTING_TARGET));
 }
 
 fn an_installation_is_judged(ctx: &Context) {
-    let ns = namespace(ctx);
+    let ns = create_namespace(ctx);
     accepts(ctx, &ns, &object("Installation", "installation", &format!("{{{BLUEPRINT}}}")));
     let spec = "{imports: {data: [{name: a}], targets: [{name: a, target: t}]}, exports: {data: [{name: b, dataRef: ''}]}, \
                 automaticReconcile: {failedReconcile: {cronSpec: x}}, blueprint: {}}";
@@ -60,7 +60,7 @@ fn an_installation_is_judged(ctx: &Context) {
 }
 
 fn a_deploy_item_is_judged(ctx: &Context) {
-    let ns = namespace(ctx);
+    let ns = create_namespace(ctx);
     let item = |spec: &str| object("DeployItem", "item", spec);
     let expected = ["LS007 spec.target.namespace: namespace is missing", "LS001 spec.timeout: \"5x\" is a string"];
     let spec = "{type: landscaper.gardener.cloud/mock, timeout: 5x, target: {name: t}}";
@@ -70,7 +70,7 @@ fn a_deploy_item_is_judged(ctx: &Context) {
 }
 
 fn an_execution_is_judged(ctx: &Context) {
-    let ns = namespace(ctx);
+    let ns = create_namespace(ctx);
     let config = "config: {apiVersion: example.org/v1, kind: Configuration}";
     let spec = format!(
         "{{deployItems: [{{name: a, type: t, {config}, dependsOn: [b]}}, {{name: b, type: '', {config}, dependsOn: [a, c]}}]}}"
@@ -84,13 +84,18 @@ fn an_execution_is_judged(ctx: &Context) {
 }
 
 fn a_target_is_judged(ctx: &Context) {
-    let ns = namespace(ctx);
-    rejects(ctx, &ns, &object("Target", "target", BOTH), &["LS010 spec: config and secretRef are mutually exclusive"]);
+    let ns = create_namespace(ctx);
+    rejects(
+        ctx,
+        &ns,
+        &object("Target", "target", CONFLICTING_TARGET),
+        &["LS010 spec: config and secretRef are mutually exclusive"],
+    );
 }
 
 fn landscapers_label_skips_validation(ctx: &Context) {
-    let ns = namespace(ctx);
+    let ns = create_namespace(ctx);
     let label = "{validation.landscaper.gardener.cloud/skip-validation: 'true'}";
-    accepts(ctx, &ns, &labelled("Target", "target", label, BOTH));
-    rejects(ctx, &ns, &object("Target", "target", BOTH), &["LS010"]);
+    accepts(ctx, &ns, &labelled("Target", "target", label, CONFLICTING_TARGET));
+    rejects(ctx, &ns, &object("Target", "target", CONFLICTING_TARGET), &["LS010"]);
 }

@@ -34,7 +34,7 @@ pub struct Api(Arc<Mutex<Answers>>);
 impl Api {
     /// Creates a server with a Kustomization that has this inventory. Its source has an artifact with this URL and
     /// archive.
-    pub fn with(inventory: &[String], url: &str, archive: &[u8]) -> Self {
+    pub fn with_inventory(inventory: &[String], url: &str, archive: &[u8]) -> Self {
         let api = Self::default();
         let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
         let kustomization = json!({
@@ -43,32 +43,36 @@ impl Api {
             "spec": {"path": "./shop", "prune": true, "sourceRef": {"kind": "GitRepository", "name": "fleet"}},
             "status": {"inventory": {"entries": entries}},
         });
-        api.answer(ALL_KUSTOMIZATIONS, 200, &json!({"metadata": {}, "items": [kustomization.clone()]}));
-        api.answer(KUSTOMIZATIONS, 200, &kustomization);
+        api.set_json(ALL_KUSTOMIZATIONS, 200, &json!({"metadata": {}, "items": [kustomization.clone()]}));
+        api.set_json(KUSTOMIZATIONS, 200, &kustomization);
         let artifact = json!({"url": url, "digest": digest_of(archive), "revision": REVISION});
-        api.answer(SOURCE, 200, &source(&json!({"artifact": artifact})));
-        api.answer("/api", 200, &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}));
+        api.set_json(SOURCE, 200, &source(&json!({"artifact": artifact})));
+        api.set_json(
+            "/api",
+            200,
+            &json!({"kind": "APIVersions", "versions": ["v1"], "serverAddressByClientCIDRs": []}),
+        );
         let maps = json!({"name": "configmaps", "singularName": "configmap", "namespaced": true, "kind": "ConfigMap",
                           "verbs": ["get"]});
-        api.answer("/api/v1", 200, &json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [maps]}));
+        api.set_json("/api/v1", 200, &json!({"kind": "APIResourceList", "groupVersion": "v1", "resources": [maps]}));
         api
     }
 
-    pub fn answer(&self, path: &str, status: u16, body: &Value) {
-        self.send(path, status, body.to_string().as_bytes());
+    pub fn set_json(&self, path: &str, status: u16, body: &Value) {
+        self.set_bytes(path, status, body.to_string().as_bytes());
     }
 
-    pub fn send(&self, path: &str, status: u16, body: &[u8]) {
+    pub fn set_bytes(&self, path: &str, status: u16, body: &[u8]) {
         self.0.lock().unwrap().insert(path.to_owned(), (status, body.to_vec()));
     }
 
     /// Adds a ConfigMap that belongs to the Kustomization.
-    pub fn owned(&self, name: &str, annotations: &Value) {
+    pub fn add_owned_config_map(&self, name: &str, annotations: &Value) {
         let labels =
             json!({"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
         let metadata = json!({"name": name, "namespace": "shop", "labels": labels, "annotations": annotations});
         let object = json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": metadata});
-        self.answer(&format!("/api/v1/namespaces/shop/configmaps/{name}"), 200, &object);
+        self.set_json(&format!("/api/v1/namespaces/shop/configmaps/{name}"), 200, &object);
     }
 
     /// Runs `portcullis plan` with this server. Returns the exit code, the standard output and the standard error.
@@ -106,7 +110,7 @@ impl Api {
             line.clear();
             reader.read_line(&mut line)?;
         }
-        let missing = || (404, refusal(404, "the server could not find it").to_string().into_bytes());
+        let missing = || (404, status_error(404, "the server could not find it").to_string().into_bytes());
         let (status, body) = self.0.lock().unwrap().get(&path).cloned().unwrap_or_else(missing);
         let head = format!("HTTP/1.1 {status} Answer\r\nConnection: close\r\nContent-Length: {}\r\n\r\n", body.len());
         reader.get_mut().write_all(&[head.as_bytes(), &body].concat())
@@ -118,7 +122,7 @@ pub fn source(status: &Value) -> Value {
            "metadata": {"name": "fleet", "namespace": "flux-system"}, "status": status})
 }
 
-pub fn refusal(code: u16, message: &str) -> Value {
+pub fn status_error(code: u16, message: &str) -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": code, "message": message,
            "reason": if code == 403 { "Forbidden" } else { "NotFound" }})
 }
@@ -128,16 +132,16 @@ pub fn archive() -> Vec<u8> {
     packed([("shop/web.yaml", map("web")), ("shop/new.yaml", map("new"))])
 }
 
-pub fn ids(names: &[&str]) -> Vec<String> {
+pub fn inventory_ids(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| format!("shop_{name}__ConfigMap")).collect()
 }
 
 /// Returns a server whose service proxy serves the archive.
-pub fn proxying() -> Api {
-    let api = Api::with(&ids(&["web", "old", "data"]), URL, &archive());
-    api.send(PROXIED, 200, &archive());
-    api.owned("web", &json!({}));
-    api.owned("old", &json!({}));
-    api.owned("data", &json!({"kustomize.toolkit.fluxcd.io/prune": "disabled"}));
+pub fn api_with_proxy() -> Api {
+    let api = Api::with_inventory(&inventory_ids(&["web", "old", "data"]), URL, &archive());
+    api.set_bytes(PROXIED, 200, &archive());
+    api.add_owned_config_map("web", &json!({}));
+    api.add_owned_config_map("old", &json!({}));
+    api.add_owned_config_map("data", &json!({"kustomize.toolkit.fluxcd.io/prune": "disabled"}));
     api
 }

@@ -17,7 +17,7 @@ pub fn admit(registry: &str) {
     let catalog = Catalog::of(rows.kinds(), stored(registry));
     let gate = Gate::new(rows, Policy::default(), Arc::new(catalog));
     let body = review_of(registry).to_string();
-    let read = review::read(body.as_bytes()).expect("it is a review");
+    let read = review::read(body.as_bytes()).expect("the text is an AdmissionReview");
     for phase in [Phase::Mutate, Phase::Validate] {
         let verdict = block_on(gate.decide(phase, &read.request));
         assert!(verdict.findings.iter().all(|finding| finding.rule != "OW001"));

@@ -18,37 +18,39 @@ use tokio::net::TcpListener;
 use crate::push::{Artifact, Packing};
 
 /// A recorded request: the path with the query, and the `Authorization` header.
-pub type Asked = (String, Option<String>);
-type Answering = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
+pub type RecordedRequest = (String, Option<String>);
+type ResponseFuture = Pin<Box<dyn Future<Output = Response<Body>> + Send>>;
 
 /// A fake registry that runs in the test process.
-pub struct Fake {
+pub struct FakeRegistry {
     pub address: SocketAddr,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
 }
 
-impl Fake {
+impl FakeRegistry {
     /// Starts a fake registry. It calls `answer` with the path and the `Authorization` header of each request, and
     /// sends the returned response.
-    pub async fn start(answer: impl Fn(String, Option<String>) -> Answering + Clone + Send + Sync + 'static) -> Self {
-        let asked: Arc<Mutex<Vec<Asked>>> = Arc::default();
-        let remembered = asked.clone();
+    pub async fn start(
+        answer: impl Fn(String, Option<String>) -> ResponseFuture + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let requests: Arc<Mutex<Vec<RecordedRequest>>> = Arc::default();
+        let recorded = requests.clone();
         let router = Router::new().fallback(move |request: Request| {
             let path = request.uri().path_and_query().map(ToString::to_string).unwrap_or_default();
             let authorization = request.headers().get(header::AUTHORIZATION);
             let authorization = authorization.map(|value| value.to_str().unwrap().to_owned());
-            remembered.lock().unwrap().push((path.clone(), authorization.clone()));
+            recorded.lock().unwrap().push((path.clone(), authorization.clone()));
             answer(path, authorization)
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         tokio::spawn(async move { axum::serve(listener, router).await });
-        Self { address, asked }
+        Self { address, requests }
     }
 
     /// Returns all requests until now.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().unwrap().clone()
+    pub fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().unwrap().clone()
     }
 
     pub fn url(&self) -> String {
@@ -67,22 +69,27 @@ impl Content {
         let (name, version) = (component["name"].as_str().unwrap(), component["version"].as_str().unwrap());
         let artifact = Artifact::of(descriptor, Packing::Archive);
         let base = format!("/v2/component-descriptors/{name}");
-        let mut held = self.0.lock().unwrap();
+        let mut content = self.0.lock().unwrap();
         for blob in artifact.blobs {
-            held.insert(format!("{base}/blobs/{}", digest::of(&blob)), blob);
+            content.insert(format!("{base}/blobs/{}", digest::of(&blob)), blob);
         }
-        held.insert(format!("{base}/manifests/{version}"), artifact.manifest);
+        content.insert(format!("{base}/manifests/{version}"), artifact.manifest);
     }
 
     /// Replaces the content of all paths for which `which` returns true.
     pub fn replace(&self, which: impl Fn(&str) -> bool, with: &[u8]) {
-        self.0.lock().unwrap().iter_mut().filter(|(path, _)| which(path)).for_each(|(_, held)| *held = with.to_vec());
+        self.0
+            .lock()
+            .unwrap()
+            .iter_mut()
+            .filter(|(path, _)| which(path))
+            .for_each(|(_, content)| *content = with.to_vec());
     }
 
     /// Returns the response to a request for this path.
     pub fn answer(&self, path: &str) -> Response<Body> {
         match self.0.lock().unwrap().get(path) {
-            Some(held) => respond(StatusCode::OK, &[], held.clone()),
+            Some(content) => respond(StatusCode::OK, &[], content.clone()),
             None => respond(StatusCode::NOT_FOUND, &[], b"{}".to_vec()),
         }
     }
@@ -95,6 +102,6 @@ pub fn respond(status: StatusCode, headers: &[(&str, &str)], body: Vec<u8>) -> R
 }
 
 /// Returns a future that resolves to the response immediately.
-pub fn now(response: Response<Body>) -> Answering {
+pub fn ready_response(response: Response<Body>) -> ResponseFuture {
     Box::pin(std::future::ready(response))
 }

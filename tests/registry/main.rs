@@ -40,7 +40,7 @@ fn component_cache(authority: Option<&Authority>, within: Duration, freshness: F
     ComponentCache::new(Client::new(&ClientOptions { authorities, within }).unwrap(), freshness)
 }
 
-fn patient() -> ComponentCache {
+fn default_component_cache() -> ComponentCache {
     component_cache(None, deadline(), Freshness::default())
 }
 
@@ -49,7 +49,7 @@ fn root(context: &Value, name: &str) -> ComponentReference {
     ComponentReference::parse(&text, &portcullis::admission::FieldPath::root(), &mut Vec::new())
 }
 
-fn at(url: &str) -> Value {
+fn repository_context(url: &str) -> Value {
     json!({"type": "ociRegistry", "baseUrl": url})
 }
 
@@ -67,7 +67,7 @@ async fn resolve(
     component_cache.closure(root, entries, keyring, |_| None, until).await
 }
 
-fn met(closure: &Closure) -> Vec<String> {
+fn component_versions(closure: &Closure) -> Vec<String> {
     let identity = |descriptor: &portcullis::landscaper::components::descriptor::Descriptor| {
         format!("{}@{}", descriptor.name, descriptor.version)
     };
@@ -95,13 +95,13 @@ fn publish(pusher: &Pusher, below: &str) {
 
 /// Runs code in a new thread, and returns its result. A [`Pusher`] has its own Tokio runtime, which cannot run in the
 /// thread of an asynchronous test.
-fn aside<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
-    std::thread::spawn(work).join().expect("it does not panic")
+fn run_in_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    std::thread::spawn(work).join().expect("the thread must not panic")
 }
 
 /// Starts a registry that can be read without credentials, and pushes component versions into it.
-fn open() -> Registry {
-    aside(|| {
+fn start_open_registry() -> Registry {
+    run_in_thread(|| {
         let registry = Registry::start(&Options::default());
         let pusher = Pusher::new(&registry.url(), None, None);
         publish(&pusher, "/components");
@@ -118,12 +118,12 @@ fn open() -> Registry {
 
 #[tokio::test]
 async fn resolves_trees_in_every_packing() {
-    let registry = open();
-    let root = root(&at(&format!("{}/components", registry.url())), "example.org/app");
-    let closure = resolve(&patient(), &root, &[], &Keyring::default()).await;
+    let registry = start_open_registry();
+    let root = root(&repository_context(&format!("{}/components", registry.url())), "example.org/app");
+    let closure = resolve(&default_component_cache(), &root, &[], &Keyring::default()).await;
     assert_eq!(gaps(&closure), []);
     assert_eq!(
-        met(&closure),
+        component_versions(&closure),
         [
             "example.org/app@v1",
             "example.org/store@v1",
@@ -132,39 +132,40 @@ async fn resolves_trees_in_every_packing() {
             "example.org/ui@v1"
         ]
     );
-    assert_eq!(closure.steps.len(), 6, "log is looked up twice and followed once");
+    assert_eq!(closure.steps.len(), 6, "the references to log are resolved twice, and its own references once");
 }
 
 #[tokio::test]
 async fn overwrites_select_other_descriptors() {
-    let registry = open();
-    let root = root(&at(&format!("{}/components", registry.url())), "example.org/app");
+    let registry = start_open_registry();
+    let root = root(&repository_context(&format!("{}/components", registry.url())), "example.org/app");
     let entries = entries(&json!([
         {"source": {"componentName": "example.org/db"}, "substitution": {"version": "v2.0.0"}},
         {"source": {"componentName": "example.org/ui"}, "substitution": {"version": "v7"}},
     ]));
-    let closure = resolve(&patient(), &root, &entries, &Keyring::default()).await;
+    let closure = resolve(&default_component_cache(), &root, &entries, &Keyring::default()).await;
     assert_eq!(gaps(&closure), [("ui".to_owned(), Gap::Missing { nearest: vec!["v1".to_owned()] })]);
-    assert!(met(&closure).contains(&"example.org/db@v2.0.0".to_owned()));
-    let failure = closure.failure().expect("Landscaper stops at the gap");
+    assert!(component_versions(&closure).contains(&"example.org/db@v2.0.0".to_owned()));
+    let failure = closure.failure().expect("resolution must stop at the gap");
     assert!(failure.starts_with("unable to resolve component reference ui with component name example.org/ui"));
 }
 
 #[tokio::test]
-async fn names_may_be_digests_and_the_type_may_be_written_as_the_model_does() {
-    let registry = open();
+async fn supports_digest_names_and_the_type_name_of_the_open_component_model() {
+    let registry = start_open_registry();
     let context = json!({"type": "OCIRegistry", "baseUrl": registry.url(), "subPath": "hashed",
                          "componentNameMapping": "sha256-digest"});
-    let closure = resolve(&patient(), &root(&context, "example.org/app"), &[], &Keyring::default()).await;
-    assert_eq!((met(&closure).len(), gaps(&closure)), (2, Vec::new()));
+    let closure =
+        resolve(&default_component_cache(), &root(&context, "example.org/app"), &[], &Keyring::default()).await;
+    assert_eq!((component_versions(&closure).len(), gaps(&closure)), (2, Vec::new()));
 }
 
 #[tokio::test]
 async fn distinguishes_missing_and_invalid_components() {
-    let registry = open();
+    let registry = start_open_registry();
     let url = registry.url();
     let url_of_image = url.clone();
-    aside(move || {
+    run_in_thread(move || {
         let pusher = Pusher::new(&url_of_image, None, None);
         pusher.artifact(
             "images/component-descriptors/example.org/app",
@@ -174,14 +175,17 @@ async fn distinguishes_missing_and_invalid_components() {
         );
     });
     let gap = async |context: Value| {
-        let closure = resolve(&patient(), &root(&context, "example.org/app"), &[], &Keyring::default()).await;
+        let closure =
+            resolve(&default_component_cache(), &root(&context, "example.org/app"), &[], &Keyring::default()).await;
         gaps(&closure).remove(0).1
     };
-    assert_eq!(gap(at(&format!("{url}/nowhere"))).await, Gap::Missing { nearest: Vec::new() });
-    let Gap::Unreadable(why) = gap(at(&format!("{url}/images"))).await else { panic!("it is another component") };
+    assert_eq!(gap(repository_context(&format!("{url}/nowhere"))).await, Gap::Missing { nearest: Vec::new() });
+    let Gap::Unreadable(why) = gap(repository_context(&format!("{url}/images"))).await else {
+        panic!("the gap must be unreadable")
+    };
     assert!(why.ends_with(":v1 contains the descriptor of example.org/other v1, not of example.org/app v1"), "{why}");
     let Gap::Unreadable(why) = gap(json!({"type": "local", "filePath": "/"})).await else {
-        panic!("it is no registry")
+        panic!("the gap must be unreadable")
     };
     assert!(why.contains("is not an OCI registry"), "{why}");
 }
@@ -199,17 +203,17 @@ async fn reads_a_private_registry_with_ca_and_credentials() {
     let authority = Authority::new();
     let leaf = authority.leaf();
     let root_certificate = authority.root.clone();
-    let registry = aside(move || {
-        let registry = Registry::start(&Options { tls: Some((leaf.chain, leaf.key)), is_closed: true });
+    let registry = run_in_thread(move || {
+        let registry = Registry::start(&Options { tls: Some((leaf.chain, leaf.key)), requires_login: true });
         publish(&Pusher::new(&registry.url(), Some(&root_certificate), Some(("reader", "secret"))), "");
         registry
     });
     let host = registry.host();
-    let root = root(&at(&host), "example.org/app");
-    let trusting = || component_cache(Some(&authority), deadline(), Freshness::default());
+    let root = root(&repository_context(&host), "example.org/app");
+    let cache_with_ca = || component_cache(Some(&authority), deadline(), Freshness::default());
 
-    let closure = resolve(&trusting(), &root, &[], &keyring(&host, "secret")).await;
-    assert_eq!((met(&closure).len(), gaps(&closure)), (5, Vec::new()));
+    let closure = resolve(&cache_with_ca(), &root, &[], &keyring(&host, "secret")).await;
+    assert_eq!((component_versions(&closure).len(), gaps(&closure)), (5, Vec::new()));
 
     let why = async |component_cache: ComponentCache, keyring: Keyring| {
         let closure = resolve(&component_cache, &root, &[], &keyring).await;
@@ -218,30 +222,34 @@ async fn reads_a_private_registry_with_ca_and_credentials() {
             other => panic!("{other:?}"),
         }
     };
-    let nobody = why(trusting(), Keyring::default()).await;
-    assert!(nobody.ends_with("denies access: no pull secret has credentials for this repository"), "{nobody}");
-    let wrong = why(trusting(), keyring(&host, "wrong")).await;
+    let without_credentials = why(cache_with_ca(), Keyring::default()).await;
+    assert!(
+        without_credentials.ends_with("denies access: no pull secret has credentials for this repository"),
+        "{without_credentials}"
+    );
+    let wrong = why(cache_with_ca(), keyring(&host, "wrong")).await;
     assert!(wrong.ends_with("the credentials in the pull secret do not suffice"), "{wrong}");
-    let unknown = why(patient(), keyring(&host, "secret")).await;
+    let unknown = why(default_component_cache(), keyring(&host, "secret")).await;
     assert!(unknown.contains("cannot be reached") && unknown.contains("UnknownIssuer"), "{unknown}");
 
     // A cached descriptor is not returned to a caller whose credentials do not allow reading it.
-    let component_cache = trusting();
+    let component_cache = cache_with_ca();
     resolve(&component_cache, &root, &[], &keyring(&host, "secret")).await;
     assert_eq!(gaps(&resolve(&component_cache, &root, &[], &Keyring::default()).await).len(), 1);
 }
 
 #[tokio::test]
-async fn known_components_outlive_their_registry() {
-    let mut registry = aside(|| {
+async fn cached_components_are_available_without_the_registry() {
+    let mut registry = run_in_thread(|| {
         let registry = Registry::start(&Options::default());
         publish(&Pusher::new(&registry.url(), None, None), "");
         registry
     });
     // All entries of the component cache expire immediately.
-    let soon = Freshness { descriptor: Duration::ZERO, missing: Duration::ZERO, failure: Duration::from_millis(1) };
-    let component_cache = component_cache(None, deadline(), soon);
-    let root = root(&at(&registry.url()), "example.org/app");
+    let immediate_expiry =
+        Freshness { descriptor: Duration::ZERO, missing: Duration::ZERO, failure: Duration::from_millis(1) };
+    let component_cache = component_cache(None, deadline(), immediate_expiry);
+    let root = root(&repository_context(&registry.url()), "example.org/app");
     let before = resolve(&component_cache, &root, &[], &Keyring::default()).await;
     assert_eq!(gaps(&before), []);
     registry.stop();
@@ -251,12 +259,12 @@ async fn known_components_outlive_their_registry() {
     let entries =
         entries(&json!([{"source": {"componentName": "example.org/db"}, "substitution": {"version": "v2.0.0"}}]));
     let closure = resolve(&component_cache, &root, &entries, &Keyring::default()).await;
-    let (way, gap) = gaps(&closure).remove(0);
-    assert_eq!(way, "store → db");
+    let (path, gap) = gaps(&closure).remove(0);
+    assert_eq!(path, "store → db");
     let Gap::Unreadable(why) = gap else { panic!("{gap:?}") };
     assert!(why.contains("cannot be reached: nothing listens on this port"), "{why}");
     // The missing component version is found as soon as the registry runs again.
-    let registry = aside(move || {
+    let registry = run_in_thread(move || {
         registry.restart();
         registry
     });
@@ -268,33 +276,37 @@ async fn known_components_outlive_their_registry() {
 /// Checks that the cache requests each component version only once, even if overwrites change.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ten_thousand_installations_request_every_version_once() {
-    let world = scale::World::new().await;
-    let kept = world.keep().await;
-    assert_eq!((kept.complete, kept.overwritten), (scale::INSTALLATIONS_COUNT, 0));
-    assert_eq!(world.asked(), (1, 3 * 1_000), "a manifest, a configuration and a layer for each component version");
-    world.overwrite(&scale::one_change());
-    let kept = world.keep().await;
-    assert_eq!(kept.complete, scale::INSTALLATIONS_COUNT);
-    assert!(kept.overwritten > 0);
-    assert_eq!(world.asked(), (1, 3 * 1_000), "a change of overwrites asks for nothing that is known");
+    let scale_test = scale::ScaleTest::new().await;
+    let totals = scale_test.compute_records().await;
+    assert_eq!((totals.complete, totals.overwritten), (scale::INSTALLATIONS_COUNT, 0));
+    assert_eq!(
+        scale_test.count_requests(),
+        (1, 3 * 1_000),
+        "expected three requests for each component version: manifest, configuration and layer"
+    );
+    scale_test.overwrite(&scale::example_overwrite());
+    let totals = scale_test.compute_records().await;
+    assert_eq!(totals.complete, scale::INSTALLATIONS_COUNT);
+    assert!(totals.overwritten > 0);
+    assert_eq!(scale_test.count_requests(), (1, 3 * 1_000), "a change of overwrites must not repeat requests");
 }
 
 /// Checks that admission never contacts a registry, even if the registry does not respond.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn admission_never_contacts_a_registry() {
-    let dead = fake::Fake::start(|_, _| Box::pin(std::future::pending())).await;
-    let root = root(&at(&dead.url()), "example.org/app");
-    admission::admit(&dead.url());
-    assert!(dead.asked().is_empty(), "admission asked for nothing");
+    let unresponsive = fake::FakeRegistry::start(|_, _| Box::pin(std::future::pending())).await;
+    let root = root(&repository_context(&unresponsive.url()), "example.org/app");
+    admission::admit(&unresponsive.url());
+    assert!(unresponsive.requests().is_empty(), "admission must not send requests to the registry");
     // Meanwhile, the component cache of the controller manager waits for a response of the registry.
     let component_cache = component_cache(None, deadline(), Freshness::default());
     let waiting = tokio::spawn(async move { gaps(&resolve(&component_cache, &root, &[], &Keyring::default()).await) });
-    while dead.asked().is_empty() {
-        assert!(!waiting.is_finished(), "the registry does not answer");
+    while unresponsive.requests().is_empty() {
+        assert!(!waiting.is_finished(), "the request to the registry must still be pending");
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    admission::admit(&dead.url());
-    assert!(!waiting.is_finished(), "the registry was asked, and does not answer");
+    admission::admit(&unresponsive.url());
+    assert!(!waiting.is_finished(), "the request to the registry must still be pending");
     waiting.abort();
-    assert_eq!(dead.asked().len(), 1, "admission asked for nothing");
+    assert_eq!(unresponsive.requests().len(), 1, "admission must not send requests to the registry");
 }

@@ -102,8 +102,8 @@ impl Pusher {
 
     /// Pushes a component version into the repository `<path>/component-descriptors/<component name>`.
     pub fn component(&self, path: &str, descriptor: &Value, packing: Packing) {
-        let place = if descriptor.get("component").is_some() { "component" } else { "metadata" };
-        let text = |key: &str| descriptor[place][key].as_str().unwrap().to_owned();
+        let section = if descriptor.get("component").is_some() { "component" } else { "metadata" };
+        let text = |key: &str| descriptor[section][key].as_str().unwrap().to_owned();
         let repository = format!("{path}/component-descriptors/{}", text("name"));
         self.artifact(
             repository.trim_start_matches('/'),

@@ -14,7 +14,7 @@ use portcullis::landscaper::overwrites::record::Record;
 use portcullis::oci::{Client, Keyring, Options};
 use serde_json::{Value, json};
 
-use crate::fake::{Content, Fake, now};
+use crate::fake::{Content, FakeRegistry, ready_response};
 use crate::push::v2;
 
 pub const INSTALLATIONS_COUNT: usize = 10_000;
@@ -25,28 +25,28 @@ const LEAVES: usize = 600;
 const WORKERS: usize = 4;
 
 /// A fake registry, a catalog with the Installations of one namespace, and a component cache.
-pub struct World {
-    pub fake: Fake,
+pub struct ScaleTest {
+    pub fake: FakeRegistry,
     pub component_cache: ComponentCache,
     catalog: Catalog,
 }
 
 /// Totals over the component trees of all Installations.
-pub struct Kept {
+pub struct RecordTotals {
     /// Number of component trees without gaps.
     pub complete: usize,
     /// Number of component references that the overwrites change.
     pub overwritten: usize,
 }
 
-impl World {
+impl ScaleTest {
     /// Starts a fake registry with 1,000 component versions, and creates the Installations in a catalog.
     pub async fn new() -> Self {
         let content = Content::default();
         for descriptor in descriptors() {
             content.add(&descriptor);
         }
-        let fake = Fake::start(move |path, _| now(content.answer(&path))).await;
+        let fake = FakeRegistry::start(move |path, _| ready_response(content.answer(&path))).await;
         let client = Client::new(&Options { authorities: Vec::new(), within: Duration::from_secs(30) }).unwrap();
         let catalog = Catalog::of([&CONTEXTS, &INSTALLATIONS, &OVERWRITES], objects(&fake.url(), &json!([])));
         Self { fake, component_cache: ComponentCache::new(client, Freshness::default()), catalog }
@@ -58,13 +58,14 @@ impl World {
     }
 
     /// Computes the record of each Installation, as the controller manager does. Returns the totals.
-    pub async fn keep(&self) -> Kept {
+    pub async fn compute_records(&self) -> RecordTotals {
         let all = self.catalog.all(&INSTALLATIONS);
         let one = async |stored: Arc<portcullis::catalog::Stored>| {
-            let nothing = LiveReads::new();
-            let Evaluation::Overwritten(effect) = effect::of(stored.value(), "ns", &View::new(&self.catalog, &nothing))
+            let no_live_reads = LiveReads::new();
+            let Evaluation::Overwritten(effect) =
+                effect::of(stored.value(), "ns", &View::new(&self.catalog, &no_live_reads))
             else {
-                panic!("there are overwrites");
+                panic!("the Installation must have overwrites");
             };
             let (original, entries) = (&effect.substitution.original, &effect.overwrites.entries);
             let until = tokio::time::Instant::now() + Duration::from_secs(60);
@@ -72,20 +73,20 @@ impl World {
             Record::of(stored.name(), &effect, &closure).note
         };
         let notes: Vec<_> = futures::stream::iter(all).map(one).buffer_unordered(WORKERS).collect().await;
-        Kept {
+        RecordTotals {
             complete: notes.iter().filter(|note| note.complete).count(),
             overwritten: notes.iter().map(|note| note.overwritten).sum(),
         }
     }
 
     /// Returns the maximum number of requests for the same path, and the number of all requests.
-    pub fn asked(&self) -> (usize, usize) {
+    pub fn count_requests(&self) -> (usize, usize) {
         let mut times: HashMap<String, usize> = HashMap::new();
-        let asked = self.fake.asked();
-        for (path, _) in &asked {
+        let requests = self.fake.requests();
+        for (path, _) in &requests {
             *times.entry(path.clone()).or_default() += 1;
         }
-        (times.into_values().max().unwrap_or_default(), asked.len())
+        (times.into_values().max().unwrap_or_default(), requests.len())
     }
 }
 
@@ -134,6 +135,6 @@ pub fn objects(registry: &str, entries: &Value) -> Vec<Value> {
 }
 
 /// Returns an overwrite that replaces the component `leaf-3` with `leaf-9`. Many component trees contain `leaf-3`.
-pub fn one_change() -> Value {
+pub fn example_overwrite() -> Value {
     json!([{"source": {"componentName": "example.org/leaf-3"}, "substitution": {"componentName": "example.org/leaf-9"}}])
 }

@@ -28,7 +28,7 @@ pub struct Options {
     /// Certificate chain and key in PEM. `None` for plain HTTP.
     pub tls: Option<(String, String)>,
     /// Whether the registry requires a user name and a password.
-    pub is_closed: bool,
+    pub requires_login: bool,
 }
 
 /// A registry that runs as a process. Dropping it stops the process and deletes the content.
@@ -41,7 +41,7 @@ pub struct Registry {
 
 impl Registry {
     pub fn start(options: &Options) -> Self {
-        let folder = TempDir::new().expect("there is room for a folder");
+        let folder = TempDir::new().expect("a temporary folder can be created");
         cleanup::add_folder(folder.path());
         let port = free_port();
         fs::write(folder.path().join("config.yml"), configuration(folder.path(), port, options)).unwrap();
@@ -94,7 +94,7 @@ fn configuration(folder: &Path, port: u16, options: &Options) -> String {
         fs::write(&key_file, key).unwrap();
         text += &format!("  tls: {{certificate: {}, key: {}}}\n", chain_file.display(), key_file.display());
     }
-    if options.is_closed {
+    if options.requires_login {
         let path = folder.join("htpasswd");
         fs::write(&path, HTPASSWD).unwrap();
         text += &format!("auth: {{htpasswd: {{realm: test, path: {}}}}}\n", path.display());
@@ -103,14 +103,14 @@ fn configuration(folder: &Path, port: u16, options: &Options) -> String {
 }
 
 fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("there is a free port");
-    listener.local_addr().expect("it has an address").port()
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port is free");
+    listener.local_addr().expect("the socket is bound").port()
 }
 
 /// Returns the path of the registry program. Builds the program if the cache does not contain it.
 fn program() -> PathBuf {
     let key = cache::key(&[GO_MOD, GO_SUM, OS, ARCH]);
-    let cache = Cache::open(&key).expect("there is a cache");
+    let cache = Cache::open(&key).expect("the cache can be opened");
     let made = cache.entry("registry", |folder| -> Result<(), CacheError> {
         eprintln!("building the registry with Go: a minute or two the first time, then kept");
         let mut go = Command::new("go");

@@ -1,10 +1,10 @@
 //! Compares builds of Argo CD sources with kustomize options: the engine must apply the options as Argo CD does. The
 //! reference is the command line of kustomize.
 //!
-//! Argo CD runs `kustomize edit` for each option, in the order of [`edited`], appends patches to the kustomization file
-//! itself, and runs `kustomize build`. This test runs the same commands, because the Go module of Argo CD cannot be
-//! built from the module proxy: its `go.mod` replaces a module with a local folder. Trees and options are random. The
-//! outputs must be equal byte by byte, or both builds must fail.
+//! Argo CD runs `kustomize edit` for each option, in the order of [`apply_options`], appends patches to the
+//! kustomization file itself, and runs `kustomize build`. This test runs the same commands, because the Go module of
+//! Argo CD cannot be built from the module proxy: its `go.mod` replaces a module with a local folder. Trees and options
+//! are random. The outputs must be equal byte by byte, or both builds must fail.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -40,7 +40,7 @@ pub fn run(count: u64, seed: u64) -> ExitCode {
     for number in 0..count {
         let mut dice = Dice::new(seed.wrapping_mul(0x1_0000_0001).wrapping_add(number));
         let (files, options) = (tree(&mut dice), options(&mut dice));
-        let (ours, theirs) = (ours(&files, &options), theirs(&program, &files, &options));
+        let (ours, theirs) = (build_with_engine(&files, &options), build_with_kustomize(&program, &files, &options));
         match (&ours, &theirs) {
             (Built::Text(ours), Ok(theirs)) if ours == theirs => equal += 1,
             (Built::Refused(_), Err(_)) => refused += 1,
@@ -144,61 +144,63 @@ fn variables() -> BTreeMap<&'static str, String> {
 }
 
 fn write(files: &BTreeMap<&str, String>) -> tempfile::TempDir {
-    let folder = tempfile::Builder::new().prefix("portcullis-argo-").tempdir().expect("there is room for a folder");
+    let folder =
+        tempfile::Builder::new().prefix("portcullis-argo-").tempdir().expect("a temporary folder can be created");
     for (path, text) in files {
         let path = folder.path().join(path);
-        fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("the folder can be written to");
+        fs::create_dir_all(path.parent().expect("the path has a parent folder")).expect("the folder can be written to");
         fs::write(path, text).expect("the folder can be written to");
     }
     folder
 }
 
-fn ours(files: &BTreeMap<&str, String>, options: &Value) -> Built {
+fn build_with_engine(files: &BTreeMap<&str, String>, options: &Value) -> Built {
     let folder = write(files);
     let tree = Tree::folder(Path::new("/")).expect("the root of the file system can be read");
     let argo = ArgoSpec::of(options, FieldPath::of(["spec", "source", "kustomize"]), &variables());
     let options = Options { argo, ..Options::of(Profile::ArgoCd) };
-    let root = fs::canonicalize(folder.path()).expect("the folder is there").join("app");
+    let root = fs::canonicalize(folder.path()).expect("the folder exists").join("app");
     let root = TreePath::from(root.to_str().expect("a path is UTF-8").trim_start_matches('/'));
     let (settings, files) = (Settings::default(), Files::default());
     let built = engine::build(&tree, &root, &options, &settings, &files);
     built.and_then(|built| built.text()).into()
 }
 
-fn theirs(program: &Path, files: &BTreeMap<&str, String>, options: &Value) -> Result<String, String> {
+fn build_with_kustomize(program: &Path, files: &BTreeMap<&str, String>, options: &Value) -> Result<String, String> {
     let folder = write(files);
-    let root = fs::canonicalize(folder.path()).expect("the folder is there").join("app");
-    edited(program, &root, options)?;
-    kustomize(program, &root, &["build".to_owned(), root.display().to_string()])
+    let root = fs::canonicalize(folder.path()).expect("the folder exists").join("app");
+    apply_options(program, &root, options)?;
+    run_kustomize(program, &root, &["build".to_owned(), root.display().to_string()])
 }
 
 /// Changes the kustomization in the folder `root` as Argo CD does for these options.
-fn edited(program: &Path, root: &Path, options: &Value) -> Result<(), String> {
+fn apply_options(program: &Path, root: &Path, options: &Value) -> Result<(), String> {
     let edit = |arguments: Vec<String>| {
         let all: Vec<_> = [vec!["edit".to_owned()], arguments].concat();
-        kustomize(program, root, &all).map(drop)
+        run_kustomize(program, root, &all).map(drop)
     };
     let text = |key: &str| options[key].as_str().filter(|text| !text.is_empty());
     let is_set = |key: &str| options[key] == true;
-    let words = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
+    let strings = |strings: &[&str]| strings.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>();
     let list = |key: &str| options[key].as_array().cloned().unwrap_or_default();
     let pairs = |key: &str, expands: bool| {
         let pairs = options[key].as_object().cloned().unwrap_or_default();
-        let value = |value: &Value| value.as_str().map(|text| if expands { expanded(text) } else { text.to_owned() });
+        let value =
+            |value: &Value| value.as_str().map(|text| if expands { expand_variables(text) } else { text.to_owned() });
         pairs.iter().map(|(key, own)| format!("{key}:{}", value(own).unwrap_or_default())).collect::<Vec<_>>()
     };
     for (option, command) in [("namePrefix", "nameprefix"), ("nameSuffix", "namesuffix")] {
-        text(option).map_or(Ok(()), |value| edit(words(&["set", command, "--", value])))?;
+        text(option).map_or(Ok(()), |value| edit(strings(&["set", command, "--", value])))?;
     }
-    let images: Vec<_> = list("images").iter().filter_map(|image| image.as_str().map(expanded)).collect();
+    let images: Vec<_> = list("images").iter().filter_map(|image| image.as_str().map(expand_variables)).collect();
     if !images.is_empty() {
-        edit([words(&["set", "image"]), images].concat())?;
+        edit([strings(&["set", "image"]), images].concat())?;
     }
     let count = |replica: &Value| replica["count"].as_str().map_or_else(|| replica["count"].to_string(), str::to_owned);
     let replica = |replica: &Value| format!("{}={}", replica["name"].as_str().unwrap_or_default(), count(replica));
     let replicas: Vec<_> = list("replicas").iter().map(replica).collect();
     if !replicas.is_empty() {
-        edit([words(&["set", "replicas"]), replicas].concat())?;
+        edit([strings(&["set", "replicas"]), replicas].concat())?;
     }
     let labels = pairs("commonLabels", true);
     if !labels.is_empty() {
@@ -208,27 +210,27 @@ fn edited(program: &Path, root: &Path, options: &Value) -> Result<(), String> {
             ("labelIncludeTemplates", "--include-templates"),
         ];
         let flags = flags.into_iter().filter(|(key, _)| is_set(key)).map(|(_, flag)| flag.to_owned());
-        edit([words(&["add", "label"]), flags.collect(), labels].concat())?;
+        edit([strings(&["add", "label"]), flags.collect(), labels].concat())?;
     }
     let annotations = pairs("commonAnnotations", is_set("commonAnnotationsEnvsubst"));
     if !annotations.is_empty() {
-        let force = if is_set("forceCommonAnnotations") { words(&["--force"]) } else { Vec::new() };
-        edit([words(&["add", "annotation"]), force, annotations].concat())?;
+        let force = if is_set("forceCommonAnnotations") { strings(&["--force"]) } else { Vec::new() };
+        edit([strings(&["add", "annotation"]), force, annotations].concat())?;
     }
-    text("namespace").map_or(Ok(()), |value| edit(words(&["set", "namespace", "--", value])))?;
+    text("namespace").map_or(Ok(()), |value| edit(strings(&["set", "namespace", "--", value])))?;
     append_patches(&root.join("kustomization.yaml"), list("patches"));
     let is_there = |component: &Value| root.join(component.as_str().unwrap_or_default()).exists();
     let mut components = list("components");
     components.retain(|component| !is_set("ignoreMissingComponents") || is_there(component));
     let components: Vec<_> = components.iter().filter_map(|component| component.as_str().map(str::to_owned)).collect();
-    if components.is_empty() { Ok(()) } else { edit([words(&["add", "component"]), components].concat()) }
+    if components.is_empty() { Ok(()) } else { edit([strings(&["add", "component"]), components].concat()) }
 }
 
 fn append_patches(file: &Path, patches: Vec<Value>) {
     if patches.is_empty() {
         return;
     }
-    let text = fs::read_to_string(file).expect("the file is there");
+    let text = fs::read_to_string(file).expect("the file can be read");
     let limits = Limits::default();
     let document = yaml::documents(&text, &limits).next().expect("the file has a document");
     let mut kustomization = document.expect("the file is YAML").value;
@@ -240,7 +242,7 @@ fn append_patches(file: &Path, patches: Vec<Value>) {
 }
 
 /// Replaces the variables in a text as Go's `os.Expand` does.
-fn expanded(text: &str) -> String {
+fn expand_variables(text: &str) -> String {
     let variables = variables();
     let mut expanded = text.replace("${UNSET}", "").replace("$$", "\0");
     for (name, value) in &variables {
@@ -249,7 +251,7 @@ fn expanded(text: &str) -> String {
     expanded.replace('\0', "$")
 }
 
-fn kustomize(program: &Path, folder: &Path, arguments: &[String]) -> Result<String, String> {
+fn run_kustomize(program: &Path, folder: &Path, arguments: &[String]) -> Result<String, String> {
     let mut command = Command::new(program);
     command.args(arguments).current_dir(folder).env_clear().env("PATH", "/nonexistent");
     let output = command.output().expect("kustomize runs");

@@ -69,12 +69,12 @@ pub fn run(checkouts: &[(&str, PathBuf)]) -> ExitCode {
     let mut total = 0;
     let mut differs = false;
     for (name, folder) in checkouts {
-        let surveyed = Surveyed::of(&folder.canonicalize().expect("the checkout is there"));
+        let surveyed = Surveyed::of(&folder.canonicalize().expect("the checkout exists"));
         let entries = surveyed.entries();
         if entries.is_empty() {
             continue;
         }
-        let answers = answers(&program, &surveyed, &entries);
+        let answers = run_program(&program, &surveyed, &entries);
         let mut counts = Counts::default();
         compare(&surveyed, &entries, &answers, &mut counts);
         compare_rendered(&surveyed, &entries, &answers, &mut counts);
@@ -121,7 +121,7 @@ impl Surveyed {
             folders.iter().flat_map(|folder| roots::references(&tree, folder, &any, &files).parts).collect();
         let manifests = rest.iter().filter(|file| is_manifest(file)).map(|file| path(file));
         let manifests: Vec<_> = manifests.filter(|file| !parts.contains(file)).collect();
-        let git = Git::find(&tree, &path(folder)).expect("it is a checkout");
+        let git = Git::find(&tree, &path(folder)).expect("the folder is a git checkout");
         let (tops, sources) = ([path(folder)], BTreeMap::new());
         let checkout = Checkout {
             tree: &tree,
@@ -192,21 +192,22 @@ fn ignored(tree: &Tree, manifests: &[TreePath]) -> BTreeMap<String, String> {
 }
 
 /// Runs the Go program without network. Returns its answer for each entry.
-fn answers(program: &Path, surveyed: &Surveyed, entries: &[Entry<'_>]) -> Vec<Value> {
+fn run_program(program: &Path, surveyed: &Surveyed, entries: &[Entry<'_>]) -> Vec<Value> {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", "/nonexistent").env("GOGC", "400");
     command.envs(["HTTP_PROXY", "HTTPS_PROXY"].map(|name| (name, "http://127.0.0.1:1")));
-    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-    let mut input = child.stdin.take().expect("its input is piped");
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the program starts");
+    let mut input = child.stdin.take().expect("the standard input is piped");
     let requests: Vec<Value> = entries.iter().map(|entry| surveyed.request(entry)).collect();
-    let write =
-        thread::spawn(move || requests.iter().for_each(|request| writeln!(input, "{request}").expect("it reads")));
-    let output = child.wait_with_output().expect("it runs");
-    write.join().expect("it reads");
+    let write = thread::spawn(move || {
+        requests.iter().for_each(|request| writeln!(input, "{request}").expect("the program reads its input"))
+    });
+    let output = child.wait_with_output().expect("the program runs");
+    write.join().expect("the program reads its input");
     assert!(output.status.success(), "the program ends with {}", output.status);
     let lines = serde_json::Deserializer::from_slice(&output.stdout).into_iter();
-    let answers: Vec<Value> = lines.map(|answer| answer.expect("it writes JSON")).collect();
-    assert_eq!(answers.len(), entries.len(), "an answer for each entry");
+    let answers: Vec<Value> = lines.map(|answer| answer.expect("the program writes JSON")).collect();
+    assert_eq!(answers.len(), entries.len(), "the program must write one answer for each entry");
     answers
 }
 

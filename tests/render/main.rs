@@ -90,7 +90,7 @@ struct Counts {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    cleanup::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clean_up_on_signals().expect("a process may handle its signals");
     if let Some(commits) = arguments.history {
         let repository = arguments.repository.as_deref();
         return history::run(&history::Request { commits, repository, write: arguments.write });
@@ -106,12 +106,12 @@ fn main() -> ExitCode {
     }
     let mut oracle = Oracle::start();
     match arguments.only {
-        Some(seed) => one(seed, &mut oracle),
-        None => many(&arguments, &mut oracle),
+        Some(seed) => test_one(seed, &mut oracle),
+        None => test_many(&arguments, &mut oracle),
     }
 }
 
-fn one(seed: u64, oracle: &mut Oracle) -> ExitCode {
+fn test_one(seed: u64, oracle: &mut Oracle) -> ExitCode {
     let mut case = tree(seed);
     let answer = oracle.build(&mut case);
     print_tree(&case);
@@ -120,7 +120,7 @@ fn one(seed: u64, oracle: &mut Oracle) -> ExitCode {
     if difference(&built, &answer).is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn many(arguments: &Arguments, oracle: &mut Oracle) -> ExitCode {
+fn test_many(arguments: &Arguments, oracle: &mut Oracle) -> ExitCode {
     let (mut counts, mut differences) = (Counts::default(), BTreeMap::<&str, Vec<u64>>::new());
     for number in 0..arguments.trees {
         let seed = Dice::new(arguments.seed.wrapping_mul(0x1_0000_0001).wrapping_add(number)).number() % 10_000_000_000;
@@ -136,7 +136,7 @@ fn many(arguments: &Arguments, oracle: &mut Oracle) -> ExitCode {
     );
     for (difference, seeds) in &differences {
         println!("\n{} times {difference}: seeds {:?}", seeds.len(), &seeds[..seeds.len().min(5)]);
-        seeds.first().into_iter().for_each(|seed| tell(difference, *seed, oracle));
+        seeds.first().into_iter().for_each(|seed| print_minimized(difference, *seed, oracle));
     }
     if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
@@ -175,10 +175,12 @@ fn difference(built: &Built, answer: &Answer) -> Option<&'static str> {
         (Built::Panicked, _) => Some("the engine panicked"),
         (Built::Text(ours), Answer::Builds(text)) if ours == text => None,
         (Built::Text(_), Answer::Builds(_)) => Some("the bytes differ"),
-        (Built::Text(_), Answer::Refuses(_)) => Some("kustomize refuses what the engine builds"),
-        (Built::Refused(_), Answer::Builds(_)) => Some("kustomize builds what the engine refuses"),
-        (Built::Unknown(_), Answer::Builds(_)) => Some("the engine does not know what kustomize builds"),
-        (Built::Refused(_) | Built::Unknown(_), Answer::Refuses(_)) => None,
+        (Built::Text(_), Answer::Fails(_)) => Some("the engine builds a tree that kustomize rejects"),
+        (Built::Refused(_), Answer::Builds(_)) => Some("the engine rejects a tree that kustomize builds"),
+        (Built::Unknown(_), Answer::Builds(_)) => {
+            Some("the result of the engine is unknown for a tree that kustomize builds")
+        }
+        (Built::Refused(_) | Built::Unknown(_), Answer::Fails(_)) => None,
     }
 }
 
@@ -189,14 +191,18 @@ fn tree(seed: u64) -> Case {
 }
 
 /// Minimizes a tree, and prints it with both results.
-fn tell(expected: &str, seed: u64, oracle: &mut Oracle) {
-    let small = minimise::minimise(&tree(seed), |case| {
+fn print_minimized(expected: &str, seed: u64, oracle: &mut Oracle) {
+    let minimized = minimise::minimise(&tree(seed), |case| {
         let mut written = case.clone();
         let answer = oracle.build(&mut written);
         written == *case && difference(&engine::build(case, &oracle.root()), &answer) == Some(expected)
     });
-    print_tree(&small);
-    println!("kustomize: {:?}\nours: {:?}", oracle.build(&mut small.clone()), engine::build(&small, &oracle.root()));
+    print_tree(&minimized);
+    println!(
+        "kustomize: {:?}\nours: {:?}",
+        oracle.build(&mut minimized.clone()),
+        engine::build(&minimized, &oracle.root())
+    );
 }
 
 fn print_tree(case: &Case) {

@@ -35,7 +35,7 @@ pub enum Answer {
     /// The output.
     Builds(String),
     /// The error or the panic with which the build failed.
-    Refuses(String),
+    Fails(String),
 }
 
 impl Oracle {
@@ -45,17 +45,22 @@ impl Oracle {
         command.env_clear().env("GOMAXPROCS", "1").env("GOGC", "400").env("PATH", "/nonexistent");
         // No server listens at this address, so kustomize cannot fetch remote resources.
         command.envs(["HTTP_PROXY", "HTTPS_PROXY"].map(|name| (name, "http://127.0.0.1:1")));
-        let mut child =
-            command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it starts");
-        let input = child.stdin.take().expect("its input is piped");
-        let output = BufReader::new(child.stdout.take().expect("its output is piped"));
-        let folder = tempfile::Builder::new().prefix("portcullis-tree-").tempdir().expect("there is room for a folder");
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the program starts");
+        let input = child.stdin.take().expect("the standard input is piped");
+        let output = BufReader::new(child.stdout.take().expect("the standard output is piped"));
+        let folder =
+            tempfile::Builder::new().prefix("portcullis-tree-").tempdir().expect("a temporary folder can be created");
         Self { child, input, output, folder }
     }
 
     /// Returns the absolute path at which every tree is written and built.
     pub fn root(&self) -> String {
-        let folder = fs::canonicalize(self.folder.path()).expect("the folder is there");
+        let folder = fs::canonicalize(self.folder.path()).expect("the folder exists");
         folder.join("tree").to_string_lossy().into_owned()
     }
 
@@ -71,7 +76,7 @@ impl Oracle {
         // schema if a tree may choose one. A backslash can be part of an escaped field name.
         let has_schema = case.files.values().any(|file| file.contains("openapi") || file.contains('\\'));
         match self.build_folder(&build, case.unrestricted, has_schema) {
-            Answer::Refuses(error) => Answer::Refuses(error.replace(&text, ROOT)),
+            Answer::Fails(error) => Answer::Fails(error.replace(&text, ROOT)),
             answer => answer,
         }
     }
@@ -84,11 +89,11 @@ impl Oracle {
         self.output.read_line(&mut line).expect("the program writes");
         let Ok(answer) = serde_json::from_str::<Value>(&line) else {
             *self = Self::start();
-            return Answer::Refuses("the program ended".to_owned());
+            return Answer::Fails("the program ended".to_owned());
         };
         match answer["output"].as_str() {
             Some(output) => Answer::Builds(output.to_owned()),
-            None => Answer::Refuses(answer["error"].as_str().unwrap_or_default().to_owned()),
+            None => Answer::Fails(answer["error"].as_str().unwrap_or_default().to_owned()),
         }
     }
 }
@@ -104,7 +109,7 @@ impl Drop for Oracle {
 /// cache. `files` contains the text of its files, from which the key of the cache is computed.
 pub fn program(name: &str, source: &str, files: &[&str], flags: &[&str]) -> PathBuf {
     let key = cache::key(&[files, &[OS, ARCH]].concat());
-    let cache = Cache::open(&key).expect("there is a cache");
+    let cache = Cache::open(&key).expect("the cache can be opened");
     let made = cache.entry(name, |folder| -> Result<(), CacheError> {
         eprintln!("building {name} with Go: a minute the first time, then kept");
         let mut go = Command::new("go");

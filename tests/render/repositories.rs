@@ -88,7 +88,7 @@ fn report(checkouts: &[Checkout], results: Results) -> ExitCode {
 fn checkout(base: &Path, name: &'static str, commit: &str) -> Checkout {
     let folder = fs::canonicalize(base.join(name)).unwrap_or_else(|error| panic!("{name} is not checked out: {error}"));
     let head = Command::new("git").arg("-C").arg(&folder).args(["rev-parse", "HEAD"]).output().expect("git runs");
-    assert_eq!(String::from_utf8_lossy(&head.stdout).trim(), commit, "the commit of {name}");
+    assert_eq!(String::from_utf8_lossy(&head.stdout).trim(), commit, "{name} has another commit checked out");
     let (mut roots, mut has_schema) = (Vec::new(), false);
     find(&folder, &mut roots, &mut has_schema);
     roots.sort();

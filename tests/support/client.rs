@@ -20,19 +20,24 @@ use tokio_rustls::client::TlsStream;
 use super::pki::Leaf;
 
 pub fn config(root: &CertificateDer<'static>, versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
-    config_of(std::slice::from_ref(root), versions)
+    config_with_roots(std::slice::from_ref(root), versions)
 }
 
 /// Returns a TLS configuration for servers with a certificate from any of the `trusted` roots.
-pub fn config_of(trusted: &[CertificateDer<'static>], versions: &[&'static SupportedProtocolVersion]) -> ClientConfig {
-    as_the_api_server(builder(trusted, versions).with_no_client_auth())
+pub fn config_with_roots(
+    trusted: &[CertificateDer<'static>],
+    versions: &[&'static SupportedProtocolVersion],
+) -> ClientConfig {
+    configure_like_api_server(builder(trusted, versions).with_no_client_auth())
 }
 
 /// Returns a TLS configuration with a client certificate.
-pub fn config_with(root: &CertificateDer<'static>, leaf: &Leaf) -> ClientConfig {
+pub fn config_with_client_certificate(root: &CertificateDer<'static>, leaf: &Leaf) -> ClientConfig {
     let chain = CertificateDer::pem_slice_iter(leaf.chain.as_bytes()).map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).unwrap();
-    as_the_api_server(builder(std::slice::from_ref(root), ALL_VERSIONS).with_client_auth_cert(chain, key).unwrap())
+    configure_like_api_server(
+        builder(std::slice::from_ref(root), ALL_VERSIONS).with_client_auth_cert(chain, key).unwrap(),
+    )
 }
 
 fn builder(
@@ -48,7 +53,7 @@ fn builder(
 }
 
 /// Configures HTTP/1.1 without TLS session resumption, like the client of the API server.
-fn as_the_api_server(mut config: ClientConfig) -> ClientConfig {
+fn configure_like_api_server(mut config: ClientConfig) -> ClientConfig {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config.resumption = rustls::client::Resumption::disabled();
     config
@@ -72,7 +77,7 @@ impl Reply {
         serde_json::from_slice(&self.body).unwrap()
     }
 
-    pub fn closes(&self) -> bool {
+    pub fn closes_connection(&self) -> bool {
         self.headers.get("connection").is_some_and(|value| value == "close")
     }
 }
@@ -147,7 +152,7 @@ impl Connection {
     }
 
     /// Waits until the server closes the connection. Returns an error if the server sends more bytes before.
-    pub async fn closed(&mut self) -> io::Result<()> {
+    pub async fn wait_until_closed(&mut self) -> io::Result<()> {
         match self.stream.read(&mut [0; 1]).await {
             Ok(0) | Err(_) => Ok(()),
             Ok(_) => Err(io::ErrorKind::InvalidData.into()),
@@ -155,7 +160,7 @@ impl Connection {
     }
 
     fn is_open(&mut self) -> bool {
-        self.closed().now_or_never().is_none()
+        self.wait_until_closed().now_or_never().is_none()
     }
 }
 
@@ -169,7 +174,7 @@ pub struct Pool {
     idle_timeout: Duration,
 }
 
-const POOLED: usize = 25;
+const MAX_IDLE: usize = 25;
 
 impl Pool {
     pub fn new(address: SocketAddr, config: ClientConfig, idle_timeout: Duration) -> Self {
@@ -186,7 +191,7 @@ impl Pool {
         let reply = connection.post(path, body).await.map_err(failed)?;
         let leaf = connection.leaf();
         let mut idle = self.idle.lock().unwrap();
-        if !reply.closes() && idle.len() < POOLED {
+        if !reply.closes_connection() && idle.len() < MAX_IDLE {
             idle.push((Instant::now(), connection));
         }
         Ok((reply, leaf))

@@ -29,14 +29,14 @@ const PREFIX: usize = 5;
 
 /// A span that the collector has received, with its attributes as text.
 #[derive(Debug, Clone)]
-pub struct Arrived {
+pub struct ReceivedSpan {
     pub span: Span,
     pub attributes: HashMap<String, String>,
     /// The attributes of the resource that sent the span, such as `service.name`.
     pub resource: HashMap<String, String>,
 }
 
-impl Arrived {
+impl ReceivedSpan {
     pub fn trace(&self) -> String {
         hex(&self.span.trace_id)
     }
@@ -56,11 +56,11 @@ impl Arrived {
 }
 
 #[derive(Default)]
-struct Kept {
-    spans: Mutex<Vec<Arrived>>,
+struct State {
+    spans: Mutex<Vec<ReceivedSpan>>,
     requests: AtomicUsize,
     authorization: Mutex<Option<HeaderValue>>,
-    is_stuck: AtomicBool,
+    is_unresponsive: AtomicBool,
 }
 
 /// A collector that runs until the process ends.
@@ -69,23 +69,26 @@ pub struct Collector {
     pub http: SocketAddr,
     /// The address for OTLP over gRPC.
     pub grpc: SocketAddr,
-    kept: Arc<Kept>,
+    state: Arc<State>,
 }
 
 impl Collector {
     /// Starts a collector on a new thread.
     pub fn start() -> Self {
-        let (over_http, over_grpc) = (listener(), listener());
-        let (http, grpc) = (over_http.local_addr().unwrap(), over_grpc.local_addr().unwrap());
-        let kept: Arc<Kept> = Arc::default();
-        let there = Arc::clone(&kept);
+        let (http_listener, grpc_listener) = (listener(), listener());
+        let (http, grpc) = (http_listener.local_addr().unwrap(), grpc_listener.local_addr().unwrap());
+        let state: Arc<State> = Arc::default();
+        let shared_state = Arc::clone(&state);
         thread::spawn(move || {
             let runtime = Builder::new_current_thread().enable_all().build().unwrap();
             runtime.block_on(async {
-                tokio::join!(accept(over_http, &there, talk_http), accept(over_grpc, &there, talk_grpc));
+                tokio::join!(
+                    accept(http_listener, &shared_state, serve_http),
+                    accept(grpc_listener, &shared_state, serve_grpc)
+                );
             });
         });
-        Self { http, grpc, kept }
+        Self { http, grpc, state }
     }
 
     /// Returns the URL for OTLP over HTTP.
@@ -94,27 +97,27 @@ impl Collector {
     }
 
     /// From now on, the collector accepts requests over HTTP but never answers them.
-    pub fn is_stuck(&self) {
-        self.kept.is_stuck.store(true, Ordering::SeqCst);
+    pub fn stop_answering(&self) {
+        self.state.is_unresponsive.store(true, Ordering::SeqCst);
     }
 
     /// Returns the header `Authorization` of the last request over HTTP.
     pub fn authorization(&self) -> Option<HeaderValue> {
-        self.kept.authorization.lock().unwrap().clone()
+        self.state.authorization.lock().unwrap().clone()
     }
 
     /// Returns the number of requests over HTTP.
     pub fn requests(&self) -> usize {
-        self.kept.requests.load(Ordering::SeqCst)
+        self.state.requests.load(Ordering::SeqCst)
     }
 
-    pub fn spans(&self) -> Vec<Arrived> {
-        self.kept.spans.lock().unwrap().clone()
+    pub fn spans(&self) -> Vec<ReceivedSpan> {
+        self.state.spans.lock().unwrap().clone()
     }
 
     /// Returns the spans with this trace ID.
-    pub fn trace(&self, id: &str) -> Vec<Arrived> {
-        self.spans().into_iter().filter(|arrived| arrived.trace() == id).collect()
+    pub fn trace(&self, id: &str) -> Vec<ReceivedSpan> {
+        self.spans().into_iter().filter(|received| received.trace() == id).collect()
     }
 }
 
@@ -124,29 +127,29 @@ fn listener() -> TcpListener {
     listener
 }
 
-async fn accept<F>(listener: TcpListener, kept: &Arc<Kept>, talk: impl Fn(TcpStream, Arc<Kept>) -> F)
+async fn accept<F>(listener: TcpListener, state: &Arc<State>, serve: impl Fn(TcpStream, Arc<State>) -> F)
 where
     F: Future<Output = ()> + Send + 'static,
 {
     let listener = tokio::net::TcpListener::from_std(listener).unwrap();
     while let Ok((stream, _)) = listener.accept().await {
-        tokio::spawn(talk(stream, Arc::clone(kept)));
+        tokio::spawn(serve(stream, Arc::clone(state)));
     }
 }
 
-async fn talk_http(stream: TcpStream, kept: Arc<Kept>) {
-    let answer = service_fn(|request| answer_http(request, &kept));
+async fn serve_http(stream: TcpStream, state: Arc<State>) {
+    let answer = service_fn(|request| answer_http(request, &state));
     // An error means that the client closed its connection.
     let _ = http1::Builder::new().serve_connection(TokioIo::new(stream), answer).await;
 }
 
-async fn answer_http(request: Request<Incoming>, kept: &Kept) -> Result<Response<Full<Bytes>>, Infallible> {
-    kept.requests.fetch_add(1, Ordering::SeqCst);
-    if kept.is_stuck.load(Ordering::SeqCst) {
+async fn answer_http(request: Request<Incoming>, state: &State) -> Result<Response<Full<Bytes>>, Infallible> {
+    state.requests.fetch_add(1, Ordering::SeqCst);
+    if state.is_unresponsive.load(Ordering::SeqCst) {
         std::future::pending::<()>().await;
     }
     let (head, body) = request.into_parts();
-    *kept.authorization.lock().unwrap() = head.headers.get(AUTHORIZATION).cloned();
+    *state.authorization.lock().unwrap() = head.headers.get(AUTHORIZATION).cloned();
     let is_protobuf = head.headers.get(CONTENT_TYPE).is_some_and(|value| value == "application/x-protobuf");
     let status = match (head.uri.path() == "/v1/traces", is_protobuf) {
         (true, true) => StatusCode::OK,
@@ -154,15 +157,15 @@ async fn answer_http(request: Request<Incoming>, kept: &Kept) -> Result<Response
         (false, _) => StatusCode::NOT_FOUND,
     };
     if status == StatusCode::OK {
-        kept.take(&body.collect().await.unwrap().to_bytes());
+        state.record(&body.collect().await.unwrap().to_bytes());
     }
     Ok(Response::builder().status(status).body(Full::default()).unwrap())
 }
 
-async fn talk_grpc(stream: TcpStream, kept: Arc<Kept>) {
+async fn serve_grpc(stream: TcpStream, state: Arc<State>) {
     let Ok(mut connection) = h2::server::handshake(stream).await else { return };
     while let Some(Ok((request, mut respond))) = connection.accept().await {
-        let kept = Arc::clone(&kept);
+        let state = Arc::clone(&state);
         tokio::spawn(async move {
             let mut body = request.into_body();
             let mut message = BytesMut::new();
@@ -170,13 +173,13 @@ async fn talk_grpc(stream: TcpStream, kept: Arc<Kept>) {
                 let _ = body.flow_control().release_capacity(part.len());
                 message.put(part);
             }
-            kept.take(&message[PREFIX..]);
+            state.record(&message[PREFIX..]);
             let head = Response::builder().header(CONTENT_TYPE, "application/grpc").body(()).unwrap();
             let mut answer = respond.send_response(head, false).unwrap();
-            let taken = ExportTraceServiceResponse::default().encode_to_vec();
+            let message = ExportTraceServiceResponse::default().encode_to_vec();
             let mut framed = BytesMut::from(&[0][..]);
-            framed.put_u32(u32::try_from(taken.len()).unwrap());
-            framed.put(&*taken);
+            framed.put_u32(u32::try_from(message.len()).unwrap());
+            framed.put(&*message);
             answer.send_data(framed.freeze(), false).unwrap();
             let trailers = HeaderMap::from_iter([("grpc-status".parse().unwrap(), HeaderValue::from_static("0"))]);
             answer.send_trailers(trailers).unwrap();
@@ -184,30 +187,33 @@ async fn talk_grpc(stream: TcpStream, kept: Arc<Kept>) {
     }
 }
 
-impl Kept {
-    fn take(&self, message: &[u8]) {
-        let request = ExportTraceServiceRequest::decode(message).expect("it is what the protocol has");
-        for of_resource in request.resource_spans {
-            let resource = plain(&of_resource.resource.unwrap_or_default().attributes);
-            let spans = of_resource.scope_spans.into_iter().flat_map(|of_scope| of_scope.spans);
-            let arrived =
-                spans.map(|span| Arrived { attributes: plain(&span.attributes), resource: resource.clone(), span });
-            self.spans.lock().unwrap().extend(arrived);
+impl State {
+    fn record(&self, message: &[u8]) {
+        let request = ExportTraceServiceRequest::decode(message).expect("the message is an ExportTraceServiceRequest");
+        for resource_spans in request.resource_spans {
+            let resource = attributes_as_text(&resource_spans.resource.unwrap_or_default().attributes);
+            let spans = resource_spans.scope_spans.into_iter().flat_map(|scope_spans| scope_spans.spans);
+            let received = spans.map(|span| ReceivedSpan {
+                attributes: attributes_as_text(&span.attributes),
+                resource: resource.clone(),
+                span,
+            });
+            self.spans.lock().unwrap().extend(received);
         }
     }
 }
 
-fn plain(attributes: &[KeyValue]) -> HashMap<String, String> {
-    attributes.iter().map(|one| (one.key.clone(), word(one.value.as_ref()))).collect()
+fn attributes_as_text(attributes: &[KeyValue]) -> HashMap<String, String> {
+    attributes.iter().map(|attribute| (attribute.key.clone(), value_as_text(attribute.value.as_ref()))).collect()
 }
 
-fn word(value: Option<&AnyValue>) -> String {
+fn value_as_text(value: Option<&AnyValue>) -> String {
     match value.and_then(|value| value.value.as_ref()) {
         Some(any_value::Value::StringValue(text)) => text.clone(),
         Some(any_value::Value::BoolValue(value)) => value.to_string(),
         Some(any_value::Value::IntValue(value)) => value.to_string(),
         Some(any_value::Value::ArrayValue(array)) => {
-            array.values.iter().map(|value| word(Some(value))).collect::<Vec<_>>().join(",")
+            array.values.iter().map(|value| value_as_text(Some(value))).collect::<Vec<_>>().join(",")
         }
         other => format!("{other:?}"),
     }

@@ -26,11 +26,11 @@ use super::pki::{Authority, SecretMount};
 /// A stub of the gate. The name of the object in a request determines its decision.
 pub struct Stub {
     /// Requests with the name `held` wait for a permit of this semaphore.
-    pub gate: Semaphore,
+    pub hold_permits: Semaphore,
     /// Number of requests whose decision has begun.
     pub begun: AtomicUsize,
-    /// Requests with the name `busy` block their thread until this flag is set by [`Stub::open`].
-    door: (Mutex<bool>, Condvar),
+    /// Requests with the name `busy` block their thread until this flag is set by [`Stub::release_busy`].
+    busy_release: (Mutex<bool>, Condvar),
     /// The names in requests, in the order in which the decisions began.
     order: Mutex<Vec<String>>,
 }
@@ -38,31 +38,34 @@ pub struct Stub {
 impl Stub {
     pub fn new() -> Self {
         Self {
-            gate: Semaphore::new(0),
+            hold_permits: Semaphore::new(0),
             begun: AtomicUsize::new(0),
-            door: (Mutex::new(false), Condvar::new()),
+            busy_release: (Mutex::new(false), Condvar::new()),
             order: Mutex::default(),
         }
     }
 
     /// Unblocks the requests with the name `busy`.
-    pub fn open(&self) {
-        *self.door.0.lock().unwrap() = true;
-        self.door.1.notify_all();
+    pub fn release_busy(&self) {
+        *self.busy_release.0.lock().unwrap() = true;
+        self.busy_release.1.notify_all();
     }
 
-    /// Blocks the thread until [`Stub::open`] is called. Panics after a timeout, so that a failing test ends.
-    fn compute(&self) {
-        let (is_open, bell) = &self.door;
-        let waited = bell.wait_timeout_while(is_open.lock().unwrap(), deadline() * 3, |open| !*open).unwrap().1;
-        assert!(!waited.timed_out(), "nobody opened the door");
+    /// Blocks the thread until [`Stub::release_busy`] is called. Panics after a timeout, so that a failing test ends.
+    fn block_until_released(&self) {
+        let (is_released, condition) = &self.busy_release;
+        let waited = condition
+            .wait_timeout_while(is_released.lock().unwrap(), deadline() * 3, |is_released| !*is_released)
+            .unwrap()
+            .1;
+        assert!(!waited.timed_out(), "the test did not call `Stub::release_busy`");
     }
 
     pub fn order(&self) -> Vec<String> {
         self.order.lock().unwrap().clone()
     }
 
-    pub async fn begun(&self, count: usize) {
+    pub async fn wait_until_begun(&self, count: usize) {
         eventually("requests are being decided", async || self.begun.load(Ordering::SeqCst) >= count).await;
     }
 
@@ -72,10 +75,10 @@ impl Stub {
         request.read(None).unwrap();
         let finding = |level| Finding::new("OW001", level, FieldPath::of(["spec", "replicas"]), "is too large");
         match &*request.name {
-            "held" => drop(self.gate.acquire().await.unwrap()),
-            "busy" => self.compute(),
+            "held" => drop(self.hold_permits.acquire().await.unwrap()),
+            "busy" => self.block_until_released(),
             "never" => std::future::pending().await,
-            "panics" => panic!("the stub was asked to"),
+            "panics" => panic!("the stub panics for requests with this name"),
             "denied" => return Verdict { findings: vec![finding(Level::Deny)], ..Verdict::default() },
             "warned" => return Verdict { findings: vec![finding(Level::Warn)], ..Verdict::default() },
             "patched" => {
@@ -135,10 +138,10 @@ pub struct Server {
 
 impl Server {
     pub async fn start() -> Self {
-        Self::with(|_| {}).await
+        Self::start_with(|_| {}).await
     }
 
-    pub async fn with(change: impl FnOnce(&mut Options)) -> Self {
+    pub async fn start_with(change: impl FnOnce(&mut Options)) -> Self {
         let authority = Authority::new();
         let mount = SecretMount::new(&authority.leaf());
         let (stub, readiness) = (Arc::new(Stub::new()), Readiness::default());
@@ -198,16 +201,16 @@ pub async fn get(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
 }
 
 /// Waits until a condition is true. Panics after the timeout of tests.
-pub async fn eventually(what: &str, so: impl AsyncFn() -> bool) {
+pub async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
     let wait = async {
-        while !so().await {
+        while !condition().await {
             sleep(Duration::from_millis(10)).await;
         }
     };
-    timeout(deadline(), wait).await.unwrap_or_else(|_| panic!("not within {:?}: {what}", deadline()));
+    timeout(deadline(), wait).await.unwrap_or_else(|_| panic!("timeout after {:?}: {what}", deadline()));
 }
 
 /// Waits for a future. Panics after the timeout of tests.
-pub async fn soon<T>(what: impl Future<Output = T>) -> T {
-    timeout(deadline(), what).await.unwrap_or_else(|_| panic!("it did not happen within {:?}", deadline()))
+pub async fn within_deadline<T>(future: impl Future<Output = T>) -> T {
+    timeout(deadline(), future).await.unwrap_or_else(|_| panic!("timeout after {:?}", deadline()))
 }

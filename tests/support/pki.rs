@@ -28,15 +28,15 @@ pub struct Leaf {
 impl Authority {
     pub fn new() -> Self {
         let (root_key, key) = (KeyPair::generate().unwrap(), KeyPair::generate().unwrap());
-        let root_params = authority("root");
+        let root_params = ca_params("root");
         let root = root_params.self_signed(&root_key).unwrap();
-        let params = authority("intermediate");
+        let params = ca_params("intermediate");
         let intermediate = params.signed_by(&key, &Issuer::new(root_params, root_key)).unwrap();
         Self { root: root.der().clone(), intermediate: intermediate.pem(), issuer: Issuer::new(params, key) }
     }
 
     pub fn leaf(&self) -> Leaf {
-        self.signed(CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap())
+        self.sign(CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap())
     }
 
     /// Returns a client certificate with this common name and these DNS names and URIs.
@@ -49,7 +49,7 @@ impl Authority {
             false => rcgen::SanType::DnsName((*name).try_into().unwrap()),
         });
         params.subject_alt_names = names.collect();
-        self.signed(params)
+        self.sign(params)
     }
 
     /// Returns the root certificate in PEM.
@@ -57,23 +57,23 @@ impl Authority {
         pem::encode(&pem::Pem::new("CERTIFICATE", self.root.to_vec()))
     }
 
-    fn signed(&self, mut params: CertificateParams) -> Leaf {
+    fn sign(&self, mut params: CertificateParams) -> Leaf {
         let key = KeyPair::generate().unwrap();
-        valid_for_a_day(&mut params);
+        set_validity_of_one_day(&mut params);
         let leaf = params.signed_by(&key, &self.issuer).unwrap();
         Leaf { chain: leaf.pem() + &self.intermediate, key: key.serialize_pem() }
     }
 }
 
-fn authority(name: &str) -> CertificateParams {
+fn ca_params(name: &str) -> CertificateParams {
     let mut params = CertificateParams::new([]).unwrap();
     params.distinguished_name.push(rcgen::DnType::CommonName, name);
     params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
-    valid_for_a_day(&mut params);
+    set_validity_of_one_day(&mut params);
     params
 }
 
-fn valid_for_a_day(params: &mut CertificateParams) {
+fn set_validity_of_one_day(params: &mut CertificateParams) {
     params.not_before = OffsetDateTime::now_utc() - Duration::HOUR;
     params.not_after = OffsetDateTime::now_utc() + Duration::DAY;
 }

@@ -20,7 +20,7 @@ use super::harness::get;
 pub struct Service {
     pub address: SocketAddr,
     replicas: Arc<Mutex<Vec<Replica>>>,
-    carried: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
+    replicas_by_client: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
     runtime: Handle,
     _tasks: JoinSet<()>,
 }
@@ -33,7 +33,7 @@ struct Replica {
 
 /// Interval of the probes. It is much longer than a probe takes on the loopback interface, and much shorter than the
 /// lame-duck period.
-const PROBES: Duration = Duration::from_millis(100);
+const PROBE_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Service {
     pub async fn start() -> Self {
@@ -41,9 +41,9 @@ impl Service {
         let address = listener.local_addr().unwrap();
         let replicas: Arc<Mutex<Vec<Replica>>> = Arc::default();
         let mut tasks = JoinSet::new();
-        let carried = Arc::default();
-        tasks.spawn(forward(listener, Arc::clone(&replicas), Arc::clone(&carried)));
-        Self { address, replicas, carried, runtime: Handle::current(), _tasks: tasks }
+        let replicas_by_client = Arc::default();
+        tasks.spawn(forward(listener, Arc::clone(&replicas), Arc::clone(&replicas_by_client)));
+        Self { address, replicas, replicas_by_client, runtime: Handle::current(), _tasks: tasks }
     }
 
     /// Adds a replica. Each replica is probed separately, so that a slow replica does not delay the others.
@@ -58,7 +58,7 @@ impl Service {
 
     /// Returns the replica that got the last connection from this address of a client.
     pub fn replica_of(&self, client: SocketAddr) -> Option<SocketAddr> {
-        self.carried.lock().unwrap().get(&client).copied()
+        self.replicas_by_client.lock().unwrap().get(&client).copied()
     }
 
     pub fn is_ready(&self, address: SocketAddr) -> bool {
@@ -69,15 +69,15 @@ impl Service {
 async fn forward(
     listener: TcpListener,
     replicas: Arc<Mutex<Vec<Replica>>>,
-    carried: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
+    replicas_by_client: Arc<Mutex<HashMap<SocketAddr, SocketAddr>>>,
 ) {
     let mut streams = JoinSet::new();
-    for turn in 0.. {
+    for number in 0.. {
         let (mut client, from) = listener.accept().await.unwrap();
         let ready: Vec<Replica> = replicas.lock().unwrap().iter().copied().filter(|replica| replica.ready).collect();
-        assert!(!ready.is_empty(), "the test replaces replicas one after the other");
-        let replica = ready[turn % ready.len()];
-        carried.lock().unwrap().insert(from, replica.address);
+        assert!(!ready.is_empty(), "no replica is ready");
+        let replica = ready[number % ready.len()];
+        replicas_by_client.lock().unwrap().insert(from, replica.address);
         streams.spawn(async move {
             let Ok(mut server) = TcpStream::connect(replica.address).await else { return };
             client.set_nodelay(true).unwrap();
@@ -92,20 +92,21 @@ async fn forward(
 async fn probe(address: SocketAddr, admin: SocketAddr, replicas: Weak<Mutex<Vec<Replica>>>) {
     loop {
         let answer = get(admin, "/readyz").await;
-        let is_known = replicas.upgrade().is_some_and(|replicas| note(&mut replicas.lock().unwrap(), address, &answer));
+        let is_known =
+            replicas.upgrade().is_some_and(|replicas| record_probe(&mut replicas.lock().unwrap(), address, &answer));
         if !is_known {
             return;
         }
-        sleep(PROBES).await;
+        sleep(PROBE_INTERVAL).await;
     }
 }
 
 /// Records the result of a probe. Returns false if the replica was removed.
-fn note(replicas: &mut [Replica], address: SocketAddr, answer: &io::Result<(u16, String)>) -> bool {
-    let Some(known) = replicas.iter_mut().find(|known| known.address == address) else { return false };
+fn record_probe(replicas: &mut [Replica], address: SocketAddr, answer: &io::Result<(u16, String)>) -> bool {
+    let Some(replica) = replicas.iter_mut().find(|replica| replica.address == address) else { return false };
     match answer {
-        Ok((200, _)) => known.ready = true,
-        Ok((_, text)) if text.contains("shutting down") => known.ready = false,
+        Ok((200, _)) => replica.ready = true,
+        Ok((_, text)) if text.contains("shutting down") => replica.ready = false,
         // Other failures are ignored, because single probes fail on a busy machine. A kubelet also needs three
         // failures.
         _ => {}

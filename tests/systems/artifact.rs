@@ -11,7 +11,9 @@ use libtest_mimic::{Arguments, Trial};
 use serde_json::json;
 
 use crate::context::Context;
-use crate::flux::{self, KUSTOMIZATIONS, applied, config_map, kustomization, look_again, source};
+use crate::flux::{
+    self, KUSTOMIZATIONS, config_map, kustomization, request_reconciliation, source, wait_until_applied,
+};
 use crate::runner;
 use crate::system::System;
 use crate::testbed::{Mode, Testbed};
@@ -71,14 +73,14 @@ pub fn run(arguments: &Arguments) -> Option<Trial> {
         serve_in_cluster(&testbed);
         plans_the_current_artifact(&Context::begin(&testbed, "current"));
     }));
-    let failure = result.err().map(|panic| runner::message(&*panic));
+    let failure = result.err().map(|panic| runner::panic_message(&*panic));
     Some(Trial::test(NAME, move || failure.map_or(Ok(()), |why| Err(why.into()))))
 }
 
 /// Creates the Service to which the URLs of artifacts refer. Its endpoint forwards requests to source-controller.
 fn serve_in_cluster(testbed: &Testbed) {
     let address = own_address().expect("this machine has an address besides those of its loopback interface");
-    let port = forward(address, flux::artifacts(&testbed.fixtures)).expect("there are ports");
+    let port = forward(address, flux::artifact_host(&testbed.fixtures)).expect("a port is free");
     let (name, namespace) = ("source-controller", "flux-system");
     let ports = json!([{"name": "http", "port": port, "protocol": "TCP"}]);
     let pod = json!({"kind": "Pod", "name": name, "namespace": namespace});
@@ -135,13 +137,14 @@ fn plans_the_current_artifact(ctx: &Context<'_>) {
     let files = |names: &[usize]| names.iter().map(|at| (&*maps[*at].0, &*maps[*at].1)).collect::<Vec<_>>();
     let first = repository.commit("main", &files(&[0, 2]));
     ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
-    applied(ctx, "app", "main", &first);
-    let waits = r#"{"spec": {"dependsOn": [{"name": "never"}]}}"#;
-    ctx.kubectl(&["patch", KUSTOMIZATIONS, "app", "--type=merge", "-p", waits]);
+    wait_until_applied(ctx, "app", "main", &first);
+    let patch = r#"{"spec": {"dependsOn": [{"name": "never"}]}}"#;
+    ctx.kubectl(&["patch", KUSTOMIZATIONS, "app", "--type=merge", "-p", patch]);
     let second = repository.commit("main", &files(&[1, 2]));
-    look_again(ctx, "app", 1);
-    let has_it = |object: &serde_json::Value| object["status"]["artifact"]["revision"] == format!("main@sha1:{second}");
-    let source = ctx.wait("gitrepositories", "app", "at the second commit", has_it);
+    request_reconciliation(ctx, "app", 1);
+    let has_second_commit =
+        |object: &serde_json::Value| object["status"]["artifact"]["revision"] == format!("main@sha1:{second}");
+    let source = ctx.wait_for("gitrepositories", "app", "at the second commit", has_second_commit);
     let url = source["status"]["artifact"]["url"].as_str().unwrap_or_default();
     assert!(url.starts_with(&format!("http://{HOST}/")), "{url}");
 
@@ -171,7 +174,7 @@ fn plan(ctx: &Context<'_>, user: User, arguments: &[&str]) -> (Option<i32>, Stri
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     command.args(["plan", "kustomization/app", "--namespace", &ctx.namespace]).args(arguments);
     command.arg("--kubeconfig").arg(ctx.testbed().cluster.kubeconfig(user));
-    let output = command.output().expect("it is built");
+    let output = command.output().expect("portcullis runs");
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     (output.status.code(), text(&output.stdout), text(&output.stderr))
 }

@@ -25,30 +25,30 @@ impl Comparison<'_> {
     /// an error.
     pub fn check(&self) -> Result<(), String> {
         let (without, with) = (self.without.outcome.as_ref()?, self.with.outcome.as_ref()?);
-        let mut wrong: Vec<String> = self.unexpected_denials();
+        let mut problems: Vec<String> = self.unexpected_denials();
         for ((label, before), (again, after)) in without.iter().zip(with) {
             assert_eq!(label, again, "a scenario takes the same snapshots in both modes");
             let differences = normalize::differences(before, after);
-            wrong.extend(differences.into_iter().map(|line| format!("{label}: {line}")));
+            problems.extend(differences.into_iter().map(|line| format!("{label}: {line}")));
         }
         if self.with.writes.len() > 2 * self.without.writes.len() + MAX_ADDITIONAL_WRITES {
-            wrong.push(format!("{} writes instead of {}", self.with.writes.len(), self.without.writes.len()));
+            problems.push(format!("{} writes instead of {}", self.with.writes.len(), self.without.writes.len()));
         }
-        wrong.truncate(MAX_DIFFERENCES);
-        if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n")) }
+        problems.truncate(MAX_DIFFERENCES);
+        if problems.is_empty() { Ok(()) } else { Err(problems.join("\n")) }
     }
 
     fn unexpected_denials(&self) -> Vec<String> {
         let denials = || self.with.writes.iter().filter_map(|write| Some((write, write.denied.as_ref()?)));
         let is_expected = |message: &str| self.scenario.denial.is_some_and(|part| message.contains(part));
         let unexpected = denials().filter(|(_, message)| !is_expected(message));
-        let mut wrong: Vec<_> =
-            unexpected.map(|(write, message)| format!("{} {}: {message}", write.user, write.what)).collect();
-        wrong.dedup();
+        let mut problems: Vec<_> =
+            unexpected.map(|(write, message)| format!("{} {}: {message}", write.user, write.action)).collect();
+        problems.dedup();
         if let Some(part) = self.scenario.denial.filter(|part| !denials().any(|(_, message)| message.contains(part))) {
-            wrong.push(format!("no controller was denied anything with {part:?}"));
+            problems.push(format!("no controller was denied anything with {part:?}"));
         }
-        wrong
+        problems
     }
 
     /// Returns the number of controllers' writes that were denied.
@@ -57,7 +57,7 @@ impl Comparison<'_> {
     }
 
     /// Returns the additional duration, in milliseconds, of all deletions by controllers in the run with portcullis.
-    pub fn added_to_deletions(&self) -> f64 {
+    pub fn added_deletion_time(&self) -> f64 {
         deletions(&self.with) - deletions(&self.without)
     }
 
@@ -69,7 +69,7 @@ impl Comparison<'_> {
 
 /// Returns the total duration of all deletions by controllers, in milliseconds.
 fn deletions(run: &Run) -> f64 {
-    let deletions = run.writes.iter().filter(|write| write.what.starts_with("delete "));
+    let deletions = run.writes.iter().filter(|write| write.action.starts_with("delete "));
     let sum: i128 = deletions.map(|write| write.micros).sum();
     #[allow(clippy::cast_precision_loss, reason = "it is printed with one digit")]
     let sum = sum as f64 / 1000.0;

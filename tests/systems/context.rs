@@ -23,7 +23,7 @@ pub const DEADLINE: Duration = Duration::from_secs(120);
 /// Interval for polling objects.
 const PAUSE: Duration = Duration::from_millis(200);
 /// Number of successive polls that must find all objects unchanged. The objects then count as stable.
-const QUIET_LOOKS: usize = 15;
+const STABLE_POLLS: usize = 15;
 
 /// The objects of a scenario at a point in time, by kind and name. The runs of a scenario are compared by their
 /// snapshots.
@@ -57,7 +57,7 @@ impl<'a> Context<'a> {
 
     /// Ends the scenario. Returns its snapshots with their labels.
     pub fn end(self) -> Vec<(String, Snapshot)> {
-        self.snapshots.into_inner().expect("nobody panics with it")
+        self.snapshots.into_inner().expect("no thread panicked while it held the lock")
     }
 
     /// Applies objects with kubectl, and panics if that fails. Replaces `$NS` in `yaml` with the namespace. Returns the
@@ -65,7 +65,7 @@ impl<'a> Context<'a> {
     #[track_caller]
     pub fn apply(&self, yaml: &str) -> Output {
         let output = self.try_apply(yaml);
-        assert!(output.status.success(), "{}: this was to be applied:\n{yaml}\n{output}", Location::caller());
+        assert!(output.status.success(), "{}: these objects must be applied:\n{yaml}\n{output}", Location::caller());
         output
     }
 
@@ -100,7 +100,7 @@ impl<'a> Context<'a> {
         let parameters = WatchParams::default().fields(&format!("metadata.name={name}")).timeout(2);
         let api = self.api(&self.kind(plural));
         let events = self.testbed.cluster.block_on(async {
-            let events = api.watch(&parameters, since).await.expect("it can be watched");
+            let events = api.watch(&parameters, since).await.expect("the kind can be watched");
             events.collect::<Vec<_>>().await
         });
         let object = |event| match event {
@@ -113,39 +113,39 @@ impl<'a> Context<'a> {
 
     /// Waits for an Event with this reason about an object. Returns the note of the Event.
     #[track_caller]
-    pub fn event(&self, kind: &str, name: &str, reason: &str) -> String {
-        let event = self.event_about(kind, name, reason, "");
+    pub fn wait_for_event_note(&self, kind: &str, name: &str, reason: &str) -> String {
+        let event = self.wait_for_event(kind, name, reason, "");
         event["note"].as_str().unwrap_or_default().to_owned()
     }
 
     /// Waits for an Event with this reason about an object. The JSON of the Event must contain `words`. Returns the
     /// Event.
     #[track_caller]
-    pub fn event_about(&self, kind: &str, name: &str, reason: &str, words: &str) -> Value {
+    pub fn wait_for_event(&self, kind: &str, name: &str, reason: &str, words: &str) -> Value {
         self.eventually(&format!("an Event {reason} about {kind} {name}"), || {
             let listed = self.kubectl(&["get", "events.events.k8s.io", "-o", "json"]).stdout;
             let listed: Value = serde_json::from_str(&listed).ok()?;
-            let is_asked = |event: &&Value| {
+            let is_match = |event: &&Value| {
                 let regarding = &event["regarding"];
                 regarding["kind"] == kind && regarding["name"] == name && event["reason"] == reason
             };
-            listed["items"].as_array()?.iter().filter(is_asked).find(|event| event.to_string().contains(words)).cloned()
+            listed["items"].as_array()?.iter().filter(is_match).find(|event| event.to_string().contains(words)).cloned()
         })
     }
 
-    /// Waits until `is_so` returns true for an object, and returns the object. If this takes too long, panics with
-    /// `words`, which describe the expected state.
+    /// Waits until `is_expected` returns true for an object, and returns the object. If this takes too long, panics
+    /// with `words`, which describe the expected state.
     #[track_caller]
-    pub fn wait(&self, plural: &str, name: &str, words: &str, is_so: impl Fn(&Value) -> bool) -> Value {
+    pub fn wait_for(&self, plural: &str, name: &str, words: &str, is_expected: impl Fn(&Value) -> bool) -> Value {
         let begun = Instant::now();
         loop {
             let found = self.get(plural, name);
             match found {
-                Some(object) if is_so(&object) => return object,
+                Some(object) if is_expected(&object) => return object,
                 found if begun.elapsed() > DEADLINE => {
                     let found =
-                        found.map(|object| normalize::readable(&object)).unwrap_or_else(|| "nothing".to_owned());
-                    panic!("{}: {plural} {name} was to be {words}, and is\n{found}", Location::caller());
+                        found.map(|object| normalize::readable(&object)).unwrap_or_else(|| "missing".to_owned());
+                    panic!("{}: {plural} {name} must be {words}, but is\n{found}", Location::caller());
                 }
                 _ => thread::sleep(PAUSE),
             }
@@ -160,7 +160,9 @@ impl<'a> Context<'a> {
         loop {
             match attempt() {
                 Some(found) => return found,
-                None if begun.elapsed() > DEADLINE => panic!("{}: this never came: {words}", Location::caller()),
+                None if begun.elapsed() > DEADLINE => {
+                    panic!("{}: timeout while waiting for: {words}", Location::caller())
+                }
                 None => thread::sleep(PAUSE),
             }
         }
@@ -168,11 +170,15 @@ impl<'a> Context<'a> {
 
     /// Waits until an object does not exist any more.
     #[track_caller]
-    pub fn wait_gone(&self, plural: &str, name: &str) {
+    pub fn wait_until_gone(&self, plural: &str, name: &str) {
         let begun = Instant::now();
         while let Some(object) = self.get(plural, name) {
             if begun.elapsed() > DEADLINE {
-                panic!("{}: {plural} {name} was to be gone:\n{}", Location::caller(), normalize::readable(&object));
+                panic!(
+                    "{}: {plural} {name} must not exist any more:\n{}",
+                    Location::caller(),
+                    normalize::readable(&object)
+                );
             }
             thread::sleep(PAUSE);
         }
@@ -183,7 +189,7 @@ impl<'a> Context<'a> {
     pub fn snapshot(&self, label: &str) {
         let objects = self.wait_until_stable();
         let snapshot = normalize::snapshot(&objects, &self.testbed.fixtures.addresses());
-        self.snapshots.lock().expect("nobody panics with it").push((label.to_owned(), snapshot));
+        self.snapshots.lock().expect("no thread panicked while it held the lock").push((label.to_owned(), snapshot));
     }
 
     /// Waits until all objects are stable, and takes a snapshot of the objects of some kinds. `plurals` contains the
@@ -195,18 +201,18 @@ impl<'a> Context<'a> {
         let chosen = |object: &Value| kinds.iter().any(|kind| object["kind"] == kind.as_str());
         let mut snapshot = normalize::snapshot(&objects, &self.testbed.fixtures.addresses());
         snapshot.retain(|_, object| chosen(object));
-        self.snapshots.lock().expect("nobody panics with it").push((label.to_owned(), snapshot));
+        self.snapshots.lock().expect("no thread panicked while it held the lock").push((label.to_owned(), snapshot));
     }
 
     /// Waits until no object is written any more. In contrast to [`Self::wait_until_stable`], the status of objects
     /// does not matter.
     #[track_caller]
-    pub fn wait_until_still(&self) {
-        let (begun, mut looks, mut last) = (Instant::now(), 0, BTreeSet::new());
-        while looks < QUIET_LOOKS {
-            let versions: BTreeSet<String> = self.objects().iter().map(version).collect();
-            looks = if versions == last { looks + 1 } else { 0 };
-            assert!(begun.elapsed() < DEADLINE, "{}: this never came to rest: {versions:#?}", Location::caller());
+    pub fn wait_until_unchanged(&self) {
+        let (begun, mut stable_polls, mut last) = (Instant::now(), 0, BTreeSet::new());
+        while stable_polls < STABLE_POLLS {
+            let versions: BTreeSet<String> = self.objects().iter().map(describe_version).collect();
+            stable_polls = if versions == last { stable_polls + 1 } else { 0 };
+            assert!(begun.elapsed() < DEADLINE, "{}: the objects are still written: {versions:#?}", Location::caller());
             last = versions;
             thread::sleep(PAUSE);
         }
@@ -216,15 +222,15 @@ impl<'a> Context<'a> {
     /// objects.
     #[track_caller]
     pub fn wait_until_stable(&self) -> Vec<Value> {
-        let (begun, mut looks, mut last) = (Instant::now(), 0, Vec::new());
+        let (begun, mut stable_polls, mut last) = (Instant::now(), 0, Vec::new());
         loop {
             let objects = self.objects();
             let unstable = self.unstable(&last, &objects);
-            looks = if unstable.is_empty() { looks + 1 } else { 0 };
-            if looks >= QUIET_LOOKS {
+            stable_polls = if unstable.is_empty() { stable_polls + 1 } else { 0 };
+            if stable_polls >= STABLE_POLLS {
                 return objects;
             }
-            assert!(begun.elapsed() < DEADLINE, "{}: this never came to rest: {unstable:#?}", Location::caller());
+            assert!(begun.elapsed() < DEADLINE, "{}: the objects are not stable: {unstable:#?}", Location::caller());
             last = objects;
             thread::sleep(PAUSE);
         }
@@ -233,12 +239,13 @@ impl<'a> Context<'a> {
     /// Returns descriptions of the objects that were written between two polls, and of the objects that the controllers
     /// have not finished processing.
     fn unstable(&self, before: &[Value], now: &[Value]) -> Vec<String> {
-        let versions = |objects: &[Value]| -> BTreeSet<String> { objects.iter().map(version).collect() };
+        let versions = |objects: &[Value]| -> BTreeSet<String> { objects.iter().map(describe_version).collect() };
         let (before, after) = (versions(before), versions(now));
         let changed = before.symmetric_difference(&after).map(|version| format!("written: {version}"));
-        let unsettled = now.iter().filter(|object| !(self.testbed.system.is_converged)(object));
-        let unsettled = unsettled.map(|object| format!("not settled: {}: {}", version(object), object["status"]));
-        changed.chain(unsettled).collect()
+        let unfinished = now.iter().filter(|object| !(self.testbed.system.is_converged)(object));
+        let unfinished =
+            unfinished.map(|object| format!("not finished: {}: {}", describe_version(object), object["status"]));
+        changed.chain(unfinished).collect()
     }
 
     /// Returns all objects of the scenario that have a kind in `System::kinds`. They are in the order of these kinds,
@@ -251,10 +258,11 @@ impl<'a> Context<'a> {
         let listed = self.testbed.cluster.block_on(self.api(kind).list(&ListParams::default()));
         // A kind that is not defined yet has no objects.
         let items = listed.map(|list| list.items).unwrap_or_default();
-        let mut objects: Vec<_> = items.into_iter().filter(|object| kind.namespaced || self.is_named(object)).collect();
+        let mut objects: Vec<_> =
+            items.into_iter().filter(|object| kind.namespaced || self.belongs_to_scenario(object)).collect();
         objects.sort_by_key(|object| object.metadata.name.clone());
         let typed = |object: DynamicObject| {
-            let mut value = serde_json::to_value(object).expect("it was read from JSON");
+            let mut value = serde_json::to_value(object).expect("the value can be serialized");
             value["kind"] = kind.resource.kind.clone().into();
             value["apiVersion"] = kind.resource.api_version.clone().into();
             value
@@ -262,7 +270,7 @@ impl<'a> Context<'a> {
         objects.into_iter().map(typed).collect()
     }
 
-    fn is_named(&self, object: &DynamicObject) -> bool {
+    fn belongs_to_scenario(&self, object: &DynamicObject) -> bool {
         object.metadata.name.as_ref().is_some_and(|name| name.contains(&self.namespace))
     }
 
@@ -282,13 +290,13 @@ impl<'a> Context<'a> {
     }
 }
 
-fn version(object: &Value) -> String {
+fn describe_version(object: &Value) -> String {
     let metadata = &object["metadata"];
     format!("{} {} at {}", object["kind"], metadata["name"], metadata["resourceVersion"])
 }
 
-/// Returns whether a condition of an object has this status. Example: `is(object, "Ready", "True")`.
-pub fn is(object: &Value, condition: &str, status: &str) -> bool {
+/// Returns whether a condition of an object has this status. Example: `has_condition(object, "Ready", "True")`.
+pub fn has_condition(object: &Value, condition: &str, status: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     conditions.iter().any(|found| found["type"] == condition && found["status"] == status)
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::account::CROSSPLANE;
 use crate::cluster::Cluster;
-use crate::context::{Context, DEADLINE, is};
+use crate::context::{Context, DEADLINE, has_condition};
 use crate::daemon::Daemon;
 use crate::gate;
 use crate::http;
@@ -33,7 +33,7 @@ pub const SYSTEM: System = System {
     prepare: |_| {},
     start,
     configuration,
-    in_force: |cluster| gate::refuses(cluster, "portcullis.dev", PROBE),
+    is_active: |cluster| gate::is_denied(cluster, "portcullis.dev", PROBE),
     reconcile: &["--composites", "--composites-of", "*"],
     kinds: |namespace| {
         let composites = format!("{namespace}.example.org/v1");
@@ -49,16 +49,20 @@ pub const SYSTEM: System = System {
     scenarios: &[
         Scenario::new("patches", "a composite's fields are patched into what it composes", patches),
         Scenario::new("no-such-field", "an environment patch writes to a field that the schema lacks", no_such_field),
-        needing("references", "EnvironmentConfigs by reference and by selector", references),
-        needing("pinned", "a pinned CompositionRevision keeps its environment", pinned),
-        needing("optional", "an optional reference that comes later", optional),
-        needing("changed", "an EnvironmentConfig changes", changed),
+        scenario_with_environments("references", "EnvironmentConfigs by reference and by selector", references),
+        scenario_with_environments("pinned", "a pinned CompositionRevision keeps its environment", pinned),
+        scenario_with_environments("optional", "an optional reference that comes later", optional),
+        scenario_with_environments("changed", "an EnvironmentConfig changes", changed),
         Scenario::new("update", "the composite and its Composition change", update),
         Scenario::new("delete", "a composite is deleted", delete),
     ],
 };
 
-const fn needing(name: &'static str, description: &'static str, steps: fn(&Context<'_>)) -> Scenario {
+const fn scenario_with_environments(
+    name: &'static str,
+    description: &'static str,
+    steps: fn(&Context<'_>),
+) -> Scenario {
     Scenario { needs: Some(ENVIRONMENTS), ..Scenario::new(name, description, steps) }
 }
 
@@ -95,14 +99,14 @@ pub fn is_converged(object: &Value) -> bool {
     let is_reconciled = ["XThing", "Thing"].iter().any(|kind| object["kind"] == *kind);
     !is_reconciled
         || object["status"].is_null()
-        || ["Synced", "Ready"].iter().all(|condition| is(object, condition, "True"))
+        || ["Synced", "Ready"].iter().all(|condition| has_condition(object, condition, "True"))
 }
 
 fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
     prepare(cluster, fixtures);
     let functions = FUNCTIONS.into_iter().filter(|name| programs::pin(name).is_built());
-    let mut daemons: Vec<_> = functions.map(|name| function(cluster, fixtures, name)).collect();
-    daemons.push(crossplane(cluster, fixtures));
+    let mut daemons: Vec<_> = functions.map(|name| start_function(cluster, fixtures, name)).collect();
+    daemons.push(start_crossplane(cluster, fixtures));
     daemons
 }
 
@@ -113,15 +117,15 @@ pub fn prepare(cluster: &Cluster, fixtures: &Fixtures) {
     let authority = Authority::new();
     let folder = |name: &str| fixtures.folder.path().join(name);
     for (name, leaf) in [("server", authority.leaf()), ("client", authority.client("crossplane", &[]))] {
-        fs::create_dir_all(folder(name)).expect("there is room");
+        fs::create_dir_all(folder(name)).expect("the folder can be created");
         for (file, text) in [("tls.crt", leaf.chain), ("tls.key", leaf.key), ("ca.crt", authority.root_pem())] {
-            fs::write(folder(name).join(file), text).expect("there is room");
+            fs::write(folder(name).join(file), text).expect("the file can be written");
         }
     }
 }
 
 /// Starts a function as a process, and creates a FunctionRevision that contains its address.
-pub fn function(cluster: &Cluster, fixtures: &Fixtures, name: &'static str) -> Daemon {
+pub fn start_function(cluster: &Cluster, fixtures: &Fixtures, name: &'static str) -> Daemon {
     let port = fixtures.port(name);
     let mut command = Command::new(program(name, name));
     command.arg(format!("--address=127.0.0.1:{port}"));
@@ -144,10 +148,10 @@ pub fn function(cluster: &Cluster, fixtures: &Fixtures, name: &'static str) -> D
     daemon
 }
 
-fn crossplane(cluster: &Cluster, fixtures: &Fixtures) -> Daemon {
+fn start_crossplane(cluster: &Cluster, fixtures: &Fixtures) -> Daemon {
     let health = fixtures.port("crossplane-health");
     let mut command = Command::new(program(PIN, "crossplane"));
-    command.env("KUBECONFIG", CROSSPLANE.kubeconfig(cluster).expect("there is room"));
+    command.env("KUBECONFIG", CROSSPLANE.kubeconfig(cluster).expect("the kubeconfig can be written"));
     command.args(["core", "start", "--enable-webhooks=false", POLL, "--package-runtime=External"]);
     command.args([format!("--health-probe-port={health}"), format!("--metrics-port={}", fixtures.port("metrics"))]);
     let folder = |name: &str| fixtures.folder.path().join(name).display().to_string();
@@ -212,7 +216,7 @@ fn composition(ctx: &Context<'_>, name: &str, configs: &Value, environment: &Val
     let input = json!({"apiVersion": "environmentconfigs.fn.crossplane.io/v1beta1", "kind": "Input",
                        "spec": {"environmentConfigs": configs}});
     let steps = [(ENVIRONMENTS, input, configs != &json!([])), (TRANSFORM, resources, true)];
-    let steps = steps.into_iter().filter(|(.., wanted)| *wanted);
+    let steps = steps.into_iter().filter(|(.., is_needed)| *is_needed);
     let pipeline: Vec<_> =
         steps.map(|(name, input, _)| json!({"step": name, "functionRef": {"name": name}, "input": input})).collect();
     json!({
@@ -244,20 +248,22 @@ fn composite(ctx: &Context<'_>, name: &str, spec: &Value) -> Value {
            "metadata": {"name": name, "namespace": ctx.namespace}})
 }
 
-pub fn by_composition(ctx: &Context<'_>, more: Value) -> Value {
+pub fn by_composition(ctx: &Context<'_>, settings: Value) -> Value {
     let mut spec = json!({"compositionRef": {"name": format!("{}-main", ctx.namespace)}});
-    json_patch::merge(&mut spec, &more);
+    json_patch::merge(&mut spec, &settings);
     spec
 }
 
 #[track_caller]
-fn ready(ctx: &Context<'_>, name: &str) -> Value {
-    ctx.wait("xthings", name, "ready", |object| is(object, "Ready", "True") && is(object, "Synced", "True"))
+fn wait_until_ready(ctx: &Context<'_>, name: &str) -> Value {
+    ctx.wait_for("xthings", name, "ready", |object| {
+        has_condition(object, "Ready", "True") && has_condition(object, "Synced", "True")
+    })
 }
 
 /// Waits until the ConfigMap that a composite composes contains exactly `data`.
 #[track_caller]
-fn composed(ctx: &Context<'_>, name: &str, data: &Value) {
+fn wait_until_composed(ctx: &Context<'_>, name: &str, data: &Value) {
     ctx.eventually(&format!("{name} composes {data}"), || {
         let reference = ctx.get("xthings", name)?.pointer("/spec/crossplane/resourceRefs/0/name")?.clone();
         let found = ctx.get("configmaps", reference.as_str()?)?;
@@ -278,8 +284,8 @@ fn patches(ctx: &Context<'_>) {
     ctx.apply(&composition(ctx, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());
     let spec = json!({"size": "small", "crossplane": by_composition(ctx, json!({}))});
     ctx.apply(&composite(ctx, "thing", &spec).to_string());
-    ready(ctx, "thing");
-    composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
+    wait_until_ready(ctx, "thing");
+    wait_until_composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
     ctx.snapshot("ready");
 }
 
@@ -296,7 +302,7 @@ fn no_such_field(ctx: &Context<'_>) {
     ctx.apply(&composition(ctx, "main", &json!([]), &environment, &patches).to_string());
     let spec = json!({"size": "small", "crossplane": by_composition(ctx, json!({}))});
     ctx.apply(&composite(ctx, "thing", &spec).to_string());
-    composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
+    wait_until_composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
     ctx.snapshot("composed");
     ctx.kubectl(&[
         "patch",
@@ -306,7 +312,7 @@ fn no_such_field(ctx: &Context<'_>) {
         "-p",
         r#"{"spec":{"size":"large"}}"#,
     ]);
-    composed(ctx, "thing", &json!({"fixed": "yes", "size": "large"}));
+    wait_until_composed(ctx, "thing", &json!({"fixed": "yes", "size": "large"}));
     ctx.snapshot("changed");
 }
 
@@ -329,9 +335,9 @@ fn references(ctx: &Context<'_>) {
         let spec = json!({"stage": stage, "crossplane": by_composition(ctx, json!({}))});
         ctx.apply(&composite(ctx, stage, &spec).to_string());
     }
-    composed(ctx, "prod", &json!({"fixed": "yes", "region": "eu-1", "tier": "large"}));
-    composed(ctx, "dev", &json!({"fixed": "yes", "region": "eu-1", "tier": "tiny"}));
-    ctx.wait("xthings", "prod", "annotated with its region", |object| object["status"]["region"] == "eu-1");
+    wait_until_composed(ctx, "prod", &json!({"fixed": "yes", "region": "eu-1", "tier": "large"}));
+    wait_until_composed(ctx, "dev", &json!({"fixed": "yes", "region": "eu-1", "tier": "tiny"}));
+    ctx.wait_for("xthings", "prod", "annotated with its region", |object| object["status"]["region"] == "eu-1");
     ctx.snapshot("ready");
 }
 
@@ -342,21 +348,22 @@ fn pinned(ctx: &Context<'_>) {
     environment_config(ctx, "old", &json!({}), &json!({"region": "old"}));
     environment_config(ctx, "new", &json!({}), &json!({"region": "new"}));
     let patches = json!([from_environment("region", "data.region")]);
-    let with = |config: &str| composition(ctx, "main", &json!([reference(ctx, config)]), &json!([]), &patches);
-    ctx.apply(&with("old").to_string());
+    let composition_with =
+        |config: &str| composition(ctx, "main", &json!([reference(ctx, config)]), &json!([]), &patches);
+    ctx.apply(&composition_with("old").to_string());
     for (name, policy) in [("pinned", "Manual"), ("following", "Automatic")] {
         let crossplane = by_composition(ctx, json!({"compositionUpdatePolicy": policy}));
         ctx.apply(&composite(ctx, name, &json!({"crossplane": crossplane})).to_string());
-        composed(ctx, name, &json!({"fixed": "yes", "region": "old"}));
+        wait_until_composed(ctx, name, &json!({"fixed": "yes", "region": "old"}));
     }
-    ctx.apply(&with("new").to_string());
-    composed(ctx, "following", &json!({"fixed": "yes", "region": "new"}));
+    ctx.apply(&composition_with("new").to_string());
+    wait_until_composed(ctx, "following", &json!({"fixed": "yes", "region": "new"}));
     let resource = format!("xthings.{}.example.org", ctx.namespace);
     for name in ["pinned", "following"] {
         ctx.kubectl(&["patch", &resource, name, "--type=merge", "-p", r#"{"spec":{"size":"large"}}"#]);
     }
     ctx.wait_until_stable();
-    composed(ctx, "pinned", &json!({"fixed": "yes", "region": "old"}));
+    wait_until_composed(ctx, "pinned", &json!({"fixed": "yes", "region": "old"}));
     ctx.snapshot("pinned");
 }
 
@@ -370,10 +377,10 @@ fn optional(ctx: &Context<'_>) {
     ctx.apply(&composition.to_string());
     let spec = json!({"crossplane": by_composition(ctx, json!({}))});
     ctx.apply(&composite(ctx, "thing", &spec).to_string());
-    composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-1"}));
+    wait_until_composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-1"}));
     ctx.snapshot("without");
     environment_config(ctx, "later", &json!({}), &json!({"tier": "late"}));
-    composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-1", "tier": "late"}));
+    wait_until_composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-1", "tier": "late"}));
     ctx.snapshot("with");
 }
 
@@ -385,9 +392,9 @@ fn changed(ctx: &Context<'_>) {
     ctx.apply(&composition(ctx, "main", &configs, &json!([]), &patches).to_string());
     let spec = json!({"crossplane": by_composition(ctx, json!({}))});
     ctx.apply(&composite(ctx, "thing", &spec).to_string());
-    composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-1"}));
+    wait_until_composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-1"}));
     environment_config(ctx, "base", &json!({}), &json!({"region": "eu-2"}));
-    composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-2"}));
+    wait_until_composed(ctx, "thing", &json!({"fixed": "yes", "region": "eu-2"}));
     ctx.snapshot("changed");
 }
 
@@ -398,13 +405,13 @@ fn update(ctx: &Context<'_>) {
         composite(ctx, "thing", &json!({"size": size, "crossplane": by_composition(ctx, json!({}))})).to_string()
     };
     ctx.apply(&thing("small"));
-    composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
+    wait_until_composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
     ctx.apply(&thing("large"));
-    composed(ctx, "thing", &json!({"fixed": "yes", "size": "large"}));
+    wait_until_composed(ctx, "thing", &json!({"fixed": "yes", "size": "large"}));
     let upper = json!({"type": "FromCompositeFieldPath", "fromFieldPath": "spec.size", "toFieldPath": "data.size",
                        "transforms": [{"type": "string", "string": {"type": "Convert", "convert": "ToUpper"}}]});
     ctx.apply(&composition(ctx, "main", &json!([]), &json!([]), &json!([upper])).to_string());
-    composed(ctx, "thing", &json!({"fixed": "yes", "size": "LARGE"}));
+    wait_until_composed(ctx, "thing", &json!({"fixed": "yes", "size": "LARGE"}));
     ctx.snapshot("changed");
 }
 
@@ -414,8 +421,8 @@ fn delete(ctx: &Context<'_>) {
     ctx.apply(&composition(ctx, "main", &json!([]), &json!([]), &json!([from_composite()])).to_string());
     let spec = json!({"size": "small", "crossplane": by_composition(ctx, json!({}))});
     ctx.apply(&composite(ctx, "thing", &spec).to_string());
-    composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
+    wait_until_composed(ctx, "thing", &json!({"fixed": "yes", "size": "small"}));
     ctx.kubectl(&["delete", &format!("xthings.{}.example.org", ctx.namespace), "thing", "--wait=false"]);
-    ctx.wait_gone("xthings", "thing");
+    ctx.wait_until_gone("xthings", "thing");
     ctx.snapshot("deleted");
 }

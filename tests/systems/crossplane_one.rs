@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::account::CROSSPLANE;
 use crate::cluster::Cluster;
-use crate::context::{Context, DEADLINE, is};
+use crate::context::{Context, DEADLINE, has_condition};
 use crate::crossplane::{self, TRANSFORM, by_composition, environment_config};
 use crate::daemon::Daemon;
 use crate::gate;
@@ -23,7 +23,7 @@ pub const SYSTEM: System = System {
     prepare: |_| {},
     start,
     configuration: crossplane::configuration,
-    in_force: |cluster| gate::refuses(cluster, "portcullis.dev", PROBE),
+    is_active: |cluster| gate::is_denied(cluster, "portcullis.dev", PROBE),
     reconcile: &["--composites", "--composites-of", "*"],
     kinds: |namespace| {
         let own = format!("{namespace}.example.org/v1");
@@ -65,7 +65,7 @@ spec:
 fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
     crossplane::prepare(cluster, fixtures);
     let mut command = Command::new(program(PIN, "crossplane"));
-    command.env("KUBECONFIG", CROSSPLANE.kubeconfig(cluster).expect("there is room"));
+    command.env("KUBECONFIG", CROSSPLANE.kubeconfig(cluster).expect("the kubeconfig can be written"));
     command.args(["core", "start", "--webhook-enabled=false", crossplane::POLL, "--package-runtime=External"]);
     command.arg("--enable-environment-configs");
     let folder = |name: &str| fixtures.folder.path().join(name).display().to_string();
@@ -75,7 +75,7 @@ fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
     // Crossplane 1.17 has no option for this port.
     let ready = daemon.wait_until(DEADLINE, || http::is_ok(&http::get(8081, "/readyz")));
     ready.unwrap_or_else(|error| panic!("{error}"));
-    vec![crossplane::function(cluster, fixtures, TRANSFORM), daemon]
+    vec![crossplane::start_function(cluster, fixtures, TRANSFORM), daemon]
 }
 
 /// Creates the definitions of the scenario: a CompositeResourceDefinition with claims, and the CRD of the composed
@@ -105,7 +105,7 @@ fn define(ctx: &Context<'_>) {
 /// Returns a Composition that composes one object with the name of the composite. With a generated name, Crossplane
 /// 1.17 may compose a second object: if its cache does not contain the kind yet, it does not find the first one.
 fn composition(ctx: &Context<'_>, environment: &Value, patches: &Value) -> Value {
-    let mut patches = patches.as_array().expect("it is a list").clone();
+    let mut patches = patches.as_array().expect("the patches are a list").clone();
     patches.push(json!({"type": "FromCompositeFieldPath", "fromFieldPath": "metadata.name",
                         "toFieldPath": "metadata.name"}));
     let group = format!("{}.example.org/v1", ctx.namespace);
@@ -138,7 +138,7 @@ fn composite(ctx: &Context<'_>, name: &str, spec: Value) -> String {
 
 /// Waits until the object that a composite composes contains exactly `data`.
 #[track_caller]
-fn composed(ctx: &Context<'_>, name: &str, data: &Value) {
+fn wait_until_composed(ctx: &Context<'_>, name: &str, data: &Value) {
     ctx.eventually(&format!("{name} composes {data}"), || {
         let reference = ctx.get("xthings", name)?.pointer("/spec/resourceRefs/0/name")?.clone();
         let found = ctx.get("nops", reference.as_str()?)?;
@@ -163,8 +163,8 @@ fn native(ctx: &Context<'_>) {
     let patches = ["region", "tier", "size"].map(|key| environment_patch(key, &format!("data.{key}")));
     ctx.apply(&composition(ctx, &environment, &json!(patches)).to_string());
     let thing = composite(ctx, "thing", json!({"stage": "prod", "size": "big"}));
-    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1", "tier": "large", "size": "big"}));
-    ctx.wait("xthings", &thing, "patched", |object| object["spec"]["region"] == "eu-1");
+    wait_until_composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1", "tier": "large", "size": "big"}));
+    ctx.wait_for("xthings", &thing, "patched", |object| object["spec"]["region"] == "eu-1");
     ctx.snapshot("ready");
 }
 
@@ -178,7 +178,7 @@ fn no_such_field(ctx: &Context<'_>) {
     let patches = json!([environment_patch("region", "data.region")]);
     ctx.apply(&composition(ctx, &environment, &patches).to_string());
     let thing = composite(ctx, "thing", json!({}));
-    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
+    wait_until_composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
     ctx.snapshot("composed");
 }
 
@@ -187,23 +187,23 @@ fn pinned(ctx: &Context<'_>) {
     environment_config(ctx, "old", &json!({}), &json!({"region": "old"}));
     environment_config(ctx, "new", &json!({}), &json!({"region": "new"}));
     let patches = json!([environment_patch("region", "data.region")]);
-    let with = |config: &str| {
+    let composition_with = |config: &str| {
         let policy = json!({"resolution": "Required", "resolve": "Always"});
         let environment = json!({"environmentConfigs": [reference(ctx, config)], "policy": policy});
         composition(ctx, &environment, &patches).to_string()
     };
-    ctx.apply(&with("old"));
+    ctx.apply(&composition_with("old"));
     let things = [("pinned", "Manual"), ("following", "Automatic")]
         .map(|(name, policy)| composite(ctx, name, json!({"compositionUpdatePolicy": policy})));
-    things.iter().for_each(|thing| composed(ctx, thing, &json!({"fixed": "yes", "region": "old"})));
-    ctx.apply(&with("new"));
-    composed(ctx, &things[1], &json!({"fixed": "yes", "region": "new"}));
+    things.iter().for_each(|thing| wait_until_composed(ctx, thing, &json!({"fixed": "yes", "region": "old"})));
+    ctx.apply(&composition_with("new"));
+    wait_until_composed(ctx, &things[1], &json!({"fixed": "yes", "region": "new"}));
     let resource = format!("xthings.{}.example.org", ctx.namespace);
     for thing in &things {
         ctx.kubectl(&["patch", &resource, thing, "--type=merge", "-p", r#"{"spec":{"size":"large"}}"#]);
     }
     ctx.wait_until_stable();
-    composed(ctx, &things[0], &json!({"fixed": "yes", "region": "old"}));
+    wait_until_composed(ctx, &things[0], &json!({"fixed": "yes", "region": "old"}));
     // The composites are not in the snapshot. Crossplane writes their references again until its cache contains its own
     // write, and the number of these writes differs between runs.
     ctx.snapshot_of("pinned", &["nops", "environmentconfigs", "compositions"]);
@@ -219,10 +219,10 @@ fn optional(ctx: &Context<'_>) {
     let patches = json!([environment_patch("region", "data.region"), tier]);
     ctx.apply(&composition(ctx, &environment, &patches).to_string());
     let thing = composite(ctx, "thing", json!({}));
-    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
+    wait_until_composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
     ctx.snapshot("without");
     environment_config(ctx, "later", &json!({}), &json!({"tier": "late"}));
-    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1", "tier": "late"}));
+    wait_until_composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1", "tier": "late"}));
     ctx.snapshot("with");
 }
 
@@ -232,21 +232,21 @@ fn pipeline(ctx: &Context<'_>) {
     define(ctx);
     environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1"}));
     environment_config(ctx, "other", &json!({}), &json!({"region": "eu-2"}));
-    let with = |config: &str| {
+    let composition_with = |config: &str| {
         let environment = json!({"environmentConfigs": [reference(ctx, config)]});
         let mut composition = composition(ctx, &environment, &json!([environment_patch("region", "data.region")]));
-        let resources = composition["spec"].as_object_mut().expect("it is an object").remove("resources");
+        let resources = composition["spec"].as_object_mut().expect("the spec is an object").remove("resources");
         let input = json!({"apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "resources": resources});
         composition["spec"]["mode"] = "Pipeline".into();
         composition["spec"]["pipeline"] =
             json!([{"step": "resources", "functionRef": {"name": TRANSFORM}, "input": input}]);
         composition.to_string()
     };
-    ctx.apply(&with("base"));
+    ctx.apply(&composition_with("base"));
     let thing = composite(ctx, "thing", json!({}));
-    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
-    ctx.apply(&with("other"));
-    composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-2"}));
+    wait_until_composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-1"}));
+    ctx.apply(&composition_with("other"));
+    wait_until_composed(ctx, &thing, &json!({"fixed": "yes", "region": "eu-2"}));
     ctx.snapshot("changed");
 }
 
@@ -262,12 +262,12 @@ fn claim(ctx: &Context<'_>) {
                         "metadata": {"name": name, "namespace": ctx.namespace},
                         "spec": by_composition(ctx, json!({"size": "small"}))});
     ctx.apply(&object.to_string());
-    let claim = ctx.wait("things", &name, "ready", |object| is(object, "Ready", "True"));
-    let composite = claim["spec"]["resourceRef"]["name"].as_str().expect("it is bound").to_owned();
-    composed(ctx, &composite, &json!({"fixed": "yes", "region": "eu-1", "size": "small"}));
+    let claim = ctx.wait_for("things", &name, "ready", |object| has_condition(object, "Ready", "True"));
+    let composite = claim["spec"]["resourceRef"]["name"].as_str().expect("the claim is bound").to_owned();
+    wait_until_composed(ctx, &composite, &json!({"fixed": "yes", "region": "eu-1", "size": "small"}));
     ctx.snapshot("ready");
     ctx.kubectl(&["delete", &format!("things.{}.example.org", ctx.namespace), &name, "--wait=false"]);
-    ctx.wait_gone("things", &name);
-    ctx.wait_gone("xthings", &composite);
+    ctx.wait_until_gone("things", &name);
+    ctx.wait_until_gone("xthings", &composite);
     ctx.snapshot_of("deleted", &["things", "xthings"]);
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::account::{Account, KUSTOMIZE_CONTROLLER, SOURCE_CONTROLLER};
 use crate::cluster::Cluster;
-use crate::context::{Context, DEADLINE, is};
+use crate::context::{Context, DEADLINE, has_condition};
 use crate::daemon::Daemon;
 use crate::gate;
 use crate::git::Repository;
@@ -31,11 +31,11 @@ pub const SYSTEM: System = System {
     },
     pins: &[SOURCE_PIN, KUSTOMIZE_PIN],
     prepare: |fixtures| {
-        fixtures.port(ARTIFACTS);
+        fixtures.port(ARTIFACT_PORT);
     },
     start,
     configuration,
-    in_force: |cluster| gate::refuses(cluster, "portcullis.dev", PROBE),
+    is_active: |cluster| gate::is_denied(cluster, "portcullis.dev", PROBE),
     reconcile: &[],
     kinds: |_| {
         vec![
@@ -47,7 +47,7 @@ pub const SYSTEM: System = System {
     },
     is_converged: |object| {
         let is_reconciled = ["GitRepository", "Kustomization"].iter().any(|kind| object["kind"] == *kind);
-        !is_reconciled || (is_current(object) && is(object, "Ready", "True"))
+        !is_reconciled || (is_current(object) && has_condition(object, "Ready", "True"))
     },
     scenarios: &[
         Scenario::new("apply", "a tree with a component and a generator is applied", apply),
@@ -66,7 +66,7 @@ pub const SYSTEM: System = System {
 };
 
 /// Name of the port at which source-controller serves artifacts, for [`Fixtures::port`].
-const ARTIFACTS: &str = "artifacts";
+const ARTIFACT_PORT: &str = "artifacts";
 /// Resource name of Flux Kustomizations for kubectl. It contains the API group, because portcullis can define a kind
 /// with the same name.
 pub const KUSTOMIZATIONS: &str = "kustomizations.kustomize.toolkit.fluxcd.io";
@@ -79,17 +79,17 @@ spec: {interval: 1h, prune: true, path: ./apps, components: [/abs], sourceRef: {
 ";
 
 fn configuration(fixtures: &Fixtures) -> String {
-    format!("deliveries: {{flux-trees: deny, flux-sources: deny}}\n{}", hosts(fixtures))
+    format!("deliveries: {{flux-trees: deny, flux-sources: deny}}\n{}", artifact_hosts(fixtures))
 }
 
 /// Returns the part of portcullis' configuration that allows portcullis to fetch artifacts from this machine.
-pub fn hosts(fixtures: &Fixtures) -> String {
-    format!("artifactHosts: [\"{}\"]\n", artifacts(fixtures))
+pub fn artifact_hosts(fixtures: &Fixtures) -> String {
+    format!("artifactHosts: [\"{}\"]\n", artifact_host(fixtures))
 }
 
 /// Returns the host and port at which source-controller serves artifacts.
-pub fn artifacts(fixtures: &Fixtures) -> String {
-    format!("127.0.0.1:{}", fixtures.port(ARTIFACTS))
+pub fn artifact_host(fixtures: &Fixtures) -> String {
+    format!("127.0.0.1:{}", fixtures.port(ARTIFACT_PORT))
 }
 
 fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
@@ -99,7 +99,7 @@ fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
 /// Starts source-controller and a kustomize-controller. `pin` is the name of the kustomize-controller in
 /// `assets/pins.json`, and `arguments` are additional arguments of both controllers.
 pub fn start_with(cluster: &Cluster, fixtures: &Fixtures, pin: &str, arguments: &[&str]) -> Vec<Daemon> {
-    start_at(cluster, fixtures, pin, arguments, &artifacts(fixtures))
+    start_at(cluster, fixtures, pin, arguments, &artifact_host(fixtures))
 }
 
 /// Starts the controllers like [`start_with`]. `advertised` is the host in the URLs of artifacts. It may differ from
@@ -111,11 +111,11 @@ pub fn start_at(
     arguments: &[&str],
     advertised: &str,
 ) -> Vec<Daemon> {
-    let address = artifacts(fixtures);
+    let address = artifact_host(fixtures);
     let source = |command: &mut Command| {
         command.args(arguments);
         let storage = fixtures.folder.path().join("artifacts");
-        std::fs::create_dir_all(&storage).expect("there is room");
+        std::fs::create_dir_all(&storage).expect("the folder can be created");
         command.args([format!("--storage-addr={address}"), format!("--storage-adv-addr={advertised}")]);
         command.arg(format!("--storage-path={}", storage.display()));
     };
@@ -124,26 +124,26 @@ pub fn start_at(
         command.args(["--requeue-dependency=1s", "--min-retry-delay=500ms", "--max-retry-delay=5s"]);
     };
     vec![
-        controller(cluster, fixtures, SOURCE_CONTROLLER, SOURCE_PIN, "source-health", source),
-        controller(cluster, fixtures, KUSTOMIZE_CONTROLLER, pin, "kustomize-health", kustomize),
+        start_controller(cluster, fixtures, SOURCE_CONTROLLER, SOURCE_PIN, "source-health", source),
+        start_controller(cluster, fixtures, KUSTOMIZE_CONTROLLER, pin, "kustomize-health", kustomize),
     ]
 }
 
-fn controller(
+fn start_controller(
     cluster: &Cluster,
     fixtures: &Fixtures,
     account: Account,
     pin: &str,
     health: &'static str,
-    with: impl FnOnce(&mut Command),
+    add_arguments: impl FnOnce(&mut Command),
 ) -> Daemon {
     let health = fixtures.port(health);
     let mut command = Command::new(program(pin, account.name));
-    command.env("KUBECONFIG", account.kubeconfig(cluster).expect("there is room"));
+    command.env("KUBECONFIG", account.kubeconfig(cluster).expect("the kubeconfig can be written"));
     command.env("RUNTIME_NAMESPACE", account.namespace).env("TMPDIR", fixtures.folder.path());
     command.args(["--events-addr=", "--metrics-addr=127.0.0.1:0", "--enable-leader-election=false"]);
     command.args([format!("--health-addr=127.0.0.1:{health}"), "--interval-jitter-percentage=0".to_owned()]);
-    with(&mut command);
+    add_arguments(&mut command);
     let log = cluster.folder().join(format!("{}.log", account.name));
     let daemon = Daemon::start(account.name, &mut command, &log).unwrap_or_else(|error| panic!("{error}"));
     let ready = daemon.wait_until(DEADLINE, || http::is_ok(&http::get(health, "/readyz")));
@@ -174,7 +174,7 @@ pub fn config_map(name: &str, value: &str) -> String {
 }
 
 /// Requests that source-controller checks immediately for a new revision. `number` must differ between requests.
-pub fn look_again(ctx: &Context<'_>, source: &str, number: usize) {
+pub fn request_reconciliation(ctx: &Context<'_>, source: &str, number: usize) {
     let request = format!("reconcile.fluxcd.io/requestedAt={number}");
     ctx.kubectl(&["annotate", "--overwrite", "gitrepository", source, &request]);
 }
@@ -185,14 +185,14 @@ fn is_current(object: &Value) -> bool {
 
 /// Waits until a Kustomization has applied a commit and is ready.
 #[track_caller]
-pub fn applied(ctx: &Context<'_>, name: &str, branch: &str, commit: &str) {
+pub fn wait_until_applied(ctx: &Context<'_>, name: &str, branch: &str, commit: &str) {
     let revision = format!("{branch}@sha1:{commit}");
-    let is_so = |object: &Value| {
+    let is_expected = |object: &Value| {
         is_current(object)
-            && is(object, "Ready", "True")
+            && has_condition(object, "Ready", "True")
             && object["status"]["lastAppliedRevision"] == revision.as_str()
     };
-    ctx.wait("kustomizations", name, &format!("ready at {revision}"), is_so);
+    ctx.wait_for("kustomizations", name, &format!("ready at {revision}"), is_expected);
 }
 
 const ROOT: &str = "resources: [settings.yaml]\ncomponents: [../component]\nconfigMapGenerator:\n- name: \
@@ -200,11 +200,11 @@ const ROOT: &str = "resources: [settings.yaml]\ncomponents: [../component]\nconf
 const COMPONENT: &str = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: pre-\n";
 
 /// Creates a repository, and waits until Flux has applied its tree. Returns the repository and the commit.
-fn begun(ctx: &Context<'_>) -> (Repository, String) {
+fn start_with_applied_tree(ctx: &Context<'_>) -> (Repository, String) {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let commit = repository.commit("main", &tree(&config_map("settings", "one")));
     ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
-    applied(ctx, "app", "main", &commit);
+    wait_until_applied(ctx, "app", "main", &commit);
     (repository, commit)
 }
 
@@ -213,16 +213,16 @@ fn tree(settings: &str) -> [(&str, &str); 3] {
 }
 
 fn apply(ctx: &Context<'_>) {
-    begun(ctx);
+    start_with_applied_tree(ctx);
     ctx.snapshot("applied");
 }
 
 fn revision(ctx: &Context<'_>) {
-    let (repository, _) = begun(ctx);
+    let (repository, _) = start_with_applied_tree(ctx);
     let commit = repository.commit("main", &tree(&config_map("settings", "two")));
-    look_again(ctx, "app", 1);
-    applied(ctx, "app", "main", &commit);
-    ctx.wait("configmaps", "pre-settings", "changed", |object| object["data"]["key"] == "two");
+    request_reconciliation(ctx, "app", 1);
+    wait_until_applied(ctx, "app", "main", &commit);
+    ctx.wait_for("configmaps", "pre-settings", "changed", |object| object["data"]["key"] == "two");
     ctx.snapshot("changed");
 }
 
@@ -240,13 +240,13 @@ fn branch_and_path(ctx: &Context<'_>) {
     };
     let commit = fleet.commit("main", &[("clusters/application.yaml", &files("main", "./v1"))]);
     ctx.apply(&(source("fleet", &fleet, "main") + &kustomization("fleet", "fleet", "./clusters", "")));
-    applied(ctx, "fleet", "main", &commit);
-    applied(ctx, "application", "main", &old);
+    wait_until_applied(ctx, "fleet", "main", &commit);
+    wait_until_applied(ctx, "application", "main", &old);
     let commit = fleet.commit("main", &[("clusters/application.yaml", &files("next", "./v2"))]);
-    look_again(ctx, "fleet", 1);
-    applied(ctx, "fleet", "main", &commit);
-    applied(ctx, "application", "next", &new);
-    ctx.wait("configmaps", "settings", "changed", |object| object["data"]["key"] == "two");
+    request_reconciliation(ctx, "fleet", 1);
+    wait_until_applied(ctx, "fleet", "main", &commit);
+    wait_until_applied(ctx, "application", "next", &new);
+    ctx.wait_for("configmaps", "settings", "changed", |object| object["data"]["key"] == "two");
     ctx.snapshot("changed");
 }
 
@@ -264,42 +264,44 @@ pub struct Broken {
 
 /// Waits until Flux has applied a tree, and then publishes a revision that does not build.
 pub fn break_tree(ctx: &Context<'_>) -> Broken {
-    publish_broken(ctx, begun(ctx).0, 1)
+    publish_broken(ctx, start_with_applied_tree(ctx).0, 1)
 }
 
 /// Waits until Flux has reported that a revision does not build, and then publishes another revision that does not
 /// build.
-pub fn break_again(ctx: &Context<'_>, broken: Broken) -> Broken {
-    ctx.wait("kustomizations", "app", "not ready: it cannot be built", |object| is_failed_at(object, &broken.commit));
+pub fn break_tree_again(ctx: &Context<'_>, broken: Broken) -> Broken {
+    ctx.wait_for("kustomizations", "app", "not ready: it cannot be built", |object| {
+        is_failed_at(object, &broken.commit)
+    });
     publish_broken(ctx, broken.repository, broken.number + 1)
 }
 
 fn publish_broken(ctx: &Context<'_>, repository: Repository, number: usize) -> Broken {
     let version = |plural| {
-        let object = ctx.get(plural, "app").expect("it is applied");
+        let object = ctx.get(plural, "app").expect("the object exists");
         (plural, object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned())
     };
     let before = ["gitrepositories", "kustomizations"].map(version);
     let root = format!("# {number}\nresources: [missing.yaml]\n");
     let commit = repository.commit("main", &[("app/kustomization.yaml", &root)]);
-    look_again(ctx, "app", number);
+    request_reconciliation(ctx, "app", number);
     Broken { repository, commit, before, number }
 }
 
 fn is_failed_at(kustomization: &Value, commit: &str) -> bool {
-    is(kustomization, "Ready", "False") && kustomization["status"].to_string().contains(commit)
+    has_condition(kustomization, "Ready", "False") && kustomization["status"].to_string().contains(commit)
 }
 
 /// Returns whether portcullis reported a broken revision before Flux did. Compares the resource version of portcullis'
 /// Event with those of Flux's Event and of Flux's condition.
 pub fn is_reported_before_flux(ctx: &Context<'_>, broken: &Broken) -> bool {
     let version = |object: &Value| object["metadata"]["resourceVersion"].as_str()?.parse::<u64>().ok();
-    let own = version(&ctx.event_about("Kustomization", "app", "BrokenRevision", &broken.commit[..7]));
+    let own = version(&ctx.wait_for_event("Kustomization", "app", "BrokenRevision", &broken.commit[..7]));
     let failed = |object: &Value| is_failed_at(object, &broken.commit);
-    ctx.wait("kustomizations", "app", "not ready: it cannot be built", failed);
+    ctx.wait_for("kustomizations", "app", "not ready: it cannot be built", failed);
     let written = ctx.history("kustomizations", "app", &broken.before[1].1);
     let condition = written.iter().find(|object| failed(object)).and_then(version);
-    let event = version(&ctx.event_about("Kustomization", "app", "BuildFailed", &broken.commit));
+    let event = version(&ctx.wait_for_event("Kustomization", "app", "BuildFailed", &broken.commit));
     assert!(own.is_some() && condition.is_some() && event.is_some(), "{own:?} {condition:?} {event:?}");
     own < condition && own < event
 }
@@ -307,12 +309,14 @@ pub fn is_reported_before_flux(ctx: &Context<'_>, broken: &Broken) -> bool {
 /// Checks that the deployed objects are unchanged. Then publishes a revision that builds, and waits until the
 /// Kustomization and its source are ready again.
 pub fn repair(ctx: &Context<'_>, broken: &Broken) {
-    let kept = ctx.get("configmaps", "pre-settings");
-    assert!(kept.is_some_and(|object| object["data"]["key"] == "one"), "what was deployed stays");
+    let deployed = ctx.get("configmaps", "pre-settings");
+    assert!(deployed.is_some_and(|object| object["data"]["key"] == "one"), "the deployed objects must not change");
     let commit = broken.repository.commit("main", &tree(&config_map("settings", "three")));
-    look_again(ctx, "app", broken.number + 1);
-    applied(ctx, "app", "main", &commit);
-    ctx.wait("gitrepositories", "app", "ready again", |object| is_current(object) && is(object, "Ready", "True"));
+    request_reconciliation(ctx, "app", broken.number + 1);
+    wait_until_applied(ctx, "app", "main", &commit);
+    ctx.wait_for("gitrepositories", "app", "ready again", |object| {
+        is_current(object) && has_condition(object, "Ready", "True")
+    });
     ctx.snapshot("repaired");
 }
 
@@ -326,29 +330,32 @@ fn broken(ctx: &Context<'_>) {
     } else {
         ("kustomizations", "not ready: it cannot be built")
     };
-    ctx.wait(plural, "app", words, |object| is(object, "Ready", "False"));
+    ctx.wait_for(plural, "app", words, |object| has_condition(object, "Ready", "False"));
     if ctx.has_webhooks() {
         for kind in ["GitRepository", "Kustomization"] {
-            let note = ctx.event(kind, "app", "RevisionWithheld");
+            let note = ctx.wait_for_event_note(kind, "app", "RevisionWithheld");
             assert!(note.contains("missing.yaml") && note.contains(&broken.commit[..7]), "{kind}: {note}");
         }
     }
     let never_ready: &[_] = if ctx.has_webhooks() { &broken.before } else { &broken.before[1..] };
     for (written, since) in never_ready {
         let versions = ctx.history(written, "app", since);
-        assert!(*written != plural || !versions.is_empty(), "{plural} were written");
+        assert!(*written != plural || !versions.is_empty(), "the history of {plural} must not be empty");
         for version in versions {
             assert!(!shows_ready(&version, &broken.commit), "{written}: {}", normalize::readable(&version));
         }
     }
-    let announced = announcements(ctx);
-    assert!(announced <= 2, "two revisions were announced {announced} times");
+    let event_count = count_artifact_events(ctx);
+    assert!(
+        event_count <= 2,
+        "source-controller must not create more than one Event for each of two revisions, but there are {event_count}"
+    );
     repair(ctx, &broken);
 }
 
 /// Returns how often source-controller created an Event about a new artifact. It creates the Event before each attempt
 /// to write the artifact into the status, so a denied attempt results in another Event.
-fn announcements(ctx: &Context<'_>) -> u64 {
+fn count_artifact_events(ctx: &Context<'_>) -> u64 {
     let listed = ctx.kubectl(&["get", "events", "-o", "json"]).stdout;
     let listed: Value = serde_json::from_str(&listed).expect("kubectl writes JSON");
     let events = listed["items"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -362,7 +369,7 @@ fn shows_ready(object: &Value, commit: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let ready = conditions.iter().find(|condition| condition["type"] == "Ready");
     let message = ready.and_then(|ready| ready["message"].as_str()).unwrap_or_default();
-    is(object, "Ready", "True") && message.contains(commit)
+    has_condition(object, "Ready", "True") && message.contains(commit)
 }
 
 fn prune(ctx: &Context<'_>) {
@@ -370,12 +377,12 @@ fn prune(ctx: &Context<'_>) {
     let (first, second) = (config_map("first", "one"), config_map("second", "one"));
     let commit = repository.commit("main", &[("app/first.yaml", &first), ("app/second.yaml", &second)]);
     ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
-    applied(ctx, "app", "main", &commit);
-    ctx.wait("configmaps", "second", "there", |_| true);
+    wait_until_applied(ctx, "app", "main", &commit);
+    ctx.wait_for("configmaps", "second", "there", |_| true);
     let commit = repository.commit("main", &[("app/first.yaml", &first)]);
-    look_again(ctx, "app", 1);
-    applied(ctx, "app", "main", &commit);
-    ctx.wait_gone("configmaps", "second");
+    request_reconciliation(ctx, "app", 1);
+    wait_until_applied(ctx, "app", "main", &commit);
+    ctx.wait_until_gone("configmaps", "second");
     ctx.snapshot("pruned");
 }
 
@@ -424,8 +431,8 @@ fn spec(ctx: &Context<'_>) {
     let values =
         "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: values, namespace: $NS}\ndata: {from: a map}\n---\n";
     ctx.apply(&(values.to_owned() + &source("app", &repository, "main") + &kustomization("app", "app", "./app", SPEC)));
-    applied(ctx, "app", "main", &commit);
-    ctx.wait("configmaps", "x-settings-y", "substituted", |object| object["data"]["color"] == "green");
+    wait_until_applied(ctx, "app", "main", &commit);
+    ctx.wait_for("configmaps", "x-settings-y", "substituted", |object| object["data"]["color"] == "green");
     ctx.snapshot("applied");
 }
 
@@ -437,8 +444,8 @@ fn depends_on(ctx: &Context<'_>) {
     ctx.apply(&app);
     ctx.apply(&source("shared", &repository, "main"));
     ctx.apply(&kustomization("base", "shared", "./base", "  wait: true\n"));
-    applied(ctx, "base", "main", &commit);
-    applied(ctx, "app", "main", &commit);
+    wait_until_applied(ctx, "base", "main", &commit);
+    wait_until_applied(ctx, "app", "main", &commit);
     ctx.snapshot("applied");
 }
 
@@ -447,12 +454,12 @@ fn force(ctx: &Context<'_>) {
     let file = |value: &str| config_map("frozen", value) + "immutable: true\n";
     let commit = repository.commit("main", &[("app/frozen.yaml", &file("one"))]);
     ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "  force: true\n")));
-    applied(ctx, "app", "main", &commit);
-    let before = ctx.get("configmaps", "frozen").expect("it is applied");
+    wait_until_applied(ctx, "app", "main", &commit);
+    let before = ctx.get("configmaps", "frozen").expect("the object exists");
     let commit = repository.commit("main", &[("app/frozen.yaml", &file("two"))]);
-    look_again(ctx, "app", 1);
-    applied(ctx, "app", "main", &commit);
-    let after = ctx.wait("configmaps", "frozen", "recreated", |object| object["data"]["key"] == "two");
+    request_reconciliation(ctx, "app", 1);
+    wait_until_applied(ctx, "app", "main", &commit);
+    let after = ctx.wait_for("configmaps", "frozen", "recreated", |object| object["data"]["key"] == "two");
     assert_ne!(before["metadata"]["uid"], after["metadata"]["uid"]);
     ctx.snapshot("recreated");
 }
@@ -475,7 +482,7 @@ fn lax(ctx: &Context<'_>) {
     let files = [("app/kustomization.yaml", LAX), ("app/settings.yaml", &*settings), ("app/7", &seven)];
     let commit = repository.commit("main", &files);
     ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "")));
-    applied(ctx, "app", "main", &commit);
+    wait_until_applied(ctx, "app", "main", &commit);
     ctx.snapshot("applied");
 }
 
@@ -484,26 +491,28 @@ fn late(ctx: &Context<'_>) {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     repository.commit("main", &[("other/settings.yaml", &config_map("settings", "one"))]);
     ctx.apply(&source("app", &repository, "main"));
-    ctx.wait("gitrepositories", "app", "ready", |object| is(object, "Ready", "True"));
+    ctx.wait_for("gitrepositories", "app", "ready", |object| has_condition(object, "Ready", "True"));
     ctx.apply(&kustomization("app", "app", "./app", ""));
-    ctx.wait("kustomizations", "app", "not ready: there is no such path", |object| is(object, "Ready", "False"));
+    ctx.wait_for("kustomizations", "app", "not ready: there is no such path", |object| {
+        has_condition(object, "Ready", "False")
+    });
     let commit = repository.commit("main", &[("app/settings.yaml", &config_map("settings", "two"))]);
-    look_again(ctx, "app", 1);
-    applied(ctx, "app", "main", &commit);
+    request_reconciliation(ctx, "app", 1);
+    wait_until_applied(ctx, "app", "main", &commit);
     ctx.snapshot("applied");
 }
 
 fn interval(ctx: &Context<'_>) {
-    let (_, commit) = begun(ctx);
+    let (_, commit) = start_with_applied_tree(ctx);
     ctx.kubectl(&["patch", KUSTOMIZATIONS, "app", "--type=merge", "-p", r#"{"spec":{"interval":"2h"}}"#]);
-    applied(ctx, "app", "main", &commit);
+    wait_until_applied(ctx, "app", "main", &commit);
     ctx.snapshot("applied");
 }
 
 fn delete(ctx: &Context<'_>) {
-    begun(ctx);
+    start_with_applied_tree(ctx);
     ctx.kubectl(&["delete", KUSTOMIZATIONS, "app", "--wait=false"]);
-    ctx.wait_gone("kustomizations", "app");
-    ctx.wait_gone("configmaps", "pre-settings");
+    ctx.wait_until_gone("kustomizations", "app");
+    ctx.wait_until_gone("configmaps", "pre-settings");
     ctx.snapshot("deleted");
 }

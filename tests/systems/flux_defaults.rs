@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::context::{Context, is};
+use crate::context::{Context, has_condition};
 use crate::flux::{self, KUSTOMIZATIONS};
 use crate::gate;
 use crate::system::{Scenario, System};
@@ -14,12 +14,12 @@ use crate::user::User;
 pub const SYSTEM: System = System {
     name: "flux-defaults",
     title: || format!("{}, at default levels", (flux::SYSTEM.title)()),
-    configuration: flux::hosts,
-    in_force: |cluster| gate::warns(cluster, "/abs", flux::PROBE),
+    configuration: flux::artifact_hosts,
+    is_active: |cluster| gate::is_warned_about(cluster, "/abs", flux::PROBE),
     scenarios: &[
         Scenario::new("broken", "a revision that does not build, and one that does", broken),
         Scenario::new("deletions", "a new path deletes what was applied", deletions),
-        Scenario::new("elsewhere", "objects move to a Kustomization of another source", elsewhere),
+        Scenario::new("elsewhere", "objects move to a Kustomization of another source", moved_to_another_source),
     ],
     ..flux::SYSTEM
 };
@@ -33,22 +33,27 @@ const BROKEN_REVISIONS: usize = 3;
 /// too. Without portcullis, only Flux reports the revision.
 fn broken(ctx: &Context<'_>) {
     let mut broken = flux::break_tree(ctx);
-    let mut before = usize::from(is_reported(ctx, &broken));
+    let mut reported_before_flux = usize::from(is_reported(ctx, &broken));
     for _ in 1..BROKEN_REVISIONS {
-        broken = flux::break_again(ctx, broken);
-        before += usize::from(is_reported(ctx, &broken));
+        broken = flux::break_tree_again(ctx, broken);
+        reported_before_flux += usize::from(is_reported(ctx, &broken));
     }
     if ctx.has_webhooks() {
         eprintln!(
-            "systems: {before} of {BROKEN_REVISIONS} Events BrokenRevision were written before Flux's own report"
+            "systems: {reported_before_flux} of {BROKEN_REVISIONS} Events BrokenRevision were written before Flux's own report"
         );
-        assert!(before + 1 >= BROKEN_REVISIONS, "{before} of {BROKEN_REVISIONS} Events were before Flux's own report");
-        let found = audit(ctx, &flux::hosts(&ctx.testbed().fixtures));
+        assert!(
+            reported_before_flux + 1 >= BROKEN_REVISIONS,
+            "{reported_before_flux} of {BROKEN_REVISIONS} Events were before Flux's own report"
+        );
+        let found = audit(ctx, &flux::artifact_hosts(&ctx.testbed().fixtures));
         assert!(found.contains("warned     KZ004") && found.contains("missing.yaml"), "{found}");
         let unreachable = audit(ctx, "");
         assert!(unreachable.contains("KZ041") && unreachable.contains("Kustomization app: "), "{unreachable}");
     }
-    ctx.wait("kustomizations", "app", "not ready: it cannot be built", |object| is(object, "Ready", "False"));
+    ctx.wait_for("kustomizations", "app", "not ready: it cannot be built", |object| {
+        has_condition(object, "Ready", "False")
+    });
     flux::repair(ctx, &broken);
 }
 
@@ -58,7 +63,7 @@ fn is_reported(ctx: &Context<'_>, broken: &flux::Broken) -> bool {
     if !ctx.has_webhooks() {
         return false;
     }
-    let event = ctx.event_about("Kustomization", "app", "BrokenRevision", &broken.commit[..7]);
+    let event = ctx.wait_for_event("Kustomization", "app", "BrokenRevision", &broken.commit[..7]);
     let note = event["note"].as_str().unwrap_or_default();
     assert!(note.contains("missing.yaml"), "{note}");
     flux::is_reported_before_flux(ctx, broken)
@@ -66,12 +71,12 @@ fn is_reported(ctx: &Context<'_>, broken: &flux::Broken) -> bool {
 
 /// Returns the output of `portcullis audit` about the kustomize trees in the namespace of the scenario.
 fn audit(ctx: &Context<'_>, configuration: &str) -> String {
-    let file = tempfile::NamedTempFile::new().expect("there is room");
-    std::fs::write(file.path(), configuration).expect("there is room");
+    let file = tempfile::NamedTempFile::new().expect("a temporary file can be created");
+    std::fs::write(file.path(), configuration).expect("the file can be written");
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     command.args(["audit", "--rules", "KZ", "--namespace", &ctx.namespace, "--config"]).arg(file.path());
     command.arg("--kubeconfig").arg(ctx.testbed().cluster.kubeconfig(User::Admin));
-    let output = command.output().expect("it is built");
+    let output = command.output().expect("portcullis runs");
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
@@ -85,41 +90,42 @@ fn deletions(ctx: &Context<'_>) {
     let all: Vec<_> = all.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
     let commit = repository.commit("main", &all);
     ctx.apply(&(flux::source("app", &repository, "main") + &flux::kustomization("app", "app", "./app", "")));
-    flux::applied(ctx, "app", "main", &commit);
+    flux::wait_until_applied(ctx, "app", "main", &commit);
     ctx.kubectl(&["annotate", "configmap", "kept", "kustomize.toolkit.fluxcd.io/prune=disabled"]);
     let output = ctx.apply(&flux::kustomization("app", "app", "./other", ""));
     if ctx.has_webhooks() {
         let warning = "does not render 2 of the 2 objects that this Kustomization applied";
         assert!(output.stderr.contains("KZ061") && output.stderr.contains(warning), "{output}");
     }
-    ctx.wait("configmaps", "other", "there", |_| true);
-    ctx.wait_gone("configmaps", "first");
-    assert!(ctx.get("configmaps", "kept").is_some(), "it is excluded from pruning");
+    ctx.wait_for("configmaps", "other", "there", |_| true);
+    ctx.wait_until_gone("configmaps", "first");
+    assert!(ctx.get("configmaps", "kept").is_some(), "an object that is excluded from pruning must stay");
     ctx.snapshot("pruned");
 }
 
 /// Returns the UID of a ConfigMap.
 #[track_caller]
 fn uid(ctx: &Context<'_>, name: &str) -> Value {
-    ctx.get("configmaps", name).expect("it exists")["metadata"]["uid"].clone()
+    ctx.get("configmaps", name).expect("the object exists")["metadata"]["uid"].clone()
 }
 
 /// Makes Flux reconcile a Kustomization. Waits until the labels of a ConfigMap name this Kustomization as its owner,
 /// and returns the ConfigMap.
 #[track_caller]
-fn take(ctx: &Context<'_>, kustomization: &str, name: &str, number: usize) -> Value {
+fn reconcile_until_owner(ctx: &Context<'_>, kustomization: &str, name: &str, number: usize) -> Value {
     let request = format!("reconcile.fluxcd.io/requestedAt={number}");
     ctx.kubectl(&["annotate", "--overwrite", KUSTOMIZATIONS, kustomization, &request]);
-    let handled = |object: &Value| object["status"]["lastHandledReconcileAt"].as_str() == Some(&number.to_string());
-    ctx.wait("kustomizations", kustomization, "reconciled", handled);
+    let is_reconciled =
+        |object: &Value| object["status"]["lastHandledReconcileAt"].as_str() == Some(&number.to_string());
+    ctx.wait_for("kustomizations", kustomization, "reconciled", is_reconciled);
     let is_owned = |object: &Value| object["metadata"]["labels"]["kustomize.toolkit.fluxcd.io/name"] == kustomization;
-    ctx.wait("configmaps", name, &format!("owned by {kustomization}"), is_owned)
+    ctx.wait_for("configmaps", name, &format!("owned by {kustomization}"), is_owned)
 }
 
 /// Moves objects to a Kustomization of another source. Both Kustomizations have the objects in their inventories. The
 /// Kustomization that applied an object last is its owner. If an object leaves the tree of a Kustomization, Flux
 /// deletes it only if this Kustomization is the owner.
-fn elsewhere(ctx: &Context<'_>) {
+fn moved_to_another_source(ctx: &Context<'_>) {
     let git = &ctx.testbed().fixtures.git;
     let (from, to) = (git.repository(&ctx.namespace), git.repository(&format!("{}-to", ctx.namespace)));
     let files = |names: &[&str]| -> Vec<(String, String)> {
@@ -131,35 +137,35 @@ fn elsewhere(ctx: &Context<'_>) {
     };
     let (first, other) = (commit(&from, &["kept", "one", "two"]), commit(&to, &["one", "two"]));
     ctx.apply(&(flux::source("app", &from, "main") + &flux::kustomization("app", "app", "./app", "")));
-    flux::applied(ctx, "app", "main", &first);
+    flux::wait_until_applied(ctx, "app", "main", &first);
     let uids = ["one", "two"].map(|name| uid(ctx, name));
     ctx.apply(&(flux::source("web", &to, "main") + &flux::kustomization("web", "web", "./app", "")));
-    flux::applied(ctx, "web", "main", &other);
-    take(ctx, "web", "one", 1);
-    take(ctx, "app", "one", 1);
-    assert_eq!(["one", "two"].map(|name| uid(ctx, name)), uids, "they change owners only");
+    flux::wait_until_applied(ctx, "web", "main", &other);
+    reconcile_until_owner(ctx, "web", "one", 1);
+    reconcile_until_owner(ctx, "app", "one", 1);
+    assert_eq!(["one", "two"].map(|name| uid(ctx, name)), uids, "the objects must only change their owners");
 
     let second = commit(&from, &["kept", "two"]);
-    flux::look_again(ctx, "app", 1);
-    reported(ctx, &second, "KZ062");
-    flux::applied(ctx, "app", "main", &second);
-    ctx.wait_gone("configmaps", "one");
-    take(ctx, "web", "one", 2);
-    take(ctx, "web", "two", 3);
-    assert_ne!(uid(ctx, "one"), uids[0], "it was deleted, and created again");
+    flux::request_reconciliation(ctx, "app", 1);
+    wait_until_reported(ctx, &second, "KZ062");
+    flux::wait_until_applied(ctx, "app", "main", &second);
+    ctx.wait_until_gone("configmaps", "one");
+    reconcile_until_owner(ctx, "web", "one", 2);
+    reconcile_until_owner(ctx, "web", "two", 3);
+    assert_ne!(uid(ctx, "one"), uids[0], "the object must have been deleted and created again");
 
     let third = commit(&from, &["kept"]);
-    flux::look_again(ctx, "app", 2);
-    reported(ctx, &third, "if this one applied them last, Flux deletes them");
-    flux::applied(ctx, "app", "main", &third);
-    assert_eq!(uid(ctx, "two"), uids[1], "its new owner applied it last");
+    flux::request_reconciliation(ctx, "app", 2);
+    wait_until_reported(ctx, &third, "if this one applied them last, Flux deletes them");
+    flux::wait_until_applied(ctx, "app", "main", &third);
+    assert_eq!(uid(ctx, "two"), uids[1], "the object must stay, because its new owner applied it last");
     ctx.snapshot_of("moved", &["configmaps"]);
 }
 
 /// With portcullis, waits until the controller manager has reported a revision in an Event that contains `words`.
-fn reported(ctx: &Context<'_>, commit: &str, words: &str) {
+fn wait_until_reported(ctx: &Context<'_>, commit: &str, words: &str) {
     if ctx.has_webhooks() {
-        let note = ctx.event_about("Kustomization", "app", "RiskyRevision", &commit[..12])["note"].to_string();
+        let note = ctx.wait_for_event("Kustomization", "app", "RiskyRevision", &commit[..12])["note"].to_string();
         let of = format!("of GitRepository {}/web", ctx.namespace);
         assert!(note.contains(words) && note.contains(&of), "{note}");
     }

@@ -44,10 +44,10 @@ impl GitServer {
     ///
     /// If the operating system does not provide a folder or a port.
     pub fn start() -> Self {
-        let folder = TempDir::new().expect("there is room for a folder");
+        let folder = TempDir::new().expect("a temporary folder can be created");
         crate::cleanup::add_folder(folder.path());
-        let (port, root) = SERVER.get_or_init(listen);
-        folder.path().clone_into(&mut root.lock().expect("nobody panics with it"));
+        let (port, root) = SERVER.get_or_init(start_listener);
+        folder.path().clone_into(&mut root.lock().expect("no thread panicked while it held the lock"));
         Self { folder, port: *port }
     }
 
@@ -59,7 +59,7 @@ impl GitServer {
     /// Creates an empty repository.
     pub fn repository(&self, name: &str) -> Repository {
         let folder = self.folder.path().join(name);
-        fs::create_dir_all(&folder).expect("there is room for a folder");
+        fs::create_dir_all(&folder).expect("the folder can be created");
         let repository = Repository { folder, url: format!("http://{}/{name}", self.host()) };
         repository.git(&["init", "--quiet", "--initial-branch=main"]);
         repository.git(&["remote", "add", "origin", &repository.url]);
@@ -77,18 +77,19 @@ impl Repository {
     /// the new commit. Returns the commit hash.
     pub fn commit(&self, branch: &str, files: &[(&str, &str)]) -> String {
         self.git(&["checkout", "--quiet", "-B", branch]);
-        for entry in fs::read_dir(&self.folder).expect("it is a folder").flatten() {
+        for entry in fs::read_dir(&self.folder).expect("the folder can be read").flatten() {
             let path = entry.path();
             match path.file_name().is_some_and(|name| name == ".git") {
                 true => {}
-                false if path.is_dir() => fs::remove_dir_all(&path).expect("it is ours"),
-                false => fs::remove_file(&path).expect("it is ours"),
+                false if path.is_dir() => fs::remove_dir_all(&path).expect("the folder can be removed"),
+                false => fs::remove_file(&path).expect("the file can be removed"),
             }
         }
         for (path, text) in files {
             let path = self.folder.join(path);
-            fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("there is room");
-            fs::write(path, text).expect("there is room");
+            fs::create_dir_all(path.parent().expect("the path has a parent folder"))
+                .expect("the folder can be created");
+            fs::write(path, text).expect("the file can be written");
         }
         self.git(&["add", "--all"]);
         self.git(&["commit", "--quiet", "--allow-empty", "--message", "change"]);
@@ -110,14 +111,14 @@ impl Repository {
     }
 }
 
-fn listen() -> (u16, Arc<Mutex<PathBuf>>) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-    let port = listener.local_addr().expect("it has an address").port();
+fn start_listener() -> (u16, Arc<Mutex<PathBuf>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port is free");
+    let port = listener.local_addr().expect("the socket is bound").port();
     let root = Arc::new(Mutex::new(PathBuf::new()));
     let served = Arc::clone(&root);
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let root = served.lock().expect("nobody panics with it").clone();
+            let root = served.lock().expect("no thread panicked while it held the lock").clone();
             // Errors are ignored: they only mean that the client has closed the connection.
             thread::spawn(move || drop(serve(stream, &root)));
         }
@@ -135,20 +136,20 @@ struct Request {
 }
 
 fn serve(mut stream: TcpStream, root: &Path) -> io::Result<()> {
-    let request = read(&stream)?;
-    let answer = backend(&request, root)?;
+    let request = read_request(&stream)?;
+    let answer = run_backend(&request, root)?;
     let end = answer.windows(4).position(|part| part == b"\r\n\r\n").unwrap_or(answer.len());
     let head = String::from_utf8_lossy(&answer[..end]);
     let status = head.lines().find_map(|line| line.strip_prefix("Status: ")).unwrap_or("200 OK");
     let body = answer.get(end + 4..).unwrap_or_default();
-    let others: String =
+    let other_headers: String =
         head.lines().filter(|line| !line.starts_with("Status: ")).map(|line| format!("{line}\r\n")).collect();
     let length = body.len();
-    write!(stream, "HTTP/1.1 {status}\r\n{others}Content-Length: {length}\r\nConnection: close\r\n\r\n")?;
+    write!(stream, "HTTP/1.1 {status}\r\n{other_headers}Content-Length: {length}\r\nConnection: close\r\n\r\n")?;
     stream.write_all(body)
 }
 
-fn read(stream: &TcpStream) -> io::Result<Request> {
+fn read_request(stream: &TcpStream) -> io::Result<Request> {
     let mut reader = BufReader::new(stream);
     let mut line = String::new();
     reader.read_line(&mut line)?;
@@ -168,7 +169,7 @@ fn read(stream: &TcpStream) -> io::Result<Request> {
     Ok(Request { method, path: path.to_owned(), query: query.to_owned(), headers, body })
 }
 
-fn backend(request: &Request, root: &Path) -> io::Result<Vec<u8>> {
+fn run_backend(request: &Request, root: &Path) -> io::Result<Vec<u8>> {
     let header = |name: &str| request.headers.get(name).map(String::as_str).unwrap_or_default();
     let mut command = Command::new("git");
     command.arg("http-backend").env("GIT_PROJECT_ROOT", root).env("GIT_HTTP_EXPORT_ALL", "1");

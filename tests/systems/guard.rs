@@ -2,8 +2,10 @@
 
 use serde_json::Value;
 
-use crate::context::{Context, is};
-use crate::flux::{self, KUSTOMIZATIONS, applied, config_map, kustomization, look_again, source};
+use crate::context::{Context, has_condition};
+use crate::flux::{
+    self, KUSTOMIZATIONS, config_map, kustomization, request_reconciliation, source, wait_until_applied,
+};
 use crate::gate;
 use crate::git::Repository;
 use crate::system::{Kind, Scenario, System};
@@ -13,9 +15,9 @@ pub const SYSTEM: System = System {
     name: "guard",
     title: || format!("{}, with the guard of deletions", (flux::SYSTEM.title)()),
     configuration: |fixtures| {
-        format!("deletions: {{maxCount: 3, protectedKinds: [Secret]}}\n{}", flux::hosts(fixtures))
+        format!("deletions: {{maxCount: 3, protectedKinds: [Secret]}}\n{}", flux::artifact_hosts(fixtures))
     },
-    in_force: |cluster| gate::warns(cluster, "/abs", flux::PROBE),
+    is_active: |cluster| gate::is_warned_about(cluster, "/abs", flux::PROBE),
     kinds: |namespace| {
         let secrets = Kind::namespaced("v1", "Secret", "secrets");
         (flux::SYSTEM.kinds)(namespace).into_iter().chain([secrets]).collect()
@@ -39,7 +41,7 @@ pub const WITHIN: &str = "within";
 /// ID of the rule that denies deletions.
 pub const RULE: &str = "GD001";
 /// Names of the ConfigMaps that a revision deletes. There are more of them than `maxCount` allows.
-pub const MANY: [&str; 5] = ["a", "b", "c", "d", "e"];
+pub const DELETED_CONFIG_MAPS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
 /// Commits ConfigMaps with these names, and further files. If `number` is not 0, requests that source-controller
 /// fetches the commit. Returns the commit hash.
@@ -55,25 +57,25 @@ pub fn publish(
     let files: Vec<_> = maps.chain(more.iter().copied()).collect();
     let commit = repository.commit("main", &files);
     if number > 0 {
-        look_again(ctx, "app", number);
+        request_reconciliation(ctx, "app", number);
     }
     commit
 }
 
 /// Creates a repository, and waits until Flux has applied its first revision. The Kustomization sets `force`. Flux then
 /// recreates objects after some errors, but must not do so after a denial.
-pub fn begun(ctx: &Context<'_>, names: &[&str], more: &[(&str, &str)]) -> Repository {
+pub fn start_with_applied_tree(ctx: &Context<'_>, names: &[&str], more: &[(&str, &str)]) -> Repository {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let commit = publish(ctx, &repository, names, more, 0);
     ctx.apply(&(source("app", &repository, "main") + &kustomization("app", "app", "./app", "  force: true\n")));
-    applied(ctx, "app", "main", &commit);
+    wait_until_applied(ctx, "app", "main", &commit);
     repository
 }
 
 /// Returns the UIDs of objects. Panics if an object does not exist.
 #[track_caller]
 pub fn uids(ctx: &Context<'_>, plural: &str, names: &[&str]) -> Vec<Value> {
-    let uid = |name: &&str| ctx.get(plural, name).expect("it exists")["metadata"]["uid"].clone();
+    let uid = |name: &&str| ctx.get(plural, name).expect("the object exists")["metadata"]["uid"].clone();
     names.iter().map(uid).collect()
 }
 
@@ -81,17 +83,17 @@ pub fn uids(ctx: &Context<'_>, plural: &str, names: &[&str]) -> Vec<Value> {
 /// and the annotation for an approval. The message must not look like a conflict or an invalid change, because Flux
 /// could then recreate objects.
 #[track_caller]
-fn stopped(ctx: &Context<'_>, commit: &str, words: &str) {
+fn wait_until_denied(ctx: &Context<'_>, commit: &str, words: &str) {
     let ready = |object: &Value| -> Option<Value> {
         object["status"]["conditions"].as_array()?.iter().find(|condition| condition["type"] == "Ready").cloned()
     };
     let approval = format!("portcullis.dev/approve-deletions=main@sha1:{commit}");
-    let says = |object: &Value| {
+    let is_denied_with_words = |object: &Value| {
         let message = ready(object).and_then(|ready| ready["message"].as_str().map(str::to_owned)).unwrap_or_default();
-        is(object, "Ready", "False") && [RULE, words, &approval].iter().all(|part| message.contains(part))
+        has_condition(object, "Ready", "False") && [RULE, words, &approval].iter().all(|part| message.contains(part))
     };
-    let object = ctx.wait("kustomizations", "app", "stopped by the guard", says);
-    let condition = ready(&object).expect("it has this condition");
+    let object = ctx.wait_for("kustomizations", "app", "stopped by the guard", is_denied_with_words);
+    let condition = ready(&object).expect("the object has the Ready condition");
     assert_eq!(condition["reason"], "PruneFailed", "{condition}");
     let message = condition["message"].as_str().unwrap_or_default().replace(commit, "");
     for word in ["409", "422", "immutable", "Conflict", "Invalid"] {
@@ -104,34 +106,34 @@ fn stopped(ctx: &Context<'_>, commit: &str, words: &str) {
 fn approve(ctx: &Context<'_>, commit: &str) {
     let approval = format!("portcullis.dev/approve-deletions=main@sha1:{commit}");
     ctx.kubectl(&["annotate", "--overwrite", KUSTOMIZATIONS, "app", &approval]);
-    applied(ctx, "app", "main", commit);
+    wait_until_applied(ctx, "app", "main", commit);
 }
 
-/// Publishes a revision without the ConfigMaps [`MANY`]. With portcullis, checks that nothing is deleted or recreated
-/// before the deletions are approved. Then waits until the ConfigMaps are deleted.
+/// Publishes a revision without the ConfigMaps [`DELETED_CONFIG_MAPS`]. With portcullis, checks that nothing is deleted
+/// or recreated before the deletions are approved. Then waits until the ConfigMaps are deleted.
 fn delete_many(ctx: &Context<'_>, repository: &Repository, number: usize) {
-    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
+    let all: Vec<_> = DELETED_CONFIG_MAPS.into_iter().chain(["kept"]).collect();
     let before = uids(ctx, "configmaps", &all);
     let commit = publish(ctx, repository, &["kept"], &[], number);
     if ctx.has_webhooks() {
-        stopped(ctx, &commit, "deletes 5 of 6 objects, more than 3");
-        assert_eq!(uids(ctx, "configmaps", &all), before, "nothing is deleted or recreated");
+        wait_until_denied(ctx, &commit, "deletes 5 of 6 objects, more than 3");
+        assert_eq!(uids(ctx, "configmaps", &all), before, "no object may be deleted or recreated");
         approve(ctx, &commit);
     } else {
-        applied(ctx, "app", "main", &commit);
+        wait_until_applied(ctx, "app", "main", &commit);
     }
-    MANY.iter().for_each(|name| ctx.wait_gone("configmaps", name));
-    assert_eq!(uids(ctx, "configmaps", &["kept"]), before[MANY.len()..]);
+    DELETED_CONFIG_MAPS.iter().for_each(|name| ctx.wait_until_gone("configmaps", name));
+    assert_eq!(uids(ctx, "configmaps", &["kept"]), before[DELETED_CONFIG_MAPS.len()..]);
 }
 
 /// Checks that an approval applies to one revision only: the next mass deletion needs another approval.
 fn mass(ctx: &Context<'_>) {
-    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
-    let repository = begun(ctx, &all, &[]);
+    let all: Vec<_> = DELETED_CONFIG_MAPS.into_iter().chain(["kept"]).collect();
+    let repository = start_with_applied_tree(ctx, &all, &[]);
     delete_many(ctx, &repository, 1);
     ctx.snapshot_of("approved", &["configmaps"]);
     let commit = publish(ctx, &repository, &all, &[], 2);
-    applied(ctx, "app", "main", &commit);
+    wait_until_applied(ctx, "app", "main", &commit);
     delete_many(ctx, &repository, 3);
     ctx.snapshot_of("approved again", &["configmaps"]);
 }
@@ -140,25 +142,25 @@ const SECRET: &str = "apiVersion: v1\nkind: Secret\nmetadata: {name: data}\nstri
 
 /// Checks that Flux applies the rest of a revision, although the deletion of a protected Secret is denied.
 fn protected(ctx: &Context<'_>) {
-    let repository = begun(ctx, &["kept"], &[("app/data.yaml", SECRET)]);
+    let repository = start_with_applied_tree(ctx, &["kept"], &[("app/data.yaml", SECRET)]);
     let before = uids(ctx, "secrets", &["data"]);
     let commit = publish(ctx, &repository, &["kept", "new"], &[], 1);
     if ctx.has_webhooks() {
-        stopped(ctx, &commit, "its kind is protected");
+        wait_until_denied(ctx, &commit, "its kind is protected");
         assert_eq!(uids(ctx, "secrets", &["data"]), before);
-        ctx.wait("configmaps", "new", "applied before", |_| true);
+        ctx.wait_for("configmaps", "new", "applied before", |_| true);
         approve(ctx, &commit);
     }
-    applied(ctx, "app", "main", &commit);
-    ctx.wait_gone("secrets", "data");
+    wait_until_applied(ctx, "app", "main", &commit);
+    ctx.wait_until_gone("secrets", "data");
     ctx.snapshot_of("approved", &["configmaps", "secrets"]);
 }
 
 fn within(ctx: &Context<'_>) {
-    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
-    let repository = begun(ctx, &all, &[]);
+    let all: Vec<_> = DELETED_CONFIG_MAPS.into_iter().chain(["kept"]).collect();
+    let repository = start_with_applied_tree(ctx, &all, &[]);
     let commit = publish(ctx, &repository, &["d", "e", "kept"], &[], 1);
-    applied(ctx, "app", "main", &commit);
-    ["a", "b", "c"].iter().for_each(|name| ctx.wait_gone("configmaps", name));
+    wait_until_applied(ctx, "app", "main", &commit);
+    ["a", "b", "c"].iter().for_each(|name| ctx.wait_until_gone("configmaps", name));
     ctx.snapshot("deleted");
 }

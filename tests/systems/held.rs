@@ -2,9 +2,11 @@
 
 use serde_json::Value;
 
-use crate::context::{Context, is};
-use crate::flux::{self, KUSTOMIZATIONS, applied, config_map, kustomization, look_again, source};
-use crate::guard::{self, MANY, uids};
+use crate::context::{Context, has_condition};
+use crate::flux::{
+    self, KUSTOMIZATIONS, config_map, kustomization, request_reconciliation, source, wait_until_applied,
+};
+use crate::guard::{self, DELETED_CONFIG_MAPS, uids};
 use crate::system::{Scenario, System};
 
 /// The test system with Flux and a guard that stops revisions at their source.
@@ -31,13 +33,13 @@ fn commit(repository: &crate::git::Repository, names: &[&str], value: &str) -> S
 /// Waits until the GitRepository reports that `commit` is withheld, with the command that approves it. Checks that the
 /// artifact of the commit `before` stays.
 #[track_caller]
-fn withheld(ctx: &Context<'_>, commit: &str, before: &str) {
+fn wait_until_withheld(ctx: &Context<'_>, commit: &str, before: &str) {
     let namespace = &ctx.namespace;
     let command = format!(
         "kubectl -n {namespace} annotate kustomization app --overwrite portcullis.dev/approve-deletions=main@sha1:{commit}"
     );
     let words = format!("{RULE} status.artifact: Kustomization {namespace}/app: revision main@sha1:{}", &commit[..12]);
-    let says = |object: &Value| {
+    let is_withheld = |object: &Value| {
         let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
         let ready = conditions.iter().find(|condition| condition["type"] == "Ready").cloned().unwrap_or_default();
         let message = ready["message"].as_str().unwrap_or_default();
@@ -46,22 +48,22 @@ fn withheld(ctx: &Context<'_>, commit: &str, before: &str) {
             && ready["reason"] == "RevisionWithheld"
             && [&words, &command, deletes].iter().all(|part| message.contains(*part))
     };
-    let object = ctx.wait("gitrepositories", "app", "withholding the revision", says);
+    let object = ctx.wait_for("gitrepositories", "app", "withholding the revision", is_withheld);
     assert_eq!(object["status"]["artifact"]["revision"], format!("main@sha1:{before}"));
 }
 
 /// Checks that `commit` is the last revision that kustomize-controller attempted, for each Kustomization of the source.
 #[track_caller]
-fn unseen(ctx: &Context<'_>, commit: &str) {
+fn assert_last_attempted(ctx: &Context<'_>, commit: &str) {
     for name in ["app", "other"] {
-        let object = ctx.get("kustomizations", name).expect("it is applied");
+        let object = ctx.get("kustomizations", name).expect("the object exists");
         let status = &object["status"];
         let revision = format!("main@sha1:{commit}");
         assert_eq!(
             (&status["lastAttemptedRevision"], &status["lastAppliedRevision"]),
             (&revision.clone().into(), &revision.into())
         );
-        assert!(is(&object, "Ready", "True"), "{status}");
+        assert!(has_condition(&object, "Ready", "True"), "{status}");
     }
 }
 
@@ -70,53 +72,57 @@ fn approve(ctx: &Context<'_>, commit: &str) {
     ctx.kubectl(&["annotate", "--overwrite", KUSTOMIZATIONS, "app", &approval]);
 }
 
-/// Publishes a revision without the ConfigMaps [`MANY`]. With portcullis, checks that the source withholds the revision
-/// until it is approved, so that the Kustomization `other` keeps the old revision too. After the approval, the
-/// controller manager must request a reconciliation of the source, because the interval of the source is one hour.
+/// Publishes a revision without the ConfigMaps [`DELETED_CONFIG_MAPS`]. With portcullis, checks that the source
+/// withholds the revision until it is approved, so that the Kustomization `other` keeps the old revision too. After the
+/// approval, the controller manager must request a reconciliation of the source, because the interval of the source is
+/// one hour.
 fn delete_many(ctx: &Context<'_>, repository: &crate::git::Repository, before: &str, number: usize) -> String {
-    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
+    let all: Vec<_> = DELETED_CONFIG_MAPS.into_iter().chain(["kept"]).collect();
     let old = uids(ctx, "configmaps", &all);
     let new = commit(repository, &["kept"], &format!("value {number}"));
-    look_again(ctx, "app", number);
+    request_reconciliation(ctx, "app", number);
     if ctx.has_webhooks() {
-        withheld(ctx, &new, before);
-        let note = ctx.event_about("Kustomization", "app", "RevisionWithheld", &new[..12])["note"].to_string();
+        wait_until_withheld(ctx, &new, before);
+        let note = ctx.wait_for_event("Kustomization", "app", "RevisionWithheld", &new[..12])["note"].to_string();
         assert!(note.contains(RULE), "{note}");
         approve(ctx, before);
-        look_again(ctx, "app", number + 1);
-        let handled =
+        request_reconciliation(ctx, "app", number + 1);
+        let is_reconciled =
             |object: &Value| object["status"]["lastHandledReconcileAt"].as_str() == Some(&(number + 1).to_string());
-        ctx.wait("gitrepositories", "app", "reconciled after a wrong approval", handled);
-        withheld(ctx, &new, before);
-        ctx.wait_until_still();
-        unseen(ctx, before);
-        assert_eq!(uids(ctx, "configmaps", &all), old, "nothing is deleted or recreated");
+        ctx.wait_for("gitrepositories", "app", "reconciled after a wrong approval", is_reconciled);
+        wait_until_withheld(ctx, &new, before);
+        ctx.wait_until_unchanged();
+        assert_last_attempted(ctx, before);
+        assert_eq!(uids(ctx, "configmaps", &all), old, "no object may be deleted or recreated");
         approve(ctx, &new);
     }
-    ["app", "other"].iter().for_each(|name| applied(ctx, name, "main", &new));
-    MANY.iter().for_each(|name| ctx.wait_gone("configmaps", name));
-    assert_eq!(uids(ctx, "configmaps", &["kept"]), old[MANY.len()..]);
+    ["app", "other"].iter().for_each(|name| wait_until_applied(ctx, name, "main", &new));
+    DELETED_CONFIG_MAPS.iter().for_each(|name| ctx.wait_until_gone("configmaps", name));
+    assert_eq!(uids(ctx, "configmaps", &["kept"]), old[DELETED_CONFIG_MAPS.len()..]);
     if ctx.has_webhooks() {
-        let source = ctx.wait("gitrepositories", "app", "ready", |object| is(object, "Ready", "True"));
+        let source = ctx.wait_for("gitrepositories", "app", "ready", |object| has_condition(object, "Ready", "True"));
         let requested = source["metadata"]["annotations"]["reconcile.fluxcd.io/requestedAt"].as_str();
-        assert!(requested.is_some_and(|time| time.contains('T')), "the controller manager requested it: {requested:?}");
+        assert!(
+            requested.is_some_and(|time| time.contains('T')),
+            "the controller manager must request the reconciliation: {requested:?}"
+        );
     }
     new
 }
 
 /// Checks that an approval applies to one revision only: the next mass deletion needs another approval.
 fn mass(ctx: &Context<'_>) {
-    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
+    let all: Vec<_> = DELETED_CONFIG_MAPS.into_iter().chain(["kept"]).collect();
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let first = commit(&repository, &all, "one");
     let kustomizations = kustomization("app", "app", "./app", "") + &kustomization("other", "app", "./other", "");
     ctx.apply(&(source("app", &repository, "main") + &kustomizations));
-    ["app", "other"].iter().for_each(|name| applied(ctx, name, "main", &first));
+    ["app", "other"].iter().for_each(|name| wait_until_applied(ctx, name, "main", &first));
     delete_many(ctx, &repository, &first, 1);
     ctx.snapshot_of("approved", &["configmaps"]);
     let again = commit(&repository, &all, "again");
-    look_again(ctx, "app", 3);
-    applied(ctx, "app", "main", &again);
+    request_reconciliation(ctx, "app", 3);
+    wait_until_applied(ctx, "app", "main", &again);
     delete_many(ctx, &repository, &again, 4);
     ctx.snapshot_of("approved again", &["configmaps"]);
 }

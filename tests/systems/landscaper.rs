@@ -20,10 +20,10 @@ pub const SYSTEM: System = System {
     name: "landscaper",
     title: || format!("Landscaper {}", programs::pin(PIN).version().trim_start_matches('v')),
     pins: &[PIN],
-    prepare: publish,
+    prepare: publish_components,
     start,
     configuration,
-    in_force: |cluster| gate::refuses(cluster, "portcullis.dev", PROBE),
+    is_active: |cluster| gate::is_denied(cluster, "portcullis.dev", PROBE),
     reconcile: &["--dry-run-deployer"],
     kinds: |_| {
         let of_landscaper = [
@@ -67,8 +67,8 @@ metadata: {name: probe, namespace: default}
 overwrites: [{source: {}, substitution: {repositoryContext: none}}]
 ";
 
-fn publish(fixtures: &Fixtures) {
-    let url = fixtures.registry.as_ref().expect("there is a registry").url();
+fn publish_components(fixtures: &Fixtures) {
+    let url = fixtures.registry.as_ref().expect("the system has a registry").url();
     let pusher = Pusher::new(&url, None, None);
     for version in ["v1.0.0", "v2.0.0"] {
         let mut descriptor = v2("example.org/app", version, &[]);
@@ -101,17 +101,24 @@ fn start(cluster: &Cluster, fixtures: &Fixtures) -> Vec<Daemon> {
                 {allowPlainHttp: true, insecureSkipVerify: true}}\nlsDeployments: {lsController: landscaper, \
                 lsMainController: landscaper-main, webHook: none, deploymentsNamespace: ls-system, lsHealthCheckName: \
                 health}\n";
-    std::fs::write(&file, text).expect("there is room");
+    std::fs::write(&file, text).expect("the file can be written");
     let config = format!("--config={}", file.display());
     vec![
-        controller(cluster, fixtures, LANDSCAPER, "landscaper-controller", "central-landscaper", &[&config]),
-        controller(cluster, fixtures, LANDSCAPER, "landscaper-controller", "main-landscaper", &[&config]),
-        controller(cluster, fixtures, MANIFEST_DEPLOYER, "manifest-deployer-controller", "manifest-deployer", &[]),
-        controller(cluster, fixtures, MOCK_DEPLOYER, "mock-deployer-controller", "mock-deployer", &[]),
+        start_controller(cluster, fixtures, LANDSCAPER, "landscaper-controller", "central-landscaper", &[&config]),
+        start_controller(cluster, fixtures, LANDSCAPER, "landscaper-controller", "main-landscaper", &[&config]),
+        start_controller(
+            cluster,
+            fixtures,
+            MANIFEST_DEPLOYER,
+            "manifest-deployer-controller",
+            "manifest-deployer",
+            &[],
+        ),
+        start_controller(cluster, fixtures, MOCK_DEPLOYER, "mock-deployer-controller", "mock-deployer", &[]),
     ]
 }
 
-fn controller(
+fn start_controller(
     cluster: &Cluster,
     fixtures: &Fixtures,
     account: Account,
@@ -120,7 +127,7 @@ fn controller(
     arguments: &[&str],
 ) -> Daemon {
     let mut command = Command::new(program(PIN, file));
-    command.env("KUBECONFIG", account.kubeconfig(cluster).expect("there is room"));
+    command.env("KUBECONFIG", account.kubeconfig(cluster).expect("the kubeconfig can be written"));
     command.env("LANDSCAPER_MODE", name).env("MY_POD_NAME", name).env("MY_POD_NAMESPACE", account.namespace);
     command.env("TMPDIR", fixtures.folder.path()).env("HOME", fixtures.folder.path()).args(arguments);
     let log = cluster.folder().join(format!("{name}.log"));
@@ -129,11 +136,12 @@ fn controller(
 
 /// Waits until Landscaper has created the default Context, and then creates the Target `cluster`, which refers to this
 /// cluster.
-fn target(ctx: &Context<'_>) {
-    ctx.wait("contexts", "default", "there", |_| true);
-    let kubeconfig = std::fs::read_to_string(ctx.testbed().cluster.kubeconfig(User::Admin)).expect("it was written");
+fn create_target(ctx: &Context<'_>) {
+    ctx.wait_for("contexts", "default", "there", |_| true);
+    let kubeconfig =
+        std::fs::read_to_string(ctx.testbed().cluster.kubeconfig(User::Admin)).expect("the file can be read");
     // The CA certificate must be inlined, because a Target contains a complete kubeconfig.
-    let authority = std::fs::read(ctx.testbed().cluster.folder().join("tls.crt")).expect("it was written");
+    let authority = std::fs::read(ctx.testbed().cluster.folder().join("tls.crt")).expect("the file can be read");
     let path = ctx.testbed().cluster.folder().join("tls.crt");
     let inline = base64::Engine::encode(&base64::engine::general_purpose::STANDARD, authority);
     let from = format!("certificate-authority: \"{}\"", path.display());
@@ -194,14 +202,14 @@ impl<'a> Installation<'a> {
         let job = |object: &Value| object["status"]["jobIDFinished"].clone();
         let before = ctx.get("installations", "root").map(|object| job(&object)).unwrap_or_default();
         ctx.apply(&self.object(&ctx.namespace).to_string());
-        let is_so = |object: &Value| {
+        let is_expected = |object: &Value| {
             let (status, annotations) = (&object["status"], &object["metadata"]["annotations"]);
             status["phase"] == phase
                 && status["jobID"] == status["jobIDFinished"]
                 && job(object) != before
                 && annotations["landscaper.gardener.cloud/operation"].is_null()
         };
-        ctx.wait("installations", "root", &format!("{phase} with a new job"), is_so)
+        ctx.wait_for("installations", "root", &format!("{phase} with a new job"), is_expected)
     }
 }
 
@@ -234,19 +242,19 @@ fn manifest(value: &str, more: &str) -> String {
 }
 
 #[track_caller]
-fn deployed(ctx: &Context<'_>, value: &str) {
-    ctx.wait("configmaps", "deployed", &format!("deployed with {value}"), |object| object["data"]["key"] == value);
+fn wait_until_deployed(ctx: &Context<'_>, value: &str) {
+    ctx.wait_for("configmaps", "deployed", &format!("deployed with {value}"), |object| object["data"]["key"] == value);
 }
 
 fn plain(ctx: &Context<'_>) {
-    target(ctx);
+    create_target(ctx);
     Installation::new(&manifest("one", "")).process(ctx, "Succeeded");
-    deployed(ctx, "one");
+    wait_until_deployed(ctx, "one");
     ctx.snapshot("succeeded");
 }
 
 fn mock(ctx: &Context<'_>) {
-    target(ctx);
+    create_target(ctx);
     let items = format!(
         "deployItems:\n- name: item\n  type: {MOCK}\n  target: {{import: cluster}}\n  config:\n    apiVersion: \
          mock.deployer.landscaper.gardener.cloud/v1alpha1\n    kind: ProviderConfiguration\n    phase: Succeeded\n    \
@@ -257,25 +265,25 @@ fn mock(ctx: &Context<'_>) {
 }
 
 fn update(ctx: &Context<'_>) {
-    target(ctx);
+    create_target(ctx);
     let only_changes = "  updateOnChangeOnly: true\n";
     Installation::new(&manifest("one", only_changes)).process(ctx, "Succeeded");
-    deployed(ctx, "one");
+    wait_until_deployed(ctx, "one");
     Installation::new(&manifest("one", only_changes)).process(ctx, "Succeeded");
     Installation::new(&manifest("two", only_changes)).process(ctx, "Succeeded");
-    deployed(ctx, "two");
+    wait_until_deployed(ctx, "two");
     ctx.snapshot("updated");
 }
 
 fn repository_context(ctx: &Context<'_>) -> Value {
-    let registry = ctx.testbed().fixtures.registry.as_ref().expect("there is a registry");
+    let registry = ctx.testbed().fixtures.registry.as_ref().expect("the system has a registry");
     json!({"type": "ociRegistry", "baseUrl": registry.url()})
 }
 
 /// Checks that Landscaper uses the component version from the overwrites. The blueprint deploys the version of its
 /// component into a ConfigMap.
 fn overwrites(ctx: &Context<'_>) {
-    target(ctx);
+    create_target(ctx);
     let overwrites = json!({
         "apiVersion": VERSION, "kind": "ComponentVersionOverwrites",
         "metadata": {"name": "overwrites", "namespace": ctx.namespace},
@@ -293,7 +301,7 @@ fn overwrites(ctx: &Context<'_>) {
     installation.spec["componentDescriptor"] =
         json!({"ref": {"componentName": "example.org/app", "version": "v1.0.0"}});
     installation.process(ctx, "Succeeded");
-    deployed(ctx, "v2.0.0");
+    wait_until_deployed(ctx, "v2.0.0");
     ctx.snapshot("succeeded");
 }
 
@@ -315,7 +323,7 @@ fn dry_run(ctx: &Context<'_>, items: &str) {
     installation.annotations = vec![(DRY_RUN, "true"), (DRY_RUN_CONFIGURATION, "exports")];
     installation.process(ctx, "Succeeded");
     ctx.wait_until_stable();
-    assert!(ctx.get("configmaps", "deployed").is_none(), "a dry run deployed something");
+    assert!(ctx.get("configmaps", "deployed").is_none(), "a dry run must not deploy anything");
     let value = ctx.get("dataobjects", "value").map(|object| object["data"].clone());
     assert_eq!(value, Some(json!("from the dry run")));
 }
@@ -323,7 +331,7 @@ fn dry_run(ctx: &Context<'_>, items: &str) {
 /// Processes an Installation as a dry run, and then without dry run. Only the second step is compared, because dry runs
 /// need portcullis.
 fn dry_then_real(ctx: &Context<'_>) {
-    target(ctx);
+    create_target(ctx);
     let items = manifest("one", "  updateOnChangeOnly: true\n");
     if ctx.has_webhooks() {
         dry_run(ctx, &items);
@@ -331,35 +339,35 @@ fn dry_then_real(ctx: &Context<'_>) {
         ctx.kubectl(&["annotate", "installation", "root", &remove[0], &remove[1]]);
     }
     Installation::new(&items).process(ctx, "Succeeded");
-    deployed(ctx, "one");
-    ctx.wait("dataobjects", "value", "what was deployed", |object| object["data"] == "one");
+    wait_until_deployed(ctx, "one");
+    ctx.wait_for("dataobjects", "value", "what was deployed", |object| object["data"] == "one");
     ctx.snapshot_of("real run", &["configmaps"]);
 }
 
 /// Checks that neither a dry run nor the deletion of its Installation deploys anything while the real deployer runs.
 fn dry_beside(ctx: &Context<'_>) {
-    target(ctx);
+    create_target(ctx);
     if ctx.has_webhooks() {
         dry_run(ctx, &manifest("one", ""));
         ctx.kubectl(&["delete", "installation", "root", "--wait=false"]);
-        ctx.wait_gone("installations", "root");
-        assert!(ctx.get("configmaps", "deployed").is_none(), "the deletion of a dry run deployed something");
+        ctx.wait_until_gone("installations", "root");
+        assert!(ctx.get("configmaps", "deployed").is_none(), "the deletion of a dry run must not deploy anything");
     }
     ctx.snapshot_of("nothing", &["configmaps", "installations", "executions", "deployitems"]);
 }
 
 fn failing(ctx: &Context<'_>) {
-    target(ctx);
+    create_target(ctx);
     let items = manifest("one", "  timeout: 5s\n").replacen("kind: ConfigMap", "kind: NoSuchKind", 1);
     Installation::new(&items).process(ctx, "Failed");
     ctx.snapshot_of("failed", &["configmaps", "dataobjects"]);
     Installation::new(&manifest("one", "")).process(ctx, "Succeeded");
-    deployed(ctx, "one");
+    wait_until_deployed(ctx, "one");
     ctx.snapshot("repaired");
 }
 
 fn subinstallations(ctx: &Context<'_>) {
-    target(ctx);
+    create_target(ctx);
     let items = manifest("one", "");
     let first = Installation::new(&items);
     let second = format!(
@@ -368,7 +376,7 @@ fn subinstallations(ctx: &Context<'_>) {
          export: {{value: \"{{{{ .imports.input }}}} again\"}}\n"
     );
     let mut second = Installation::new(&second);
-    let inputs = second.blueprint["imports"].as_array_mut().expect("there are imports");
+    let inputs = second.blueprint["imports"].as_array_mut().expect("the blueprint has imports");
     inputs.push(json!({"name": "input", "type": "data", "schema": {"type": "string"}}));
     let filesystem = |installation: &Installation<'_>| {
         let object = installation.object(&ctx.namespace);
@@ -391,17 +399,17 @@ fn subinstallations(ctx: &Context<'_>) {
                                                       "componentName": "example.org/app", "version": "v1.0.0"}});
     root.blueprint["exportExecutions"] = json!([{"name": "default", "type": "GoTemplate", "template": exports}]);
     root.process(ctx, "Succeeded");
-    deployed(ctx, "one");
+    wait_until_deployed(ctx, "one");
     // DataObjects are not in the snapshot, because their names are digests of generated names.
     ctx.snapshot_of("succeeded", &["configmaps", "installations", "executions", "deployitems"]);
 }
 
 fn delete(ctx: &Context<'_>) {
-    target(ctx);
+    create_target(ctx);
     Installation::new(&manifest("one", "")).process(ctx, "Succeeded");
-    deployed(ctx, "one");
+    wait_until_deployed(ctx, "one");
     ctx.kubectl(&["delete", "installation", "root", "--wait=false"]);
-    ctx.wait_gone("installations", "root");
-    ctx.wait_gone("configmaps", "deployed");
+    ctx.wait_until_gone("installations", "root");
+    ctx.wait_until_gone("configmaps", "deployed");
     ctx.snapshot_of("deleted", &["configmaps", "installations", "executions", "deployitems", "dataobjects"]);
 }

@@ -13,7 +13,7 @@ pub struct Write {
     /// The name of the user who sent the request.
     pub user: String,
     /// The action, such as `patch kustomizations/status apps`.
-    pub what: String,
+    pub action: String,
     /// The namespace of the object; empty for cluster-scoped objects.
     pub namespace: String,
     pub name: String,
@@ -40,19 +40,19 @@ pub fn writes(path: &Path) -> Vec<Write> {
 
 fn write(event: &Value) -> Option<Write> {
     let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
-    let moment = |pointer: &str| OffsetDateTime::parse(&text(pointer), &Rfc3339).ok();
+    let timestamp = |pointer: &str| OffsetDateTime::parse(&text(pointer), &Rfc3339).ok();
     let subresource = Some(text("/objectRef/subresource")).filter(|name| !name.is_empty());
     let subresource = subresource.map(|name| format!("/{name}")).unwrap_or_default();
     let (verb, resource, name) = (text("/verb"), text("/objectRef/resource"), text("/objectRef/name"));
     let message = text("/responseStatus/message");
-    let took = moment("/stageTimestamp")? - moment("/requestReceivedTimestamp")?;
+    let duration = timestamp("/stageTimestamp")? - timestamp("/requestReceivedTimestamp")?;
     Some(Write {
         user: text("/user/username"),
-        what: format!("{verb} {resource}{subresource} {name}"),
+        action: format!("{verb} {resource}{subresource} {name}"),
         namespace: text("/objectRef/namespace"),
         name,
         denied: Some(message).filter(|message| message.contains("denied the request")),
-        micros: took.whole_microseconds(),
+        micros: duration.whole_microseconds(),
     })
 }
 

@@ -125,7 +125,7 @@ struct Options {
 
 fn main() -> ExitCode {
     let (options, arguments) = parse(std::env::args().collect());
-    cleanup::clear_on_signals().expect("a process may handle its signals");
+    cleanup::clean_up_on_signals().expect("a process may handle its signals");
     if options.check {
         return check();
     }
@@ -192,12 +192,12 @@ fn build() -> ExitCode {
 /// Runs the selected scenarios, compares the results, and prints the table of results.
 fn run(options: &Options, arguments: &Arguments) -> ExitCode {
     let begun = Instant::now();
-    let results: Vec<_> = SYSTEMS.iter().filter_map(|system| result(system, options, arguments)).collect();
+    let results: Vec<_> = SYSTEMS.iter().filter_map(|system| run_system(system, options, arguments)).collect();
     let table = table::render(&results);
     let failures: Vec<_> = results.iter().flat_map(failures).collect();
     let comparisons = results.iter().flat_map(|result| &result.comparisons);
     for comparison in comparisons.filter(|comparison| comparison.scenario.name == guard::WITHIN) {
-        println!("guard: the deletions of a revision take {:+.1} ms together", comparison.added_to_deletions());
+        println!("guard: the deletions of a revision take {:+.1} ms together", comparison.added_deletion_time());
     }
     let compared = revisions::run(options.pairs, arguments);
     let fetched = artifact::run(arguments);
@@ -213,14 +213,15 @@ fn run(options: &Options, arguments: &Arguments) -> ExitCode {
 }
 
 /// Runs the selected scenarios of a system, without and with portcullis. Returns `None` if no scenario is selected.
-fn result(system: &'static System, options: &Options, arguments: &Arguments) -> Option<SystemResult<'static>> {
+fn run_system(system: &'static System, options: &Options, arguments: &Arguments) -> Option<SystemResult<'static>> {
     let is_selected = |scenario: &&Scenario| {
         let test = Trial::test(format!("{}::{}", system.name, scenario.name), || Ok(()));
         !arguments.is_filtered_out(&test)
     };
-    let lacks = |scenario: &Scenario| scenario.needs.filter(|pin| !programs::pin(pin).is_built());
+    let missing_program = |scenario: &Scenario| scenario.needs.filter(|pin| !programs::pin(pin).is_built());
     let selected: Vec<_> = system.scenarios.iter().filter(is_selected).collect();
-    let (recorded, runnable): (Vec<_>, Vec<_>) = selected.into_iter().partition(|scenario| lacks(scenario).is_some());
+    let (skipped, runnable): (Vec<_>, Vec<_>) =
+        selected.into_iter().partition(|scenario| missing_program(scenario).is_some());
     if arguments.list || runnable.is_empty() {
         return None;
     }
@@ -229,7 +230,7 @@ fn result(system: &'static System, options: &Options, arguments: &Arguments) -> 
     let with = runner::run(system, second, &runnable, options.record.as_deref());
     let comparisons = runnable.into_iter().zip(without).zip(with);
     let comparisons = comparisons.map(|((scenario, without), with)| Comparison { scenario, without, with }).collect();
-    Some(SystemResult { system, comparisons, recorded })
+    Some(SystemResult { system, comparisons, skipped })
 }
 
 /// Returns the failed scenarios, each with the first lines of its error message.

@@ -12,35 +12,39 @@ use crate::context::Snapshot;
 const VOLATILE: [&str; 6] =
     ["uid", "resourceVersion", "creationTimestamp", "managedFields", "selfLink", "deletionTimestamp"];
 /// Prefix of the annotations and labels that portcullis adds.
-const OURS: &str = "portcullis.dev/";
+const PORTCULLIS_PREFIX: &str = "portcullis.dev/";
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-static UUID: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").expect("it is one"));
-static TIME: LazyLock<Regex> =
-    LazyLock::new(|| Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)").expect("it is one"));
-static DURATION: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b\d+(\.\d+)?(ms|µs|s)\b").expect("it is one"));
+static UUID: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new("[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}").expect("the pattern is valid")
+});
+static TIME: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)").expect("the pattern is valid")
+});
+static DURATION: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"\b\d+(\.\d+)?(ms|µs|s)\b").expect("the pattern is valid"));
 
 /// Matches the start time of a deployer, which is the end of its identity.
-static STARTED: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"-\d{10}\b").expect("it is one"));
+static START_TIME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"-\d{10}\b").expect("the pattern is valid"));
 
 /// Matches the generated end of the name of a Secret. The Secret contains the exports of a DeployItem.
-static EXPORT: LazyLock<Regex> = LazyLock::new(|| Regex::new("-[a-z0-9]{5}-export$").expect("it is one"));
+static EXPORT_SUFFIX: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new("-[a-z0-9]{5}-export$").expect("the pattern is valid"));
 
 /// Matches a digest of a generated name. Landscaper uses such digests as names of DataObjects.
-static DIGEST: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[a-z2-7]{32}\b").expect("it is one"));
+static DIGEST: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[a-z2-7]{32}\b").expect("the pattern is valid"));
 
 /// Returns the objects by kind and name, without data that differs between runs. `addresses` contains addresses and
 /// their replacements.
 pub fn snapshot(objects: &[Value], addresses: &[(String, String)]) -> Snapshot {
-    let words = words(objects, addresses);
+    let replacements = replacements(objects, addresses);
     let mut snapshot = Snapshot::new();
     for object in objects {
-        let object = normal(object.clone(), &words);
+        let object = normalize(object.clone(), &replacements);
         let name = format!("{} {}", text(&object["kind"]), text(&object["metadata"]["name"]));
         let number = (1..).map(|number| if number == 1 { name.clone() } else { format!("{name} ({number})") });
         let key = number.into_iter().find(|key| !snapshot.contains_key(key));
-        snapshot.insert(key.expect("there is a number for each"), object);
+        snapshot.insert(key.expect("the range is infinite"), object);
     }
     snapshot
 }
@@ -59,41 +63,41 @@ fn text(value: &Value) -> &str {
 }
 
 /// Returns generated names and addresses with their replacements, the longest first.
-fn words(objects: &[Value], addresses: &[(String, String)]) -> Vec<(String, String)> {
+fn replacements(objects: &[Value], addresses: &[(String, String)]) -> Vec<(String, String)> {
     let generated = objects.iter().filter_map(|object| {
         let (prefix, name) = (&object["metadata"]["generateName"], &object["metadata"]["name"]);
         Some((name.as_str()?.to_owned(), format!("{}<generated>", prefix.as_str()?)))
     });
-    let mut words: Vec<_> = generated.chain(addresses.iter().cloned()).collect();
-    words.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
-    words
+    let mut replacements: Vec<_> = generated.chain(addresses.iter().cloned()).collect();
+    replacements.sort_by_key(|(word, _)| std::cmp::Reverse(word.len()));
+    replacements
 }
 
-fn normal(mut object: Value, words: &[(String, String)]) -> Value {
+fn normalize(mut object: Value, replacements: &[(String, String)]) -> Value {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         metadata.retain(|key, _| !VOLATILE.contains(&key.as_str()));
         for place in ["annotations", "labels"] {
             if let Some(map) = metadata.get_mut(place).and_then(Value::as_object_mut) {
-                map.retain(|key, _| !key.starts_with(OURS) && key != LAST_APPLIED);
+                map.retain(|key, _| !key.starts_with(PORTCULLIS_PREFIX) && key != LAST_APPLIED);
             }
         }
         metadata.retain(|_, value| value.as_object().is_none_or(|map| !map.is_empty()));
     }
-    replaced(object, words)
+    replace_in(object, replacements)
 }
 
-fn replaced(value: Value, words: &[(String, String)]) -> Value {
+fn replace_in(value: Value, replacements: &[(String, String)]) -> Value {
     match value {
-        Value::String(text) => Value::String(replaced_text(text, words)),
-        Value::Array(elements) => elements.into_iter().map(|element| replaced(element, words)).collect(),
+        Value::String(text) => Value::String(replace_in_text(text, replacements)),
+        Value::Array(elements) => elements.into_iter().map(|element| replace_in(element, replacements)).collect(),
         Value::Object(members) => {
             let members: Map<_, _> = members
                 .into_iter()
                 .filter(|(key, _)| key != "uid")
                 .map(|(key, value)| {
-                    let value = replaced(value, words);
-                    let value = if key == "conditions" { sorted(value) } else { value };
-                    (replaced_text(key, words), value)
+                    let value = replace_in(value, replacements);
+                    let value = if key == "conditions" { sort_conditions(value) } else { value };
+                    (replace_in_text(key, replacements), value)
                 })
                 .collect();
             Value::Object(members)
@@ -103,22 +107,22 @@ fn replaced(value: Value, words: &[(String, String)]) -> Value {
 }
 
 /// Sorts conditions by type. Controllers append a condition when they first set it, so the order depends on timing.
-fn sorted(mut conditions: Value) -> Value {
+fn sort_conditions(mut conditions: Value) -> Value {
     if let Some(conditions) = conditions.as_array_mut() {
         conditions.sort_by(|a, b| text(&a["type"]).cmp(text(&b["type"])));
     }
     conditions
 }
 
-fn replaced_text(mut text: String, words: &[(String, String)]) -> String {
-    for (word, instead) in words {
-        text = text.replace(word, instead);
+fn replace_in_text(mut text: String, replacements: &[(String, String)]) -> String {
+    for (word, replacement) in replacements {
+        text = text.replace(word, replacement);
     }
     let text = UUID.replace_all(&text, "<uuid>");
     let text = TIME.replace_all(&text, "<time>");
     let text = DIGEST.replace_all(&text, "<digest>");
-    let text = EXPORT.replace_all(&text, "-<generated>-export");
-    let text = STARTED.replace_all(&text, "-<started>");
+    let text = EXPORT_SUFFIX.replace_all(&text, "-<generated>-export");
+    let text = START_TIME.replace_all(&text, "-<started>");
     DURATION.replace_all(&text, "<duration>").into_owned()
 }
 

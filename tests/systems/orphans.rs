@@ -4,8 +4,8 @@
 use serde_json::Value;
 
 use crate::context::Context;
-use crate::flux::{self, KUSTOMIZATIONS, applied};
-use crate::guard::{self, MANY, RULE, begun, publish, uids};
+use crate::flux::{self, KUSTOMIZATIONS, wait_until_applied};
+use crate::guard::{self, DELETED_CONFIG_MAPS, RULE, publish, start_with_applied_tree, uids};
 use crate::programs;
 use crate::system::{Scenario, System};
 
@@ -30,32 +30,32 @@ const PIN: &str = "flux-kustomize-controller-1.7";
 /// Checks that a denied mass deletion cannot be approved later. The controller has removed the objects from its
 /// inventory, so they stay until a user deletes them.
 fn mass(ctx: &Context<'_>) {
-    let all: Vec<_> = MANY.into_iter().chain(["kept"]).collect();
-    let repository = begun(ctx, &all, &[]);
-    let since = version(ctx);
+    let all: Vec<_> = DELETED_CONFIG_MAPS.into_iter().chain(["kept"]).collect();
+    let repository = start_with_applied_tree(ctx, &all, &[]);
+    let since = resource_version(ctx);
     let before = uids(ctx, "configmaps", &all);
     let commit = publish(ctx, &repository, &["kept"], &[], 1);
-    applied(ctx, "app", "main", &commit);
+    wait_until_applied(ctx, "app", "main", &commit);
     if ctx.has_webhooks() {
         let denied = |object: &Value| condition(object).is_some_and(|ready| ready["reason"] == "PruneFailed");
         let history = ctx.history("kustomizations", "app", &since);
         let message = history.iter().filter(|object| denied(object)).find_map(condition).map(Value::to_string);
         assert!(message.as_ref().is_some_and(|message| message.contains(RULE)), "{message:?}");
-        assert_eq!(inventory(ctx), 1, "the others are forgotten");
-        assert_eq!(uids(ctx, "configmaps", &all), before, "nothing is deleted or recreated");
+        assert_eq!(inventory(ctx), 1, "the inventory must not contain the other objects any more");
+        assert_eq!(uids(ctx, "configmaps", &all), before, "no object may be deleted or recreated");
         let approval = format!("portcullis.dev/approve-deletions=main@sha1:{commit}");
         ctx.kubectl(&["annotate", KUSTOMIZATIONS, "app", &approval, "reconcile.fluxcd.io/requestedAt=1"]);
-        let handled = |object: &Value| object["status"]["lastHandledReconcileAt"] == "1";
-        ctx.wait("kustomizations", "app", "reconciled after the approval", handled);
-        assert_eq!(uids(ctx, "configmaps", &all), before, "an approval comes too late");
-        ctx.kubectl(&[&["delete", "configmap"], &MANY[..]].concat());
+        let is_reconciled = |object: &Value| object["status"]["lastHandledReconcileAt"] == "1";
+        ctx.wait_for("kustomizations", "app", "reconciled after the approval", is_reconciled);
+        assert_eq!(uids(ctx, "configmaps", &all), before, "an approval after the denial must have no effect");
+        ctx.kubectl(&[&["delete", "configmap"], &DELETED_CONFIG_MAPS[..]].concat());
     }
-    MANY.iter().for_each(|name| ctx.wait_gone("configmaps", name));
+    DELETED_CONFIG_MAPS.iter().for_each(|name| ctx.wait_until_gone("configmaps", name));
     ctx.snapshot_of("deleted", &["configmaps"]);
 }
 
-fn version(ctx: &Context<'_>) -> String {
-    let object = ctx.get("kustomizations", "app").expect("it is applied");
+fn resource_version(ctx: &Context<'_>) -> String {
+    let object = ctx.get("kustomizations", "app").expect("the object exists");
     object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
 }
 
@@ -65,6 +65,6 @@ fn condition(object: &Value) -> Option<&Value> {
 
 /// Returns the number of objects in the inventory of the Kustomization.
 fn inventory(ctx: &Context<'_>) -> usize {
-    let object = ctx.get("kustomizations", "app").expect("it is applied");
+    let object = ctx.get("kustomizations", "app").expect("the object exists");
     object["status"]["inventory"]["entries"].as_array().map_or(0, Vec::len)
 }

@@ -70,10 +70,10 @@ pub enum ProgramError {
         reason: String,
     },
     /// A file operation failed, or `go` could not be started.
-    #[error("{doing}: {source}")]
+    #[error("{path}: {source}")]
     Io {
         /// The path of the file or folder.
-        doing: String,
+        path: String,
         source: io::Error,
     },
     /// `go build` failed for this program.
@@ -109,15 +109,15 @@ impl Pin {
 
     /// Returns whether the programs of the entry are built.
     pub fn is_built(&self) -> bool {
-        self.given().is_some() || self.cache().is_ok_and(|cache| cache.has(&self.name))
+        self.folder_from_env().is_some() || self.cache().is_ok_and(|cache| cache.has(&self.name))
     }
 
     /// Builds the programs, unless they are built already. Returns the path of their folder.
     pub fn build(&self) -> Result<PathBuf, ProgramError> {
-        if let Some(given) = self.given() {
+        if let Some(given) = self.folder_from_env() {
             return Ok(given);
         }
-        self.cache()?.entry(&self.name, |folder| self.fill(folder))
+        self.cache()?.entry(&self.name, |folder| self.build_into(folder))
     }
 
     /// Returns the path of a program. Fails if it is not built.
@@ -131,12 +131,12 @@ impl Pin {
     }
 
     /// Returns the path of the entry's folder below the folder in [`VARIABLE`]. `None` if there is no such folder.
-    fn given(&self) -> Option<PathBuf> {
-        Some(cache::folder_in(VARIABLE)?.join(&self.name)).filter(|folder| folder.is_dir())
+    fn folder_from_env(&self) -> Option<PathBuf> {
+        Some(cache::path_from_env(VARIABLE)?.join(&self.name)).filter(|folder| folder.is_dir())
     }
 
     fn built(&self) -> Result<PathBuf, ProgramError> {
-        if let Some(given) = self.given() {
+        if let Some(given) = self.folder_from_env() {
             return Ok(given);
         }
         let missing = || ProgramError::Missing(self.name.clone());
@@ -144,11 +144,11 @@ impl Pin {
     }
 
     fn cache(&self) -> Result<Cache, CacheError> {
-        let pin = serde_json::to_string(self).expect("it was read from JSON");
+        let pin = serde_json::to_string(self).expect("the value can be serialized");
         Cache::open(&cache::key(&[&pin, &FLAGS.join(" "), OS, ARCH]))
     }
 
-    fn fill(&self, target: &Path) -> Result<(), ProgramError> {
+    fn build_into(&self, target: &Path) -> Result<(), ProgramError> {
         eprintln!("systems: building {} {}", self.name, self.module.version);
         let source = target.join("source");
         copy(&self.module.download()?, &source)?;
@@ -157,9 +157,9 @@ impl Pin {
         }
         self.packages.iter().try_for_each(|(name, package)| compile(&source, package, &target.join(name)))?;
         let crds = target.join("crds");
-        fs::create_dir(&crds).map_err(at(&crds))?;
+        fs::create_dir(&crds).map_err(io_error_at(&crds))?;
         self.crds.iter().try_for_each(|folder| copy(&source.join(folder), &crds))?;
-        fs::remove_dir_all(&source).map_err(at(&source))
+        fs::remove_dir_all(&source).map_err(io_error_at(&source))
     }
 }
 
@@ -175,7 +175,7 @@ impl Module {
             serde_json::from_slice(&answer.stdout).map_err(|error| failed(error.to_string()))?;
         match found["Dir"].as_str() {
             Some(folder) if found["Sum"] == self.sum.as_str() => Ok(folder.into()),
-            Some(_) => Err(failed(format!("is not what is pinned: {}", found["Sum"]))),
+            Some(_) => Err(failed(format!("the checksum differs from the pinned checksum: {}", found["Sum"]))),
             None => Err(failed(found["Error"].as_str().unwrap_or("not downloaded").to_owned())),
         }
     }
@@ -191,7 +191,7 @@ fn compile(source: &Path, package: &str, target: &Path) -> Result<(), ProgramErr
     let mut command = go(source);
     command.args(["build", "-p", PARALLEL]).args(FLAGS).arg(target).arg(package);
     let ended = Process::start(&mut command).and_then(|process| process.wait());
-    match ended.map_err(at(source))? {
+    match ended.map_err(io_error_at(source))? {
         status if status.success() => Ok(()),
         _ => Err(ProgramError::Build(format!("{package} for {}", target.display()))),
     }
@@ -199,21 +199,21 @@ fn compile(source: &Path, package: &str, target: &Path) -> Result<(), ProgramErr
 
 /// Copies a folder and its subfolders. The copies are writable, even if the originals are not.
 fn copy(source: &Path, target: &Path) -> Result<(), ProgramError> {
-    fs::create_dir_all(target).map_err(at(target))?;
-    for entry in fs::read_dir(source).map_err(at(source))? {
-        let entry = entry.map_err(at(source))?;
+    fs::create_dir_all(target).map_err(io_error_at(target))?;
+    for entry in fs::read_dir(source).map_err(io_error_at(source))? {
+        let entry = entry.map_err(io_error_at(source))?;
         let (from, to) = (entry.path(), target.join(entry.file_name()));
         if from.is_dir() {
             copy(&from, &to)?;
         } else {
-            let content = fs::read(&from).map_err(at(&from))?;
-            fs::write(&to, content).map_err(at(&to))?;
+            let content = fs::read(&from).map_err(io_error_at(&from))?;
+            fs::write(&to, content).map_err(io_error_at(&to))?;
         }
     }
     Ok(())
 }
 
-fn at(path: &Path) -> impl FnOnce(io::Error) -> ProgramError + use<> {
-    let doing = path.display().to_string();
-    move |source| ProgramError::Io { doing, source }
+fn io_error_at(path: &Path) -> impl FnOnce(io::Error) -> ProgramError + use<> {
+    let path = path.display().to_string();
+    move |source| ProgramError::Io { path, source }
 }

@@ -39,7 +39,7 @@ pub fn run(system: &'static System, mode: Mode, scenarios: &[&Scenario], record:
     let begun = Instant::now();
     let testbed = Testbed::start(system, mode);
     eprintln!("systems: {} {mode:?}: ready after {:.1?}", system.name, begun.elapsed());
-    let (next, ended) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     thread::scope(|scope| {
         for _ in 0..CONCURRENCY {
             scope.spawn(|| {
@@ -52,16 +52,16 @@ pub fn run(system: &'static System, mode: Mode, scenarios: &[&Scenario], record:
                         scenario.name,
                         begun.elapsed()
                     );
-                    ended.lock().unwrap_or_else(PoisonError::into_inner).push((scenario.name, outcome));
+                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).push((scenario.name, outcome));
                 }
             });
         }
     });
-    let ended = ended.into_inner().unwrap_or_else(PoisonError::into_inner);
+    let outcomes = outcomes.into_inner().unwrap_or_else(PoisonError::into_inner);
     if let Some(folder) = record {
-        testbed.keep_recording(Path::new(folder));
+        testbed.save_recording(Path::new(folder));
     }
-    collect(&testbed, scenarios, ended)
+    collect(&testbed, scenarios, outcomes)
 }
 
 type Outcome = Result<Vec<(String, Snapshot)>, String>;
@@ -75,29 +75,29 @@ fn attempt(testbed: &Testbed, scenario: &Scenario) -> Outcome {
         ctx.end()
     }));
     let logs = || testbed.logs(&format!("{}-{}", testbed.system.name, scenario.name));
-    snapshots.map_err(|panic| format!("{:?}: {}\n{}", testbed.mode, message(&*panic), logs()))
+    snapshots.map_err(|panic| format!("{:?}: {}\n{}", testbed.mode, panic_message(&*panic), logs()))
 }
 
 /// Returns the message of a panic.
-pub fn message(panic: &(dyn Any + Send)) -> String {
+pub fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<String>().cloned();
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
 /// Assigns the writes and decisions in the logs to scenarios by their namespaces. Returns a result for each scenario.
-fn collect(testbed: &Testbed, scenarios: &[&Scenario], mut ended: Vec<(&'static str, Outcome)>) -> Vec<Run> {
-    keep_logs(testbed, &ended);
+fn collect(testbed: &Testbed, scenarios: &[&Scenario], mut outcomes: Vec<(&'static str, Outcome)>) -> Vec<Run> {
+    save_logs(testbed, &outcomes);
     let writes = log::writes(&testbed.cluster.audit_log());
-    let decisions = testbed.decisions().map(|path| log::decisions(&path)).unwrap_or_default();
+    let decisions = testbed.log_path().map(|path| log::decisions(&path)).unwrap_or_default();
     let mut all = Vec::new();
     for scenario in scenarios {
         let namespace = format!("{}-{}", testbed.system.name, scenario.name);
         let is_in = |place: &str, name: &str| place == namespace || (place.is_empty() && name.contains(&namespace));
-        let at = ended.iter().position(|(name, _)| *name == scenario.name).expect("every scenario ran");
+        let at = outcomes.iter().position(|(name, _)| *name == scenario.name).expect("every scenario ran");
         let writes = writes.iter().filter(|write| is_of_controller(write) && is_in(&write.namespace, &write.name));
         let decisions = decisions.iter().filter(|decision| is_in(&decision.namespace, &decision.name));
         let (writes, decisions) = (writes.cloned().collect(), decisions.cloned().collect());
-        all.push(Run { name: scenario.name, outcome: ended.swap_remove(at).1, writes, decisions });
+        all.push(Run { name: scenario.name, outcome: outcomes.swap_remove(at).1, writes, decisions });
     }
     all
 }
@@ -108,7 +108,7 @@ fn is_of_controller(write: &Write) -> bool {
 
 /// Copies logs and snapshots into the folder [`LOGS`], so that they can be read after the run. Errors are ignored,
 /// because they must not fail the run.
-fn keep_logs(testbed: &Testbed, ended: &[(&'static str, Outcome)]) {
+fn save_logs(testbed: &Testbed, outcomes: &[(&'static str, Outcome)]) {
     let folder = Path::new(LOGS).join(format!("{}-{:?}", testbed.system.name, testbed.mode).to_lowercase());
     let _ = fs::remove_dir_all(&folder);
     let _ = fs::create_dir_all(&folder);
@@ -116,11 +116,11 @@ fn keep_logs(testbed: &Testbed, ended: &[(&'static str, Outcome)]) {
     for path in entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|end| end == "log")) {
         let _ = fs::copy(&path, folder.join(path.file_name().unwrap_or_default()));
     }
-    for (scenario, snapshots) in ended.iter().filter_map(|(name, outcome)| Some((name, outcome.as_ref().ok()?))) {
+    for (scenario, snapshots) in outcomes.iter().filter_map(|(name, outcome)| Some((name, outcome.as_ref().ok()?))) {
         let text = serde_json::to_string_pretty(snapshots).unwrap_or_default();
         let _ = fs::write(folder.join(format!("{scenario}.json")), text);
     }
-    if let Some(log) = testbed.decisions() {
+    if let Some(log) = testbed.log_path() {
         let _ = fs::copy(log, folder.join("portcullis-serve.log"));
     }
 }

@@ -27,7 +27,7 @@ pub struct System {
     /// Returns the configuration of portcullis. Most systems set the strictest documented levels.
     pub configuration: fn(&Fixtures) -> String,
     /// Returns whether the API server calls the webhooks of portcullis.
-    pub in_force: fn(&Cluster) -> bool,
+    pub is_active: fn(&Cluster) -> bool,
     /// The arguments of `portcullis reconcile`.
     pub reconcile: &'static [&'static str],
     /// Returns the kinds that are compared between runs. The argument is the namespace of the scenario.

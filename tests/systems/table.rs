@@ -13,7 +13,7 @@ pub struct SystemResult<'a> {
     /// The results of the scenarios that have run.
     pub comparisons: Vec<Comparison<'a>>,
     /// The scenarios that need a program that is not built. `make test` replays their recorded requests.
-    pub recorded: Vec<&'static Scenario>,
+    pub skipped: Vec<&'static Scenario>,
 }
 
 /// Returns the table of results as Markdown.
@@ -25,8 +25,8 @@ pub fn render(results: &[SystemResult<'_>]) -> String {
     for result in results {
         let title = (result.system.title)();
         lines.extend(result.comparisons.iter().map(|comparison| row(&title, comparison)));
-        let recorded = result.recorded.iter();
-        lines.extend(recorded.map(|scenario| {
+        let skipped = result.skipped.iter();
+        lines.extend(skipped.map(|scenario| {
             format!("| {title} | {} | recorded: replayed in `make test` | | | | |", scenario.description)
         }));
     }

@@ -58,7 +58,7 @@ pub struct Testbed {
 
 impl Fixtures {
     fn new(system: &System) -> Self {
-        let folder = TempDir::new().expect("there is room for a folder");
+        let folder = TempDir::new().expect("a temporary folder can be created");
         cleanup::add_folder(folder.path());
         let registry = (system.name == "landscaper").then(|| Registry::start(&Options::default()));
         let fixtures = Self { folder, git: GitServer::start(), registry, ports: Mutex::default() };
@@ -68,10 +68,10 @@ impl Fixtures {
 
     /// Returns the port with this name. The first call selects a free port.
     pub fn port(&self, name: &'static str) -> u16 {
-        let mut ports = self.ports.lock().expect("nobody panics with it");
+        let mut ports = self.ports.lock().expect("no thread panicked while it held the lock");
         *ports.entry(name).or_insert_with(|| {
-            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("there is a free port");
-            listener.local_addr().expect("it has an address").port()
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
+            listener.local_addr().expect("the socket is bound").port()
         })
     }
 
@@ -82,7 +82,7 @@ impl Fixtures {
 
     /// Returns the addresses that differ between runs, each with its replacement in snapshots.
     pub fn addresses(&self) -> Vec<(String, String)> {
-        let ports = self.ports.lock().expect("nobody panics with it");
+        let ports = self.ports.lock().expect("no thread panicked while it held the lock");
         let of_ports = ports.iter().map(|(name, port)| (format!("127.0.0.1:{port}"), format!("<{name}>")));
         let registry = self.registry.iter().map(|registry| (registry.host(), "<registry>".to_owned()));
         of_ports.chain(registry).chain([(self.git.host(), "<git>".to_owned())]).collect()
@@ -97,7 +97,7 @@ impl Testbed {
     /// If a program does not start.
     pub fn start(system: &'static System, mode: Mode) -> Self {
         let fixtures = Fixtures::new(system);
-        let cluster = Cluster::start(|folder| account::prepare(folder).expect("there is room"));
+        let cluster = Cluster::start(|folder| account::prepare(folder).expect("the files can be written"));
         let cluster = cluster.unwrap_or_else(|error| panic!("{error}"));
         apply_crds(&cluster, system);
         let gate = (mode == Mode::With).then(|| register(&cluster, system, &fixtures));
@@ -112,16 +112,17 @@ impl Testbed {
     /// # Panics
     ///
     /// If there is no recording.
-    pub fn keep_recording(&self, target: &Path) {
+    pub fn save_recording(&self, target: &Path) {
         let Some(gate) = &self.gate else { return };
-        gate.terminate().expect("it can be sent a signal");
-        let mut files = fs::read_dir(self.fixtures.recordings()).expect("it records").flatten();
-        let file = files.next().expect("there is a recording").path();
-        fs::copy(file, target.join(format!("{}.jsonl", self.system.name))).expect("there is room");
+        gate.terminate().expect("the process receives the signal");
+        let mut files =
+            fs::read_dir(self.fixtures.recordings()).expect("the folder with the recordings can be read").flatten();
+        let file = files.next().expect("portcullis wrote a recording").path();
+        fs::copy(file, target.join(format!("{}.jsonl", self.system.name))).expect("the file can be copied");
     }
 
     /// Returns the path of portcullis' log. `None` without portcullis.
-    pub fn decisions(&self) -> Option<PathBuf> {
+    pub fn log_path(&self) -> Option<PathBuf> {
         self.gate.as_ref().map(Gate::log)
     }
 
@@ -161,7 +162,7 @@ fn register(cluster: &Cluster, system: &System, fixtures: &Fixtures) -> Gate {
         config: Some(&configuration),
         traces: None,
         arguments: &["--record", &recordings],
-        in_force: &|cluster| (system.in_force)(cluster),
+        is_active: &|cluster| (system.is_active)(cluster),
     };
     let gate = Gate::start(cluster, &options).unwrap_or_else(|error| panic!("{error}"));
     gate.register(cluster, &options).unwrap_or_else(|error| panic!("{error}"));
@@ -171,13 +172,13 @@ fn register(cluster: &Cluster, system: &System, fixtures: &Fixtures) -> Gate {
 /// Starts `portcullis reconcile` for all namespaces, with the same configuration as the webhook server.
 fn reconcile(cluster: &Cluster, system: &System, fixtures: &Fixtures) -> ControllerManager {
     let file = fixtures.folder.path().join("reconcile.yaml");
-    fs::write(&file, (system.configuration)(fixtures)).expect("there is room");
+    fs::write(&file, (system.configuration)(fixtures)).expect("the file can be written");
     let file = file.display().to_string();
     let arguments = [&["--config", &file], system.reconcile].concat();
     let options = controller_manager::Options {
         namespace: "",
         kubeconfig: cluster.kubeconfig(User::ControllerManager),
-        lease: controller_manager::NAMESPACE,
+        lease_namespace: controller_manager::NAMESPACE,
         arguments: &arguments,
         timing: &[],
     };

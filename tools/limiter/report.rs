@@ -19,7 +19,7 @@ const POLICY: QueuePolicy = QueuePolicy {
 
 /// Prints a table for each load, with a row for each set of parameters.
 pub fn report() {
-    let without = [
+    let parameter_sets = [
         ("all", POLICY),
         ("no `overload_deadline`: 1 s", QueuePolicy { overload_deadline: POLICY.deadline, ..POLICY }),
         ("no `deadline`: 2 ms", QueuePolicy { deadline: POLICY.overload_deadline, ..POLICY }),
@@ -31,23 +31,23 @@ pub fn report() {
     for (title, load) in loads() {
         println!("\n{title}\n\n| parameters | decided | rejected | decided: p50 | p99 | p99.9 | rejected: p99 |");
         println!("|:--|--:|--:|--:|--:|--:|--:|");
-        for (name, policy) in without {
+        for (name, policy) in parameter_sets {
             row(name, &run(policy, load));
         }
     }
 }
 
 fn loads() -> [(&'static str, Load); 8] {
-    let (usual, composite, second) = (40 * MICRO, 550 * MICRO, Duration::from_secs(1));
+    let (typical, composite, second) = (40 * MICRO, 550 * MICRO, Duration::from_secs(1));
     [
         ("Composites (550 µs) at three times the capacity, for 10 s", Load::open(composite, 3.0, 10 * second)),
-        ("Usual requests (40 µs) at three times the capacity, for 10 s", Load::open(usual, 3.0, 10 * second)),
-        ("Usual requests at nine tenths of the capacity, for 10 s", Load::open(usual, 0.9, 10 * second)),
+        ("Usual requests (40 µs) at three times the capacity, for 10 s", Load::open(typical, 3.0, 10 * second)),
+        ("Usual requests at nine tenths of the capacity, for 10 s", Load::open(typical, 0.9, 10 * second)),
         ("A burst of 200 composites every second", Load::bursts(composite, 200, second)),
         ("A burst of 100 composites (55 ms) every 66 ms", Load::bursts(composite, 100, 66 * MILLI)),
         ("A burst of 100 composites (55 ms) every 100 ms", Load::bursts(composite, 100, 100 * MILLI)),
-        ("75 connections that always have a request, usual requests", Load::closed(usual, 75)),
-        ("25 connections that always have a request after an overload", Load::closed_after_overload(usual, 25)),
+        ("75 connections that always have a request, usual requests", Load::closed(typical, 75)),
+        ("25 connections that always have a request after an overload", Load::closed_after_overload(typical, 25)),
     ]
 }
 

@@ -37,8 +37,8 @@ impl Load {
         Self { service, kind: Kind::Open(share, time) }
     }
 
-    pub(super) fn bursts(service: Duration, count: usize, every: Duration) -> Self {
-        Self { service, kind: Kind::Bursts(count, every) }
+    pub(super) fn bursts(service: Duration, count: usize, interval: Duration) -> Self {
+        Self { service, kind: Kind::Bursts(count, interval) }
     }
 
     pub(super) fn closed(service: Duration, connections: usize) -> Self {
@@ -109,8 +109,8 @@ impl Simulation {
     fn schedule(&mut self) {
         match self.load.kind {
             Kind::Open(share, time) => self.open(share, time),
-            Kind::Bursts(count, every) => {
-                (0..20).for_each(|burst| (0..count).for_each(|_| self.arrive(self.began + every * burst, false)));
+            Kind::Bursts(count, interval) => {
+                (0..20).for_each(|burst| (0..count).for_each(|_| self.arrive(self.began + interval * burst, false)));
             }
             Kind::Closed(connections) => (0..connections).for_each(|_| self.arrive(self.began, true)),
             Kind::ClosedAfterOverload(connections) => {
@@ -139,9 +139,9 @@ impl Simulation {
         ((self.random >> 11) + 1) as f64 / (1_u64 << 53) as f64
     }
 
-    fn arrive(&mut self, at: Instant, again: bool) {
+    fn arrive(&mut self, at: Instant, repeats: bool) {
         self.count += 1;
-        self.arrivals.insert((at, self.count), again);
+        self.arrivals.insert((at, self.count), repeats);
     }
 
     /// Handles the next event. Returns false if there are no more events.
@@ -153,22 +153,22 @@ impl Simulation {
         if end == Some(now) {
             self.finish(now);
         } else if arrival == Some(now) {
-            let (_, again) = self.arrivals.pop_first().unwrap();
-            self.admit(now, again);
+            let (_, repeats) = self.arrivals.pop_first().unwrap();
+            self.admit(now, repeats);
         } else {
             // The receiver is dropped here, so the queue treats the request as canceled.
-            let ((at, _), (waiting, again)) = self.waiting.pop_first().unwrap();
-            self.reject(at, waiting.arrived, again);
+            let ((at, _), (waiting, repeats)) = self.waiting.pop_first().unwrap();
+            self.reject(at, waiting.arrived, repeats);
         }
         self.collect_evicted(now);
         true
     }
 
-    fn admit(&mut self, now: Instant, again: bool) {
+    fn admit(&mut self, now: Instant, repeats: bool) {
         if self.queue.free > 0 {
             self.queue.credit.earn(now, self.policy);
             self.queue.free = 0;
-            self.serving = Some((now, now + self.load.service, again));
+            self.serving = Some((now, now + self.load.service, repeats));
             return;
         }
         let (deadline, capacity) = if self.queue.is_overload(now, self.policy) {
@@ -179,20 +179,20 @@ impl Simulation {
         };
         let waiting = Waiting { arrived: now, receiver: self.queue.enqueue(now, capacity) };
         self.count += 1;
-        self.waiting.insert((now + deadline, self.count), (waiting, again));
+        self.waiting.insert((now + deadline, self.count), (waiting, repeats));
     }
 
     fn finish(&mut self, now: Instant) {
-        let (arrived, _, again) = self.serving.take().unwrap();
-        self.decide(now, arrived, again);
+        let (arrived, _, repeats) = self.serving.take().unwrap();
+        self.decide(now, arrived, repeats);
         self.queue.record_hold(self.load.service.min(self.policy.overload_deadline));
         match self.queue.dequeue(now, self.policy) {
             Some(next) => {
                 next.send(Permit).unwrap();
                 let is_next = |waiting: &mut (Waiting, bool)| waiting.0.receiver.try_recv().is_ok();
                 let key = self.waiting.iter_mut().find_map(|(key, waiting)| is_next(waiting).then_some(*key)).unwrap();
-                let (waiting, again) = self.waiting.remove(&key).unwrap();
-                self.serving = Some((waiting.arrived, now + self.load.service, again));
+                let (waiting, repeats) = self.waiting.remove(&key).unwrap();
+                self.serving = Some((waiting.arrived, now + self.load.service, repeats));
             }
             None => {
                 self.queue.credit.spend(now, 0, self.policy);
@@ -204,29 +204,29 @@ impl Simulation {
     /// Rejects the requests that the queue has evicted. Their senders are dropped.
     fn collect_evicted(&mut self, now: Instant) {
         use tokio::sync::oneshot::error::TryRecvError::Closed;
-        let is_gone = |waiting: &mut Waiting| matches!(waiting.receiver.try_recv(), Err(Closed));
-        let gone: Vec<_> = self.waiting.extract_if(.., |_, (waiting, _)| is_gone(waiting)).collect();
-        for (_, (waiting, again)) in gone {
-            self.reject(now, waiting.arrived, again);
+        let is_evicted = |waiting: &mut Waiting| matches!(waiting.receiver.try_recv(), Err(Closed));
+        let evicted: Vec<_> = self.waiting.extract_if(.., |_, (waiting, _)| is_evicted(waiting)).collect();
+        for (_, (waiting, repeats)) in evicted {
+            self.reject(now, waiting.arrived, repeats);
         }
     }
 
-    fn decide(&mut self, now: Instant, arrived: Instant, again: bool) {
+    fn decide(&mut self, now: Instant, arrived: Instant, repeats: bool) {
         if arrived >= self.counts_from {
             self.result.decided.push(now - arrived);
         }
-        self.repeat(now, again);
+        self.repeat(now, repeats);
     }
 
-    fn reject(&mut self, now: Instant, arrived: Instant, again: bool) {
+    fn reject(&mut self, now: Instant, arrived: Instant, repeats: bool) {
         if arrived >= self.counts_from {
             self.result.rejected.push(now - arrived);
         }
-        self.repeat(now + Duration::from_millis(2), again);
+        self.repeat(now + Duration::from_millis(2), repeats);
     }
 
-    fn repeat(&mut self, at: Instant, again: bool) {
-        if again && at < self.counts_from + Duration::from_secs(2) {
+    fn repeat(&mut self, at: Instant, repeats: bool) {
+        if repeats && at < self.counts_from + Duration::from_secs(2) {
             self.arrive(at, true);
         }
     }

@@ -1,7 +1,7 @@
 //! Generates the content of objects and patches: unusual scalars, lists with merge keys, anchors, and references to
 //! other objects.
 
-use super::objects::{Known, NAMES};
+use super::objects::{NAMES, ObjectId};
 use super::yaml::{Yaml, map, raw, text};
 use crate::dice::Dice;
 
@@ -70,7 +70,7 @@ const SCALARS: &[&str] = &[
     "\"<<\"",
     "!x a",
 ];
-const LONG: &[&str] = &[
+const LONG_SCALARS: &[&str] = &[
     "the quick brown fox jumps over the lazy dog and runs along the river until the night falls over the hills",
     "\"the quick brown fox  jumps over the lazy dog: and runs along the river until the night falls over # the hills\"",
     "--a-very-long-flag-without-any-space=0123456789012345678901234567890123456789012345678901234567890123456789",
@@ -81,24 +81,30 @@ const IMAGES: &[&str] =
 
 /// Returns a random scalar.
 pub fn scalar(dice: &mut Dice) -> Yaml {
-    raw(if dice.chance(8) { dice.pick(LONG) } else { dice.pick(SCALARS) })
+    raw(if dice.chance(8) { dice.pick(LONG_SCALARS) } else { dice.pick(SCALARS) })
 }
 
 fn value(dice: &mut Dice, depth: usize) -> Yaml {
     match dice.below(if depth == 0 { 1 } else { 5 }) {
         3 => Yaml::List((0..dice.below(4)).map(|_| value(dice, depth - 1)).collect()),
-        4 => some(dice, &["a", "b", "name", "data10", "data9", "a-b"], depth - 1),
+        4 => random_map(dice, &["a", "b", "name", "data10", "data9", "a-b"], depth - 1),
         _ => scalar(dice),
     }
 }
 
 /// Returns a mapping with some of these keys and random values.
-fn some(dice: &mut Dice, keys: &[&str], depth: usize) -> Yaml {
+fn random_map(dice: &mut Dice, keys: &[&str], depth: usize) -> Yaml {
     let kept = keys.iter().filter(|_| dice.chance(45)).collect::<Vec<_>>();
     Yaml::Map(kept.into_iter().map(|key| ((*key).to_owned(), value(dice, depth))).collect())
 }
 
-fn optional(mut map: Yaml, dice: &mut Dice, percent: usize, key: &str, value: impl FnOnce(&mut Dice) -> Yaml) -> Yaml {
+fn with_optional(
+    mut map: Yaml,
+    dice: &mut Dice,
+    percent: usize,
+    key: &str,
+    value: impl FnOnce(&mut Dice) -> Yaml,
+) -> Yaml {
     if dice.chance(percent) {
         let value = value(dice);
         map = map.with(key, value);
@@ -112,42 +118,42 @@ fn name(dice: &mut Dice) -> Yaml {
 
 /// The use of the generated content: in an object, or in a patch. Only a patch can contain the directive `$patch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum As {
+pub enum Usage {
     Object,
     Patch,
 }
 
 /// Returns a list of mappings with merge keys, such as containers with names. `keys` contains the merge keys and their
 /// possible values. The first key is rarely missing.
-fn keyed(dice: &mut Dice, form: As, keys: &[(&str, &[&str])], rest: impl Fn(&mut Dice, Yaml) -> Yaml) -> Yaml {
+fn keyed_list(dice: &mut Dice, usage: Usage, keys: &[(&str, &[&str])], rest: impl Fn(&mut Dice, Yaml) -> Yaml) -> Yaml {
     let mut items = Vec::new();
     for _ in 0..dice.below(4) {
         let mut item = Yaml::Map(Vec::new());
         for (at, (key, values)) in keys.iter().enumerate() {
             let percent = if at == 0 { 97 } else { 60 };
-            item = optional(item, dice, percent, key, |dice| raw(dice.pick(values)));
+            item = with_optional(item, dice, percent, key, |dice| raw(dice.pick(values)));
         }
         item = rest(dice, item);
-        if form == As::Patch && dice.chance(8) {
+        if usage == Usage::Patch && dice.chance(8) {
             item = item.with("$patch", raw(dice.pick(&["delete", "delete", "replace", "merge"])));
         }
         items.push(item);
     }
-    if form == As::Patch && dice.chance(6) {
+    if usage == Usage::Patch && dice.chance(6) {
         items.push(map([("$patch", raw(dice.pick(&["replace", "delete", "merge"])))]));
     }
     Yaml::List(items)
 }
 
-fn ports(dice: &mut Dice, form: As, key: &str) -> Yaml {
+fn ports(dice: &mut Dice, usage: Usage, key: &str) -> Yaml {
     let keys: [(&str, &[&str]); 2] = [(key, &["80", "443", "\"80\"", "53"]), ("protocol", &["TCP", "UDP", "TCP"])];
-    keyed(dice, form, &keys, |dice, item| {
-        optional(item, dice, 50, "name", |dice| raw(dice.pick(&["http", "dns", "null"])))
+    keyed_list(dice, usage, &keys, |dice, item| {
+        with_optional(item, dice, 50, "name", |dice| raw(dice.pick(&["http", "dns", "null"])))
     })
 }
 
-fn environment(dice: &mut Dice, form: As) -> Yaml {
-    keyed(dice, form, &[("name", &["A", "B", "C"])], |dice, item| match dice.below(5) {
+fn environment(dice: &mut Dice, usage: Usage) -> Yaml {
+    keyed_list(dice, usage, &[("name", &["A", "B", "C"])], |dice, item| match dice.below(5) {
         0 => {
             let from = dice.pick(&["configMapKeyRef", "secretKeyRef"]);
             let reference = map([("name", name(dice)), ("key", text("a"))]);
@@ -157,25 +163,26 @@ fn environment(dice: &mut Dice, form: As) -> Yaml {
     })
 }
 
-fn containers(dice: &mut Dice, form: As) -> Yaml {
-    keyed(dice, form, &[("name", &["main", "side", "x"])], |dice, item| {
-        let item = optional(item, dice, 70, "image", |dice| raw(dice.pick(IMAGES)));
-        let item = optional(item, dice, 40, "ports", |dice| ports(dice, form, "containerPort"));
-        let item = optional(item, dice, 40, "env", |dice| environment(dice, form));
-        let item = optional(item, dice, 15, "envFrom", |dice| {
+fn containers(dice: &mut Dice, usage: Usage) -> Yaml {
+    keyed_list(dice, usage, &[("name", &["main", "side", "x"])], |dice, item| {
+        let item = with_optional(item, dice, 70, "image", |dice| raw(dice.pick(IMAGES)));
+        let item = with_optional(item, dice, 40, "ports", |dice| ports(dice, usage, "containerPort"));
+        let item = with_optional(item, dice, 40, "env", |dice| environment(dice, usage));
+        let item = with_optional(item, dice, 15, "envFrom", |dice| {
             let from = dice.pick(&["configMapRef", "secretRef"]);
             Yaml::List(vec![Yaml::Map(vec![(from.to_owned(), map([("name", name(dice))]))])])
         });
-        let item =
-            optional(item, dice, 20, "args", |dice| Yaml::List((0..dice.below(3)).map(|_| scalar(dice)).collect()));
-        optional(item, dice, 15, "volumeMounts", |dice| {
-            keyed(dice, form, &[("mountPath", &["/a", "/b", "/c"])], |dice, item| item.with("name", name(dice)))
+        let item = with_optional(item, dice, 20, "args", |dice| {
+            Yaml::List((0..dice.below(3)).map(|_| scalar(dice)).collect())
+        });
+        with_optional(item, dice, 15, "volumeMounts", |dice| {
+            keyed_list(dice, usage, &[("mountPath", &["/a", "/b", "/c"])], |dice, item| item.with("name", name(dice)))
         })
     })
 }
 
-fn volumes(dice: &mut Dice, form: As) -> Yaml {
-    keyed(dice, form, &[("name", &["v", "w", "z"])], |dice, item| match dice.below(6) {
+fn volumes(dice: &mut Dice, usage: Usage) -> Yaml {
+    keyed_list(dice, usage, &[("name", &["v", "w", "z"])], |dice, item| match dice.below(6) {
         0 => item.with("emptyDir", raw("{}")),
         1 => item.with("configMap", map([("name", name(dice))])),
         2 => item.with("secret", map([("secretName", name(dice))])),
@@ -189,84 +196,85 @@ fn volumes(dice: &mut Dice, form: As) -> Yaml {
 fn labels(dice: &mut Dice) -> Yaml {
     let label = raw(dice.pick(&["web", "db", "\"1\"", "on", "null", "\"\""]));
     let labels = map([("app", label)]);
-    optional(labels, dice, 30, "tier", |dice| raw(dice.pick(&["a", "\"true\"", "b"])))
+    with_optional(labels, dice, 30, "tier", |dice| raw(dice.pick(&["a", "\"true\"", "b"])))
 }
 
-fn pod(dice: &mut Dice, form: As) -> Yaml {
-    let pod = optional(Yaml::Map(Vec::new()), dice, 85, "containers", |dice| containers(dice, form));
-    let pod = optional(pod, dice, 20, "initContainers", |dice| containers(dice, form));
-    let pod = optional(pod, dice, 35, "volumes", |dice| volumes(dice, form));
-    let pod = optional(pod, dice, 25, "serviceAccountName", name);
-    let pod = optional(pod, dice, 10, "priorityClassName", name);
-    let pod = optional(pod, dice, 10, "imagePullSecrets", |dice| Yaml::List(vec![map([("name", name(dice))])]));
-    let pod = optional(pod, dice, 15, "tolerations", |dice| {
-        keyed(dice, form, &[("key", &["a", "b"])], |dice, item| item.with("effect", scalar(dice)))
+fn pod(dice: &mut Dice, usage: Usage) -> Yaml {
+    let pod = with_optional(Yaml::Map(Vec::new()), dice, 85, "containers", |dice| containers(dice, usage));
+    let pod = with_optional(pod, dice, 20, "initContainers", |dice| containers(dice, usage));
+    let pod = with_optional(pod, dice, 35, "volumes", |dice| volumes(dice, usage));
+    let pod = with_optional(pod, dice, 25, "serviceAccountName", name);
+    let pod = with_optional(pod, dice, 10, "priorityClassName", name);
+    let pod = with_optional(pod, dice, 10, "imagePullSecrets", |dice| Yaml::List(vec![map([("name", name(dice))])]));
+    let pod = with_optional(pod, dice, 15, "tolerations", |dice| {
+        keyed_list(dice, usage, &[("key", &["a", "b"])], |dice, item| item.with("effect", scalar(dice)))
     });
-    let pod = optional(pod, dice, 15, "topologySpreadConstraints", |dice| {
+    let pod = with_optional(pod, dice, 15, "topologySpreadConstraints", |dice| {
         let keys: [(&str, &[&str]); 2] =
             [("topologyKey", &["zone", "host"]), ("whenUnsatisfiable", &["DoNotSchedule", "ScheduleAnyway"])];
-        keyed(dice, form, &keys, |dice, item| {
+        keyed_list(dice, usage, &keys, |dice, item| {
             let item = item.with("maxSkew", raw(dice.pick(&["1", "2"])));
-            optional(item, dice, 50, "labelSelector", |dice| map([("matchLabels", labels(dice))]))
+            with_optional(item, dice, 50, "labelSelector", |dice| map([("matchLabels", labels(dice))]))
         })
     });
-    let pod = optional(pod, dice, 10, "affinity", |dice| {
+    let pod = with_optional(pod, dice, 10, "affinity", |dice| {
         let term = map([("labelSelector", map([("matchLabels", labels(dice))])), ("topologyKey", text("zone"))]);
         map([("podAffinity", map([("requiredDuringSchedulingIgnoredDuringExecution", Yaml::List(vec![term]))]))])
     });
-    directive(pod, dice, form)
+    directive(pod, dice, usage)
 }
 
-fn directive(map: Yaml, dice: &mut Dice, form: As) -> Yaml {
-    if form == As::Patch && dice.chance(3) {
+fn directive(map: Yaml, dice: &mut Dice, usage: Usage) -> Yaml {
+    if usage == Usage::Patch && dice.chance(3) {
         map.with("$patch", raw(dice.pick(&["replace", "merge", "delete"])))
     } else {
         map
     }
 }
 
-fn template(dice: &mut Dice, form: As) -> Yaml {
-    let template = optional(Yaml::Map(Vec::new()), dice, 60, "metadata", |dice| {
-        let metadata = optional(Yaml::Map(Vec::new()), dice, 80, "labels", labels);
-        optional(metadata, dice, 20, "annotations", |dice| map([("note", scalar(dice))]))
+fn template(dice: &mut Dice, usage: Usage) -> Yaml {
+    let template = with_optional(Yaml::Map(Vec::new()), dice, 60, "metadata", |dice| {
+        let metadata = with_optional(Yaml::Map(Vec::new()), dice, 80, "labels", labels);
+        with_optional(metadata, dice, 20, "annotations", |dice| map([("note", scalar(dice))]))
     });
-    optional(template, dice, 95, "spec", |dice| pod(dice, form))
+    with_optional(template, dice, 95, "spec", |dice| pod(dice, usage))
 }
 
-fn workload(dice: &mut Dice, form: As) -> Yaml {
-    let spec =
-        optional(Yaml::Map(Vec::new()), dice, 40, "replicas", |dice| raw(dice.pick(&["1", "\"2\"", "null", "0x3"])));
-    let spec = optional(spec, dice, 50, "selector", |dice| map([("matchLabels", labels(dice))]));
-    let spec = optional(spec, dice, 10, "strategy", |dice| some(dice, &["type", "rollingUpdate"], 1));
-    let spec = optional(spec, dice, 95, "template", |dice| template(dice, form));
-    map([("spec", directive(spec, dice, form))])
+fn workload(dice: &mut Dice, usage: Usage) -> Yaml {
+    let spec = with_optional(Yaml::Map(Vec::new()), dice, 40, "replicas", |dice| {
+        raw(dice.pick(&["1", "\"2\"", "null", "0x3"]))
+    });
+    let spec = with_optional(spec, dice, 50, "selector", |dice| map([("matchLabels", labels(dice))]));
+    let spec = with_optional(spec, dice, 10, "strategy", |dice| random_map(dice, &["type", "rollingUpdate"], 1));
+    let spec = with_optional(spec, dice, 95, "template", |dice| template(dice, usage));
+    map([("spec", directive(spec, dice, usage))])
 }
 
-fn widget(dice: &mut Dice, form: As) -> Yaml {
-    let spec = some(dice, &["size", "config", "image", "a", "b", "labels"], 3);
-    let spec = optional(spec, dice, 40, "list", |dice| match dice.chance(60) {
-        true => keyed(dice, form, &[("name", &["a", "b", "c"])], |dice, item| item.with("value", value(dice, 2))),
-        false => ports(dice, form, "port"),
+fn widget(dice: &mut Dice, usage: Usage) -> Yaml {
+    let spec = random_map(dice, &["size", "config", "image", "a", "b", "labels"], 3);
+    let spec = with_optional(spec, dice, 40, "list", |dice| match dice.chance(60) {
+        true => keyed_list(dice, usage, &[("name", &["a", "b", "c"])], |dice, item| item.with("value", value(dice, 2))),
+        false => ports(dice, usage, "port"),
     });
-    let spec = optional(spec, dice, 15, "named", |dice| {
-        keyed(dice, form, &[("name", &["a", "b", "\"1\"", "1"])], |dice, item| item.with("value", value(dice, 1)))
+    let spec = with_optional(spec, dice, 15, "named", |dice| {
+        keyed_list(dice, usage, &[("name", &["a", "b", "\"1\"", "1"])], |dice, item| item.with("value", value(dice, 1)))
     });
-    let spec = optional(spec, dice, 10, "words", |dice| {
+    let spec = with_optional(spec, dice, 10, "words", |dice| {
         Yaml::List((0..dice.below(4)).map(|_| raw(dice.pick(&["a", "b", "\"a\"", "1", "\"1\"", "null"]))).collect())
     });
-    let spec = optional(spec, dice, 10, "embedded", |dice| {
-        map([("apiVersion", text("v1")), ("kind", text("Pod")), ("spec", pod(dice, form))])
+    let spec = with_optional(spec, dice, 10, "embedded", |dice| {
+        map([("apiVersion", text("v1")), ("kind", text("Pod")), ("spec", pod(dice, usage))])
     });
-    map([("spec", directive(spec, dice, form))])
+    map([("spec", directive(spec, dice, usage))])
 }
 
 fn data(dice: &mut Dice) -> Yaml {
     let keys = ["a", "c", "data10", "data9", "\"1\"", "a.b/c", "z"];
     let kept = keys.iter().filter(|_| dice.chance(35)).collect::<Vec<_>>();
-    Yaml::Map(kept.into_iter().map(|key| ((*key).to_owned(), datum(dice))).collect())
+    Yaml::Map(kept.into_iter().map(|key| ((*key).to_owned(), data_value(dice))).collect())
 }
 
-fn datum(dice: &mut Dice) -> Yaml {
+fn data_value(dice: &mut Dice) -> Yaml {
     match dice.below(8) {
         0 => text(dice.pick(&[
             "a\nb\n",
@@ -283,17 +291,17 @@ fn datum(dice: &mut Dice) -> Yaml {
 }
 
 /// Returns the fields of an object or a patch after `metadata`. Returns `None` for kinds without generated content.
-pub fn body(dice: &mut Dice, known: &Known, form: As) -> Option<Yaml> {
-    let body = match known.kind {
-        "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController" => workload(dice, form),
-        "CronJob" => map([("spec", map([("jobTemplate", workload(dice, form))]))]),
+pub fn body(dice: &mut Dice, id: &ObjectId, usage: Usage) -> Option<Yaml> {
+    let body = match id.kind {
+        "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController" => workload(dice, usage),
+        "CronJob" => map([("spec", map([("jobTemplate", workload(dice, usage))]))]),
         "ConfigMap" => map([("data", data(dice))]),
         "Secret" => map([(dice.pick(&["data", "stringData"]), data(dice))]),
         "Service" => {
-            let spec = map([("ports", ports(dice, form, "port"))]);
-            map([("spec", optional(spec, dice, 60, "selector", labels))])
+            let spec = map([("ports", ports(dice, usage, "port"))]);
+            map([("spec", with_optional(spec, dice, 60, "selector", labels))])
         }
-        "Widget" => widget(dice, form),
+        "Widget" => widget(dice, usage),
         "ServiceAccount" => map([("imagePullSecrets", Yaml::List(vec![map([("name", name(dice))])]))]),
         _ => return None,
     };
@@ -301,8 +309,8 @@ pub fn body(dice: &mut Dice, known: &Known, form: As) -> Option<Yaml> {
 }
 
 /// Returns the text of the fields of an object after `metadata`, with anchors and aliases.
-pub fn anchored(dice: &mut Dice, known: &Known) -> String {
-    let plain = match known.kind {
+pub fn anchored(dice: &mut Dice, id: &ObjectId) -> String {
+    let plain = match id.kind {
         "Deployment" | "StatefulSet" => {
             "spec:\n  selector: {matchLabels: &l {app: web, tier: a}}\n  template:\n    metadata: {labels: *l}\n    spec:\n      containers:\n      - &c {name: main, image: nginx, env: [{name: A, value: &v \"1\"}]}\n      - {<<: *c, name: side}\n      - {name: x, env: [{name: B, value: *v}], <<: [{image: busybox}, *c]}\n"
         }

@@ -1,37 +1,37 @@
 //! Adds mistakes to generated trees, common and uncommon ones.
 
 use super::yaml::{Yaml, map, raw, text};
-use super::{Forest, relative};
+use super::{TreeBuilder, relative};
 use crate::case::ROOT;
 use crate::dice::Dice;
 
-type Fault = fn(&mut Dice, &mut Forest);
+type Fault = fn(&mut Dice, &mut TreeBuilder);
 
 const FAULTS: &[Fault] = &[
-    misplaced,
-    misplaced,
-    misplaced,
-    misplaced,
-    misplaced,
-    misplaced,
-    reference,
-    reference,
+    misplaced_entry,
+    misplaced_entry,
+    misplaced_entry,
+    misplaced_entry,
+    misplaced_entry,
+    misplaced_entry,
+    unusual_reference,
+    unusual_reference,
     file_of_another,
     missing_file,
-    second_file,
-    no_file,
+    second_kustomization_file,
+    renamed_kustomization_file,
     unknown_field,
     wrong_type,
     duplicate_key,
-    other_case,
-    head,
-    surroundings,
-    twice,
-    object_file,
-    object_file,
-    link,
-    empty_field,
-    nested_unknown,
+    other_letter_case,
+    random_kind_and_version,
+    text_around_document,
+    duplicate_entry,
+    damaged_file,
+    damaged_file,
+    symbolic_link,
+    few_fields,
+    unknown_nested_field,
 ];
 const LISTS: &[&str] = &[
     "resources",
@@ -46,24 +46,24 @@ const LISTS: &[&str] = &[
 ];
 
 /// Adds a random mistake to a tree.
-pub fn mistake(dice: &mut Dice, forest: &mut Forest) {
+pub fn add_mistake(dice: &mut Dice, tree: &mut TreeBuilder) {
     let fault = FAULTS[dice.below(FAULTS.len())];
-    fault(dice, forest);
+    fault(dice, tree);
 }
 
-fn some_folder(dice: &mut Dice, forest: &Forest) -> usize {
+fn some_folder(dice: &mut Dice, tree: &TreeBuilder) -> usize {
     // Later folders are more often part of the built root, so this prefers them.
-    dice.below(forest.folders.len()).max(dice.below(forest.folders.len()))
+    dice.below(tree.folders.len()).max(dice.below(tree.folders.len()))
 }
 
 /// Adds or moves an entry for a folder to a random list. Most lists do not accept the entry.
-fn misplaced(dice: &mut Dice, forest: &mut Forest) {
-    let (at, to) = (some_folder(dice, forest), some_folder(dice, forest));
-    let entry = relative(forest.folders[at].path, forest.folders[to].path);
+fn misplaced_entry(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let (at, to) = (some_folder(dice, tree), some_folder(dice, tree));
+    let entry = relative(tree.folders[at].path, tree.folders[to].path);
     let list = dice.pick(LISTS);
-    let folder = &mut forest.folders[at];
-    let from = if forest_has(folder, "components") { "components" } else { "resources" };
-    if dice.chance(50) && forest_has(folder, from) {
+    let folder = &mut tree.folders[at];
+    let from = if has_items(folder, "components") { "components" } else { "resources" };
+    if dice.chance(50) && has_items(folder, from) {
         let moved = folder.list(from).pop();
         folder.list(list).extend(moved);
     } else {
@@ -71,14 +71,14 @@ fn misplaced(dice: &mut Dice, forest: &mut Forest) {
     }
 }
 
-fn forest_has(folder: &super::Folder, key: &str) -> bool {
+fn has_items(folder: &super::Folder, key: &str) -> bool {
     folder.fields.iter().any(|(name, value)| name == key && matches!(value, Yaml::List(items) if !items.is_empty()))
 }
 
 /// Adds an entry with an unusual target, such as a missing file or the folder itself.
-fn reference(dice: &mut Dice, forest: &mut Forest) {
-    let (at, to) = (some_folder(dice, forest), some_folder(dice, forest));
-    let (from, to) = (forest.folders[at].path, &forest.folders[to]);
+fn unusual_reference(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let (at, to) = (some_folder(dice, tree), some_folder(dice, tree));
+    let (from, to) = (tree.folders[at].path, &tree.folders[to]);
     let entry = match dice.below(16) {
         0 => "..".to_owned(),
         1 => ".".to_owned(),
@@ -98,16 +98,16 @@ fn reference(dice: &mut Dice, forest: &mut Forest) {
         _ => "/etc/hostname".to_owned(),
     };
     let list = dice.pick(&["resources", "resources", "components", "components", "bases", "transformers", "crds"]);
-    forest.folders[at].list(list).push(text(entry));
+    tree.folders[at].list(list).push(text(entry));
 }
 
 /// Adds a reference to an existing file. The file is usually in another folder, so the load restrictor rejects it.
-fn file_of_another(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
-    let paths: Vec<String> = forest.files.keys().cloned().collect();
+fn file_of_another(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
+    let paths: Vec<String> = tree.files.keys().cloned().collect();
     let Some(path) = dice.any(&paths) else { return };
-    let entry = text(relative(forest.folders[at].path, path));
-    let folder = &mut forest.folders[at];
+    let entry = text(relative(tree.folders[at].path, path));
+    let folder = &mut tree.folders[at];
     match dice.below(5) {
         0 => folder.list("patches").push(map([("path", entry)])),
         1 => folder.list("configMapGenerator").push(map([("name", text("other")), ("files", Yaml::List(vec![entry]))])),
@@ -117,18 +117,18 @@ fn file_of_another(dice: &mut Dice, forest: &mut Forest) {
     }
 }
 
-fn missing_file(dice: &mut Dice, forest: &mut Forest) {
-    let paths: Vec<String> = forest.files.keys().cloned().collect();
+fn missing_file(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let paths: Vec<String> = tree.files.keys().cloned().collect();
     let Some(path) = dice.any(&paths) else { return };
-    if let Some(content) = forest.files.remove(path)
+    if let Some(content) = tree.files.remove(path)
         && dice.chance(30)
     {
-        forest.files.insert(path.replace(".yaml", ".yml"), content);
+        tree.files.insert(path.replace(".yaml", ".yml"), content);
     }
 }
 
-fn second_file(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
+fn second_kustomization_file(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
     let name = dice.pick(&[
         "kustomization.yml",
         "Kustomization",
@@ -136,27 +136,27 @@ fn second_file(dice: &mut Dice, forest: &mut Forest) {
         "Kustomization.yaml",
         "kustomize.yaml",
     ]);
-    let path = format!("{}/{name}", forest.folders[at].path);
-    forest.files.insert(path, "resources: []\n".to_owned());
+    let path = format!("{}/{name}", tree.folders[at].path);
+    tree.files.insert(path, "resources: []\n".to_owned());
 }
 
-fn no_file(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
-    forest.folders[at].file_name =
+fn renamed_kustomization_file(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
+    tree.folders[at].file_name =
         dice.pick(&["kustomize.yaml", "Kustomization.yaml", "kustomization", "kustomization.yaml/x"]);
 }
 
-fn unknown_field(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
+fn unknown_field(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
     let key =
         dice.pick(&["resource", "component", "spec", "x-more", "patchesjson", "inventory", "configMapGenerators"]);
     let value = dice.pick(&["[]", "null", "{a: b}", "x"]);
-    forest.folders[at].fields.push((key.to_owned(), raw(value)));
+    tree.folders[at].fields.push((key.to_owned(), raw(value)));
 }
 
-fn nested_unknown(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
-    for (_, value) in &mut forest.folders[at].fields {
+fn unknown_nested_field(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
+    for (_, value) in &mut tree.folders[at].fields {
         if let Yaml::List(items) = value
             && let Some(Yaml::Map(entries)) = items.last_mut()
         {
@@ -169,8 +169,8 @@ fn nested_unknown(dice: &mut Dice, forest: &mut Forest) {
     }
 }
 
-fn wrong_type(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
+fn wrong_type(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
     let fields = [
         "namePrefix",
         "namespace",
@@ -229,14 +229,14 @@ fn wrong_type(dice: &mut Dice, forest: &mut Forest) {
         "y",
     ];
     let value = raw(dice.pick(&values));
-    let fields = &mut forest.folders[at].fields;
+    let fields = &mut tree.folders[at].fields;
     fields.retain(|(name, _)| name != key);
     fields.push((key.to_owned(), value));
 }
 
-fn duplicate_key(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
-    let fields = &mut forest.folders[at].fields;
+fn duplicate_key(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
+    let fields = &mut tree.folders[at].fields;
     if let Some((key, value)) = dice.any(fields).cloned() {
         let value = if dice.chance(50) { raw("null") } else { value };
         let place = dice.below(fields.len() + 1);
@@ -244,9 +244,9 @@ fn duplicate_key(dice: &mut Dice, forest: &mut Forest) {
     }
 }
 
-fn other_case(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
-    let fields = &mut forest.folders[at].fields;
+fn other_letter_case(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
+    let fields = &mut tree.folders[at].fields;
     let place = dice.below(fields.len().max(1));
     let Some((key, value)) = fields.get(place).cloned() else { return };
     let other = match dice.below(3) {
@@ -261,9 +261,9 @@ fn other_case(dice: &mut Dice, forest: &mut Forest) {
     }
 }
 
-fn head(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
-    let fields = &mut forest.folders[at].fields;
+fn random_kind_and_version(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
+    let fields = &mut tree.folders[at].fields;
     fields.retain(|(name, _)| name != "kind" && name != "apiVersion");
     if let Some(kind) = dice.any(&["Component", "component", "Kustomization", "kustomization", "List", "Component"]) {
         fields.push(("kind".to_owned(), text(*kind)));
@@ -276,8 +276,8 @@ fn head(dice: &mut Dice, forest: &mut Forest) {
     }
 }
 
-fn surroundings(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
+fn text_around_document(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
     let around = [
         ("---\n", ""),
         ("---\n---\n", ""),
@@ -293,14 +293,14 @@ fn surroundings(dice: &mut Dice, forest: &mut Forest) {
         ("", "'unterminated\n"),
         ("", "&a a: *b\n"),
     ];
-    forest.folders[at].around = around[dice.below(around.len())];
+    tree.folders[at].around = around[dice.below(around.len())];
 }
 
-fn twice(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
+fn duplicate_entry(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
     let list = dice.pick(&["resources", "components", "patches", "configMapGenerator", "replicas", "vars"]);
-    let folder = &mut forest.folders[at];
-    if forest_has(folder, list) {
+    let folder = &mut tree.folders[at];
+    if has_items(folder, list) {
         let items = folder.list(list);
         let again = items[dice.below(items.len())].clone();
         items.push(again);
@@ -308,9 +308,9 @@ fn twice(dice: &mut Dice, forest: &mut Forest) {
 }
 
 /// Damages the text of a file that a kustomization file refers to.
-fn object_file(dice: &mut Dice, forest: &mut Forest) {
-    let paths: Vec<String> = forest.files.keys().cloned().collect();
-    let Some(content) = dice.any(&paths).and_then(|path| forest.files.get_mut(path)) else { return };
+fn damaged_file(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let paths: Vec<String> = tree.files.keys().cloned().collect();
+    let Some(content) = dice.any(&paths).and_then(|path| tree.files.get_mut(path)) else { return };
     *content = match dice.below(17) {
         0 => content.replace("name:", "generateName:"),
         1 => content.replacen("kind:", "type:", 1),
@@ -332,22 +332,22 @@ fn object_file(dice: &mut Dice, forest: &mut Forest) {
     };
 }
 
-fn link(dice: &mut Dice, forest: &mut Forest) {
-    let (at, to) = (some_folder(dice, forest), some_folder(dice, forest));
-    let (from, target) = (forest.folders[at].path, forest.folders[to].path);
-    let paths: Vec<String> = forest.files.keys().cloned().collect();
+fn symbolic_link(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let (at, to) = (some_folder(dice, tree), some_folder(dice, tree));
+    let (from, target) = (tree.folders[at].path, tree.folders[to].path);
+    let paths: Vec<String> = tree.files.keys().cloned().collect();
     let target = match dice.any(&paths) {
         Some(path) if dice.chance(40) => relative(from, path),
         _ => relative(from, target),
     };
-    forest.links.insert(format!("{from}/link"), target);
+    tree.links.insert(format!("{from}/link"), target);
     let list = dice.pick(&["resources", "components", "resources"]);
-    forest.folders[at].list(list).push(text(dice.pick(&["link", "link", "link/."])));
+    tree.folders[at].list(list).push(text(dice.pick(&["link", "link", "link/."])));
 }
 
-fn empty_field(dice: &mut Dice, forest: &mut Forest) {
-    let at = some_folder(dice, forest);
-    let fields = &mut forest.folders[at].fields;
+fn few_fields(dice: &mut Dice, tree: &mut TreeBuilder) {
+    let at = some_folder(dice, tree);
+    let fields = &mut tree.folders[at].fields;
     let keep = dice.below(2);
     fields.truncate(keep);
     if dice.chance(50) {

@@ -1,8 +1,8 @@
 //! Generates a folder with a kustomization file.
 
-use super::objects::{Known, manifests};
+use super::objects::{ObjectId, manifests};
 use super::yaml::{Yaml, map, raw, text, texts};
-use super::{Forest, fields, patches, plugins, relative};
+use super::{TreeBuilder, fields, patches, plugins, relative};
 use crate::dice::Dice;
 
 const COMPONENT: &str = "kustomize.config.k8s.io/v1alpha1";
@@ -17,17 +17,17 @@ pub struct Folder {
     /// The text before and after the YAML document in the kustomization file.
     pub around: (&'static str, &'static str),
     /// The objects that a build of the folder can contain. They are possible targets of patches.
-    pub exports: Vec<Known>,
+    pub exports: Vec<ObjectId>,
 }
 
 /// A folder under construction, the tree that contains it, and the source of random choices.
-pub struct Maker<'a> {
+pub struct FolderBuilder<'a> {
     pub dice: &'a mut Dice,
-    pub forest: &'a mut Forest,
+    pub tree: &'a mut TreeBuilder,
     pub folder: Folder,
 }
 
-type Step = fn(&mut Maker<'_>);
+type Step = fn(&mut FolderBuilder<'_>);
 
 /// Functions that add parts other than resources to a kustomization. Functions that occur several times are chosen more
 /// often.
@@ -51,7 +51,7 @@ const STEPS: &[Step] = &[
     fields::crds,
     fields::openapi,
     fields::configurations,
-    fields::small_things,
+    fields::minor_field,
     fields::anchors,
     patches::patches,
     patches::patches,
@@ -65,7 +65,7 @@ const STEPS: &[Step] = &[
 
 impl Folder {
     /// Creates a random folder, which can refer to the existing folders of the tree.
-    pub fn random(dice: &mut Dice, forest: &mut Forest, path: &'static str) -> Self {
+    pub fn random(dice: &mut Dice, tree: &mut TreeBuilder, path: &'static str) -> Self {
         let component = if path.starts_with("comp") { dice.chance(85) } else { dice.chance(10) };
         let file_name = dice.pick(&[
             "kustomization.yaml",
@@ -75,18 +75,18 @@ impl Folder {
             "Kustomization",
         ]);
         let folder = Self { path, file_name, component, fields: Vec::new(), around: ("", ""), exports: Vec::new() };
-        let mut maker = Maker { dice, forest, folder };
-        maker.head();
-        maker.manifests();
-        maker.references();
-        for _ in 0..maker.dice.below(5) {
-            let step = STEPS[maker.dice.below(STEPS.len())];
-            step(&mut maker);
+        let mut builder = FolderBuilder { dice, tree, folder };
+        builder.head();
+        builder.manifests();
+        builder.references();
+        for _ in 0..builder.dice.below(5) {
+            let step = STEPS[builder.dice.below(STEPS.len())];
+            step(&mut builder);
         }
-        if maker.folder.fields.iter().all(|(key, _)| key == "kind" || key == "apiVersion") {
-            fields::prefix(&mut maker);
+        if builder.folder.fields.iter().all(|(key, _)| key == "kind" || key == "apiVersion") {
+            fields::prefix(&mut builder);
         }
-        maker.folder
+        builder.folder
     }
 
     /// Returns the text of the kustomization file.
@@ -109,7 +109,7 @@ impl Folder {
     }
 }
 
-impl Maker<'_> {
+impl FolderBuilder<'_> {
     /// Adds a field, unless the field already exists.
     pub fn set(&mut self, key: &str, value: Yaml) {
         if self.folder.fields.iter().all(|(name, _)| name != key) {
@@ -119,33 +119,33 @@ impl Maker<'_> {
 
     /// Writes a file in the folder, and returns the entry that refers to the file.
     pub fn file(&mut self, stem: &str, content: String) -> String {
-        let number = self.forest.files.len();
+        let number = self.tree.files.len();
         let below = if self.dice.chance(10) { "files/" } else { "" };
         let name = format!("{below}{stem}-{number}.yaml");
-        self.forest.files.insert(format!("{}/{name}", self.folder.path), content);
+        self.tree.files.insert(format!("{}/{name}", self.folder.path), content);
         if self.dice.chance(8) { format!("./{name}") } else { name }
     }
 
     /// Returns a target for a patch, usually an object that the build of the folder can contain.
-    pub fn target(&mut self) -> Known {
-        let known = self.dice.any(&self.folder.exports).cloned();
-        match known {
-            Some(known) if self.dice.chance(97) => known,
-            _ => Known::random(self.dice),
+    pub fn target(&mut self) -> ObjectId {
+        let id = self.dice.any(&self.folder.exports).cloned();
+        match id {
+            Some(id) if self.dice.chance(97) => id,
+            _ => ObjectId::random(self.dice),
         }
     }
 
     fn head(&mut self) {
         let (kind, version) =
             if self.folder.component { ("Component", COMPONENT) } else { ("Kustomization", KUSTOMIZATION) };
-        let says = self.dice.below(4);
-        if says != 0 {
+        let variant = self.dice.below(4);
+        if variant != 0 {
             self.set("apiVersion", text(version));
         }
-        if self.folder.component || says > 1 {
+        if self.folder.component || variant > 1 {
             self.set("kind", text(kind));
         }
-        if !self.folder.component && says == 1 && self.dice.chance(5) {
+        if !self.folder.component && variant == 1 && self.dice.chance(5) {
             self.set("kind", raw("\"\""));
         }
     }
@@ -154,7 +154,7 @@ impl Maker<'_> {
         let files = [1, 1, 1, 2, 0, 0][self.dice.below(6)];
         for _ in 0..files {
             let count = 1 + self.dice.below(2);
-            let objects: Vec<Known> = (0..count).filter_map(|_| self.new_object()).collect();
+            let objects: Vec<ObjectId> = (0..count).filter_map(|_| self.new_object()).collect();
             let content = manifests(self.dice, &objects);
             let name = self.file("objects", content);
             self.folder.list("resources").push(text(name));
@@ -163,12 +163,12 @@ impl Maker<'_> {
 
     /// Generates an object that is not in this folder, and usually in no other folder. Returns `None` if it finds no
     /// such object.
-    fn new_object(&mut self) -> Option<Known> {
-        let everywhere = self.dice.chance(85);
+    fn new_object(&mut self) -> Option<ObjectId> {
+        let must_be_unique = self.dice.chance(85);
         for _ in 0..4 {
-            let object = Known::random(self.dice);
-            let elsewhere = self.forest.folders.iter().any(|folder| folder.exports.contains(&object));
-            if !(self.folder.exports.contains(&object) || everywhere && elsewhere) {
+            let object = ObjectId::random(self.dice);
+            let is_in_another_folder = self.tree.folders.iter().any(|folder| folder.exports.contains(&object));
+            if !(self.folder.exports.contains(&object) || must_be_unique && is_in_another_folder) {
                 self.folder.exports.push(object.clone());
                 return Some(object);
             }
@@ -178,19 +178,19 @@ impl Maker<'_> {
 
     fn references(&mut self) {
         for (component, most) in [(false, 3), (true, 4)] {
-            let mut there: Vec<usize> = (0..self.forest.folders.len()).collect();
-            there.retain(|&at| self.forest.folders[at].component == component);
-            for _ in 0..self.dice.below(most).min(there.len()) {
-                let at = there.swap_remove(self.dice.below(there.len()));
-                self.refer(at, component);
+            let mut candidates: Vec<usize> = (0..self.tree.folders.len()).collect();
+            candidates.retain(|&at| self.tree.folders[at].component == component);
+            for _ in 0..self.dice.below(most).min(candidates.len()) {
+                let at = candidates.swap_remove(self.dice.below(candidates.len()));
+                self.add_reference(at, component);
             }
         }
     }
 
-    fn refer(&mut self, at: usize, component: bool) {
-        let (path, exports) = (self.forest.folders[at].path, self.forest.folders[at].exports.clone());
-        let clashes = exports.iter().any(|export| self.folder.exports.contains(export));
-        if clashes && self.dice.chance(60) {
+    fn add_reference(&mut self, at: usize, component: bool) {
+        let (path, exports) = (self.tree.folders[at].path, self.tree.folders[at].exports.clone());
+        let has_duplicates = exports.iter().any(|export| self.folder.exports.contains(export));
+        if has_duplicates && self.dice.chance(60) {
             return;
         }
         let slash = if self.dice.chance(5) { "/" } else { "" };
@@ -202,7 +202,7 @@ impl Maker<'_> {
     }
 
     /// Returns a selector with the kind and some other properties of an object.
-    pub fn selector(&mut self, of: &Known) -> Yaml {
+    pub fn selector(&mut self, of: &ObjectId) -> Yaml {
         let (group, version) = of.group_version();
         let mut selector = map([("kind", text(of.kind))]);
         if self.dice.chance(60) {

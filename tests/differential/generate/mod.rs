@@ -18,7 +18,7 @@ use folder::Folder;
 
 /// Maximum number of folders in a tree.
 const MAX_FOLDERS: usize = 6;
-const PLACES: &[&str] = &[
+const FOLDER_PATHS: &[&str] = &[
     "base",
     "app",
     "comp",
@@ -35,7 +35,7 @@ const PLACES: &[&str] = &[
 
 /// A tree under construction.
 #[derive(Default)]
-pub struct Forest {
+pub struct TreeBuilder {
     folders: Vec<Folder>,
     files: BTreeMap<String, String>,
     links: BTreeMap<String, String>,
@@ -43,36 +43,36 @@ pub struct Forest {
 
 /// Returns a random tree.
 pub fn tree(dice: &mut Dice) -> Case {
-    let mut forest = Forest::default();
-    for path in places(dice) {
-        let folder = Folder::random(dice, &mut forest, path);
-        forest.folders.push(folder);
+    let mut tree = TreeBuilder::default();
+    for path in folder_paths(dice) {
+        let folder = Folder::random(dice, &mut tree, path);
+        tree.folders.push(folder);
     }
     let faults = [0, 0, 0, 0, 0, 0, 0, 1, 1, 2][dice.below(10)];
-    (0..faults).for_each(|_| faults::mistake(dice, &mut forest));
-    let built = if dice.chance(8) { dice.below(forest.folders.len()) } else { forest.folders.len() - 1 };
-    let build = forest.folders[built].path.to_owned();
+    (0..faults).for_each(|_| faults::add_mistake(dice, &mut tree));
+    let built = if dice.chance(8) { dice.below(tree.folders.len()) } else { tree.folders.len() - 1 };
+    let build = tree.folders[built].path.to_owned();
     let unrestricted = dice.chance(10);
-    for folder in std::mem::take(&mut forest.folders) {
+    for folder in std::mem::take(&mut tree.folders) {
         let text = folder.text(dice);
-        forest.files.insert(format!("{}/{}", folder.path, folder.file_name), text);
+        tree.files.insert(format!("{}/{}", folder.path, folder.file_name), text);
     }
-    let mut case = Case { name: String::new(), files: forest.files, links: forest.links, build, unrestricted };
+    let mut case = Case { name: String::new(), files: tree.files, links: tree.links, build, unrestricted };
     if dice.chance(5) {
-        crate::damage::damage(dice, &mut case);
+        crate::damage::mutate(dice, &mut case);
     }
     case
 }
 
-fn places(dice: &mut Dice) -> Vec<&'static str> {
+fn folder_paths(dice: &mut Dice) -> Vec<&'static str> {
     let count = 1 + dice.below(MAX_FOLDERS);
-    let mut places: Vec<&str> = Vec::new();
-    while places.len() < count {
-        let first = dice.below(PLACES.len());
-        let free = (0..PLACES.len()).map(|step| PLACES[(first + step) % PLACES.len()]);
-        places.extend(free.into_iter().find(|place| !places.contains(place)));
+    let mut folder_paths: Vec<&str> = Vec::new();
+    while folder_paths.len() < count {
+        let first = dice.below(FOLDER_PATHS.len());
+        let free = (0..FOLDER_PATHS.len()).map(|step| FOLDER_PATHS[(first + step) % FOLDER_PATHS.len()]);
+        folder_paths.extend(free.into_iter().find(|place| !folder_paths.contains(place)));
     }
-    places
+    folder_paths
 }
 
 /// Returns the relative path from the folder `from` to the file or folder `to`.

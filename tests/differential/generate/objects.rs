@@ -6,7 +6,7 @@ use crate::dice::Dice;
 
 /// The identity of an object: API version, kind, name and namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Known {
+pub struct ObjectId {
     pub api: &'static str,
     pub kind: &'static str,
     pub name: String,
@@ -66,7 +66,7 @@ const POD: &str = "
       - {name: v, configMap: {name: web}}
 ";
 
-impl Known {
+impl ObjectId {
     /// Returns a random identity.
     pub fn random(dice: &mut Dice) -> Self {
         let (api, kind) = KINDS[dice.below(KINDS.len())];
@@ -114,9 +114,9 @@ impl Known {
 
     fn body(&self, dice: &mut Dice) -> String {
         match self.kind {
-            _ if dice.chance(4) => odd_keys(dice),
+            _ if dice.chance(4) => mapping_with_unusual_keys(dice),
             _ if dice.chance(5) => content::anchored(dice, self),
-            _ if dice.chance(50) => match content::body(dice, self, content::As::Object) {
+            _ if dice.chance(50) => match content::body(dice, self, content::Usage::Object) {
                 Some(body) => body.document(dice),
                 None => self.plain_body(dice),
             },
@@ -155,7 +155,7 @@ impl Known {
 
 /// Returns the text of mappings with unusual keys: keys that are not strings, that look like other types, or that are
 /// duplicate.
-fn odd_keys(dice: &mut Dice) -> String {
+fn mapping_with_unusual_keys(dice: &mut Dice) -> String {
     let keys = [
         "1",
         "0x1F",
@@ -193,7 +193,7 @@ const ANNOTATIONS: &[(&str, &str)] = &[
 ];
 
 /// Returns the text of a file with manifests of these objects, in one of several layouts.
-pub fn manifests(dice: &mut Dice, objects: &[Known]) -> String {
+pub fn manifests(dice: &mut Dice, objects: &[ObjectId]) -> String {
     let documents: Vec<String> = objects.iter().map(|object| object.manifest(dice)).collect();
     match dice.below(12) {
         0 => list_of(&documents, "v1", "List"),

@@ -1,8 +1,8 @@
 //! Generates strategic merge patches and JSON patches, in all fields that accept patches.
 
 use super::content;
-use super::folder::Maker;
-use super::objects::Known;
+use super::folder::FolderBuilder;
+use super::objects::ObjectId;
 use super::yaml::{Yaml, map, raw, text};
 
 /// Unusual values for the labels or annotations of a patch. Most of them are not mappings of strings.
@@ -21,94 +21,94 @@ const ODD_METADATA: [&str; 12] = [
     "text",
 ];
 
-pub fn patches(maker: &mut Maker<'_>) {
-    let known = maker.target();
-    let json = maker.dice.chance(35);
-    let content = if json { operations(maker, &known) } else { merges(maker, &known) };
-    let mut patch = by_content(maker, content);
-    let targeted = if json { maker.dice.chance(96) } else { maker.dice.chance(40) };
+pub fn patches(builder: &mut FolderBuilder<'_>) {
+    let id = builder.target();
+    let json = builder.dice.chance(35);
+    let content = if json { json_patch(builder, &id) } else { merge_patch(builder, &id) };
+    let mut patch = patch_entry(builder, content);
+    let targeted = if json { builder.dice.chance(96) } else { builder.dice.chance(40) };
     if targeted {
-        patch = patch.with("target", maker.selector(&known));
+        patch = patch.with("target", builder.selector(&id));
     }
-    if maker.dice.chance(10) {
-        let option = maker.dice.pick(&["allowNameChange", "allowKindChange"]);
+    if builder.dice.chance(10) {
+        let option = builder.dice.pick(&["allowNameChange", "allowKindChange"]);
         patch = patch.with("options", map([(option, raw("true"))]));
     }
-    maker.folder.list("patches").push(patch);
+    builder.folder.list("patches").push(patch);
 }
 
-pub fn strategic_merge(maker: &mut Maker<'_>) {
-    let known = maker.target();
-    let content = merges(maker, &known);
-    let entry = if maker.dice.chance(50) { maker.file("patch", content) } else { content };
-    maker.folder.list("patchesStrategicMerge").push(text(entry));
+pub fn strategic_merge(builder: &mut FolderBuilder<'_>) {
+    let id = builder.target();
+    let content = merge_patch(builder, &id);
+    let entry = if builder.dice.chance(50) { builder.file("patch", content) } else { content };
+    builder.folder.list("patchesStrategicMerge").push(text(entry));
 }
 
-pub fn json6902(maker: &mut Maker<'_>) {
-    let known = maker.target();
-    let content = operations(maker, &known);
-    let (group, version) = known.group_version();
-    let mut target = map([("version", text(version)), ("kind", text(known.kind)), ("name", text(&known.name))]);
+pub fn json6902(builder: &mut FolderBuilder<'_>) {
+    let id = builder.target();
+    let content = json_patch(builder, &id);
+    let (group, version) = id.group_version();
+    let mut target = map([("version", text(version)), ("kind", text(id.kind)), ("name", text(&id.name))]);
     if !group.is_empty() {
         target = target.with("group", text(group));
     }
-    if let Some(namespace) = &known.namespace {
+    if let Some(namespace) = &id.namespace {
         target = target.with("namespace", text(namespace));
     }
-    let patch = by_content(maker, content).with("target", target);
-    maker.folder.list("patchesJson6902").push(patch);
+    let patch = patch_entry(builder, content).with("target", target);
+    builder.folder.list("patchesJson6902").push(patch);
 }
 
-fn by_content(maker: &mut Maker<'_>, content: String) -> Yaml {
-    if maker.dice.chance(35) {
-        map([("path", text(maker.file("patch", content)))])
+fn patch_entry(builder: &mut FolderBuilder<'_>, content: String) -> Yaml {
+    if builder.dice.chance(35) {
+        map([("path", text(builder.file("patch", content)))])
     } else {
         map([("patch", text(content))])
     }
 }
 
 /// Returns the text of a strategic merge patch. It usually changes one object, and sometimes two.
-fn merges(maker: &mut Maker<'_>, known: &Known) -> String {
-    let mut content = merge(maker, known);
-    if maker.dice.chance(8) {
-        let other = maker.target();
-        content = format!("{content}---\n{}", merge(maker, &other));
+fn merge_patch(builder: &mut FolderBuilder<'_>, id: &ObjectId) -> String {
+    let mut content = merge_document(builder, id);
+    if builder.dice.chance(8) {
+        let other = builder.target();
+        content = format!("{content}---\n{}", merge_document(builder, &other));
     }
     content
 }
 
-fn merge(maker: &mut Maker<'_>, known: &Known) -> String {
-    let mut header = known.clone();
-    match maker.dice.below(40) {
+fn merge_document(builder: &mut FolderBuilder<'_>, id: &ObjectId) -> String {
+    let mut header = id.clone();
+    match builder.dice.below(40) {
         0 => header.namespace = Some("default".to_owned()),
         1 => header.namespace = None,
         2 => header.name.push_str("-new"),
         _ => {}
     }
     let mut header = header.header();
-    if maker.dice.chance(8)
+    if builder.dice.chance(8)
         && let Yaml::Map(fields) = &mut header
         && let Some((_, metadata)) = fields.last_mut()
     {
-        let field = maker.dice.pick(&["annotations", "annotations", "labels"]);
-        *metadata = metadata.clone().with(field, raw(maker.dice.pick(&ODD_METADATA)));
+        let field = builder.dice.pick(&["annotations", "annotations", "labels"]);
+        *metadata = metadata.clone().with(field, raw(builder.dice.pick(&ODD_METADATA)));
     }
-    let header = header.document(maker.dice);
-    if maker.dice.chance(6) {
-        return format!("{header}{}", content::anchored(maker.dice, known));
+    let header = header.document(builder.dice);
+    if builder.dice.chance(6) {
+        return format!("{header}{}", content::anchored(builder.dice, id));
     }
-    if maker.dice.chance(45)
-        && let Some(body) = content::body(maker.dice, known, content::As::Patch)
+    if builder.dice.chance(45)
+        && let Some(body) = content::body(builder.dice, id, content::Usage::Patch)
     {
-        return format!("{header}{}", body.document(maker.dice));
+        return format!("{header}{}", body.document(builder.dice));
     }
-    let body = match (known.kind, maker.dice.below(8)) {
+    let body = match (id.kind, builder.dice.below(8)) {
         (_, 0) => "$patch: delete\n",
         (_, 1) => "",
-        (_, 2) if maker.dice.chance(40) => "$patch: replace\nspec: {new: true}\n",
+        (_, 2) if builder.dice.chance(40) => "$patch: replace\nspec: {new: true}\n",
         ("ConfigMap" | "Secret", 3 | 4) => "data: {a: bmV3, z: bmV3}\n",
         ("ConfigMap" | "Secret", 5) => "data: null\n",
-        (_, 7) if maker.dice.chance(15) => maker.dice.pick(&[
+        (_, 7) if builder.dice.chance(15) => builder.dice.pick(&[
             "data: {1: a}\n",
             "data: {\"1\": a}\n",
             "data: {1: null}\n",
@@ -117,7 +117,7 @@ fn merge(maker: &mut Maker<'_>, known: &Known) -> String {
             "more: {true: a}\n",
             "list: [{1: a}]\n",
         ]),
-        ("ConfigMap", 6) if maker.dice.chance(20) => "data: [a]\n",
+        ("ConfigMap", 6) if builder.dice.chance(20) => "data: [a]\n",
         ("Deployment" | "StatefulSet", 3) => "spec: {replicas: 5}\n",
         ("Deployment" | "StatefulSet", 4) => {
             "spec:\n  template:\n    spec:\n      containers:\n      - {name: main, env: [{name: A, $patch: delete}]}\n      - {name: new, image: x}\n"
@@ -133,18 +133,18 @@ fn merge(maker: &mut Maker<'_>, known: &Known) -> String {
 }
 
 /// Returns the text of a JSON patch.
-fn operations(maker: &mut Maker<'_>, known: &Known) -> String {
-    let count = 1 + maker.dice.below(2);
-    let operations: Vec<&str> = (0..count).map(|_| operation(maker, known)).collect();
-    match maker.dice.below(6) {
+fn json_patch(builder: &mut FolderBuilder<'_>, id: &ObjectId) -> String {
+    let count = 1 + builder.dice.below(2);
+    let operations: Vec<&str> = (0..count).map(|_| operation(builder, id)).collect();
+    match builder.dice.below(6) {
         0 => format!("[{}]", operations.join(", ")),
         1 if count == 1 => operations[0].to_owned(),
         _ => operations.iter().map(|operation| format!("- {operation}\n")).collect(),
     }
 }
 
-fn operation(maker: &mut Maker<'_>, known: &Known) -> &'static str {
-    let of_kind: &[&str] = match known.kind {
+fn operation(builder: &mut FolderBuilder<'_>, id: &ObjectId) -> &'static str {
+    let of_kind: &[&str] = match id.kind {
         "ConfigMap" => &[
             r#"{"op": "add", "path": "/data/new", "value": "1"}"#,
             r#"{"op": "remove", "path": "/data/a"}"#,
@@ -178,5 +178,9 @@ fn operation(maker: &mut Maker<'_>, known: &Known) -> &'static str {
         r#"{"op": "copy", "from": "/metadata/none", "path": "/metadata/annotations"}"#,
         r#"{"op": "copy", "from": "/metadata/labels", "path": "/copied"}"#,
     ];
-    if maker.dice.chance(60) { maker.dice.any(of_kind).copied().unwrap_or(of_all[0]) } else { maker.dice.pick(&of_all) }
+    if builder.dice.chance(60) {
+        builder.dice.any(of_kind).copied().unwrap_or(of_all[0])
+    } else {
+        builder.dice.pick(&of_all)
+    }
 }

@@ -1,8 +1,8 @@
 //! Generates entries of the fields `generators`, `transformers` and `validators`: configurations of built-in plugins,
 //! and of plugins that kustomize does not support.
 
-use super::folder::Maker;
-use super::objects::Known;
+use super::folder::FolderBuilder;
+use super::objects::ObjectId;
 use super::yaml::text;
 
 /// Configurations of built-in generators, each with the kind of the object that it generates.
@@ -40,30 +40,30 @@ const TRANSFORMERS: &[&str] = &[
     "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: fn\n  annotations:\n    config.kubernetes.io/function: |\n      container: {image: example/fn}\n",
 ];
 
-pub fn generators(maker: &mut Maker<'_>) {
-    if maker.dice.chance(80) {
-        let (kind, config) = GENERATED[maker.dice.below(GENERATED.len())];
-        maker.folder.exports.push(Known { api: "v1", kind, name: "plugged".to_owned(), namespace: None });
-        plug(maker, "generators", config);
+pub fn generators(builder: &mut FolderBuilder<'_>) {
+    if builder.dice.chance(80) {
+        let (kind, config) = GENERATED[builder.dice.below(GENERATED.len())];
+        builder.folder.exports.push(ObjectId { api: "v1", kind, name: "plugged".to_owned(), namespace: None });
+        add_plugin(builder, "generators", config);
     } else {
-        let other = maker.dice.pick(TRANSFORMERS);
-        plug(maker, "generators", other);
+        let other = builder.dice.pick(TRANSFORMERS);
+        add_plugin(builder, "generators", other);
     }
 }
 
-pub fn transformers(maker: &mut Maker<'_>) {
-    let other = maker.dice.pick(TRANSFORMERS);
-    plug(maker, "transformers", other);
+pub fn transformers(builder: &mut FolderBuilder<'_>) {
+    let other = builder.dice.pick(TRANSFORMERS);
+    add_plugin(builder, "transformers", other);
 }
 
-pub fn validators(maker: &mut Maker<'_>) {
-    if maker.dice.chance(30) {
-        let other = maker.dice.pick(TRANSFORMERS);
-        plug(maker, "validators", other);
+pub fn validators(builder: &mut FolderBuilder<'_>) {
+    if builder.dice.chance(30) {
+        let other = builder.dice.pick(TRANSFORMERS);
+        add_plugin(builder, "validators", other);
     }
 }
 
-fn plug(maker: &mut Maker<'_>, list: &str, config: &str) {
-    let entry = if maker.dice.chance(50) { config.to_owned() } else { maker.file("plugin", config.to_owned()) };
-    maker.folder.list(list).push(text(entry));
+fn add_plugin(builder: &mut FolderBuilder<'_>, list: &str, config: &str) {
+    let entry = if builder.dice.chance(50) { config.to_owned() } else { builder.file("plugin", config.to_owned()) };
+    builder.folder.list(list).push(text(entry));
 }

@@ -47,7 +47,7 @@ pub struct Commit {
 impl Repository {
     pub fn new(folder: &Path) -> Self {
         let git_dir = [folder.join(".git"), folder.to_owned()].into_iter().find(|dir| dir.exists());
-        let git_dir = git_dir.expect("the repository is there");
+        let git_dir = git_dir.expect("the repository exists");
         Self { git_dir, links: HashMap::new(), parsed: HashMap::new() }
     }
 
@@ -109,18 +109,18 @@ impl Repository {
 impl Kustomization {
     fn of(file: &Value) -> Self {
         let mut texts = Vec::new();
-        collect(file, &mut texts);
+        collect_texts(file, &mut texts);
         let entries = FOLDERS.iter().filter_map(|field| file.get(field)?.as_array()).flatten();
         let entries = entries.filter_map(|entry| entry.as_str().map(str::to_owned)).collect();
         Self { is_component: file.get("kind").is_some_and(|kind| kind == "Component"), entries, texts }
     }
 }
 
-fn collect(value: &Value, texts: &mut Vec<String>) {
+fn collect_texts(value: &Value, texts: &mut Vec<String>) {
     match value {
         Value::String(text) if !text.contains('\n') => texts.push(text.clone()),
-        Value::Array(items) => items.iter().for_each(|item| collect(item, texts)),
-        Value::Object(map) => map.values().for_each(|value| collect(value, texts)),
+        Value::Array(items) => items.iter().for_each(|item| collect_texts(item, texts)),
+        Value::Object(map) => map.values().for_each(|value| collect_texts(value, texts)),
         _ => {}
     }
 }
@@ -129,19 +129,18 @@ impl Commit {
     /// Returns the folders with a kustomization file to which no other kustomization refers. Leaves out Components,
     /// hidden folders and templates of Helm charts.
     pub fn roots(&self) -> BTreeSet<String> {
-        let folders: BTreeSet<&String> =
-            self.kustomizations.keys().filter(|folder| !self.is_left_out(folder)).collect();
-        let refers = |folder: &&String| {
+        let folders: BTreeSet<&String> = self.kustomizations.keys().filter(|folder| !self.is_ignored(folder)).collect();
+        let references = |folder: &&String| {
             let entries = self.kustomizations[*folder].iter().flat_map(|file| &file.entries);
             entries.filter_map(|entry| self.resolve(folder, entry)).collect::<Vec<_>>()
         };
-        let referred: BTreeSet<String> = folders.iter().flat_map(refers).collect();
+        let referred: BTreeSet<String> = folders.iter().flat_map(references).collect();
         let is_component = |folder: &String| self.kustomizations[folder].first().is_some_and(|file| file.is_component);
         let is_root = |folder: &&String| !referred.contains(*folder) && !is_component(folder);
         folders.into_iter().filter(is_root).cloned().collect()
     }
 
-    fn is_left_out(&self, folder: &str) -> bool {
+    fn is_ignored(&self, folder: &str) -> bool {
         let is_template = |below: &str| {
             let chart = |prefix: &str| self.nodes.contains_key(join(prefix, "Chart.yaml").as_str());
             name(below) == "templates" && chart(parent(below))
@@ -160,9 +159,9 @@ impl Commit {
     /// the path does not exist in the commit.
     fn resolve(&self, folder: &str, entry: &str) -> Option<String> {
         let mut path = String::new();
-        let mut open: Vec<String> = format!("{folder}/{entry}").split('/').rev().map(str::to_owned).collect();
+        let mut pending: Vec<String> = format!("{folder}/{entry}").split('/').rev().map(str::to_owned).collect();
         let mut links = 0;
-        while let Some(part) = open.pop() {
+        while let Some(part) = pending.pop() {
             match part.as_str() {
                 "" | "." => continue,
                 ".." if path.is_empty() => return None,
@@ -172,7 +171,7 @@ impl Commit {
             if let Some(target) = self.links.get(&path) {
                 links += 1;
                 path = parent(&path).to_owned();
-                open.extend(target.split('/').rev().map(str::to_owned));
+                pending.extend(target.split('/').rev().map(str::to_owned));
                 if links > MAX_LINKS || target.starts_with('/') {
                     return None;
                 }
@@ -186,16 +185,16 @@ impl Commit {
     /// files may refer to. kustomize loads no other files. If a symbolic link is in or above one of these folders, the
     /// key contains the hash of the whole commit.
     pub fn inputs(&self, root: &str) -> String {
-        let (mut seen, mut open) = (BTreeMap::new(), vec![root.to_owned()]);
-        while let Some(path) = open.pop() {
+        let (mut seen, mut pending) = (BTreeMap::new(), vec![root.to_owned()]);
+        while let Some(path) = pending.pop() {
             let hash = self.nodes.get(&path).map_or("nothing", |(_, hash)| hash);
             if seen.insert(path.clone(), hash).is_some() {
                 continue;
             }
             let texts = self.kustomizations.get(&path).into_iter().flatten().flat_map(|file| &file.texts);
             // The hash of a folder covers all files in it and in its subfolders.
-            let is_else = |entry: &String| !is_within(entry, &path) || self.kustomizations.contains_key(entry);
-            open.extend(texts.filter_map(|text| lexical(&path, text)).filter(is_else));
+            let is_separate = |entry: &String| !is_within(entry, &path) || self.kustomizations.contains_key(entry);
+            pending.extend(texts.filter_map(|text| lexical(&path, text)).filter(is_separate));
         }
         let has_links = seen.keys().any(|path| {
             let is_above = |link: &String| is_within(path, link);

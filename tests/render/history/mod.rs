@@ -17,7 +17,7 @@ use std::rc::Rc;
 use std::{env, fs, thread};
 
 use commit::{Commit, Repository};
-use plan::{Changes, Kept, Plan};
+use plan::{Changes, Plan, PruneExclusions};
 use reference::{Built, Cost, Reference};
 
 const LIST: &str = include_str!("../../repositories/histories.txt");
@@ -89,7 +89,7 @@ fn compare(name: &'static str, folder: &Path, newest: &str, commits: usize) -> R
     let mut row = Row { name, ..Row::default() };
     let (mut repository, mut reference) = (Repository::new(folder), Reference::new());
     let mut history = repository.history(newest, commits).into_iter();
-    let first = repository.commit(&history.next().expect("the commit is there"));
+    let first = repository.commit(&history.next().expect("the history is not empty"));
     let mut before = (reference.build_all(&repository, &first), first);
     for id in history {
         let commit = repository.commit(&id);
@@ -107,7 +107,7 @@ impl Row {
         self.auto += diff(repository, (old, new), &[]).0;
         self.commits += 1;
         let found = Plan::read(&output);
-        let (mut plan, mut kept) = (Plan::default(), Kept::new());
+        let (mut plan, mut excluded) = (Plan::default(), PruneExclusions::new());
         let roots: BTreeSet<&String> = before.keys().chain(after.keys()).collect();
         plan.untouched = roots.len().saturating_sub(found.roots.len());
         for root in roots {
@@ -117,12 +117,12 @@ impl Row {
                 self.all += built.cost;
             }
             if let Some(expected) = self.expected(&new.id, root, &found, sides) {
-                kept.insert(root.clone(), sides[0].map(Built::kept).unwrap_or_default());
+                excluded.insert(root.clone(), sides[0].map(Built::excluded_from_pruning).unwrap_or_default());
                 plan.roots.insert(root.clone(), expected);
             }
         }
         self.roots += plan.roots.len();
-        plan.summary = plan::summary(&plan.roots, &kept);
+        plan.summary = plan::summary(&plan.roots, &excluded);
         let changed = plan.summary.iter().filter(|(name, _)| **name != "unchanged");
         self.objects += changed.map(|(_, count)| count).sum::<usize>();
         self.check_plan(&new.id, &found, &plan);
@@ -209,7 +209,7 @@ fn diff(repository: &Repository, (old, new): (&Commit, &Commit), options: &[&str
     let mut command = Command::new(binary);
     command.args(["diff", "--output", "json", "--git", &format!("{}..{}", old.id, new.id), "--repository"]);
     command.arg(&repository.git_dir).args(options);
-    let (cost, output) = reference::measured(&mut command);
+    let (cost, output) = reference::run_measured(&mut command);
     (cost, output.stdout)
 }
 

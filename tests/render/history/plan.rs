@@ -17,7 +17,7 @@ pub struct Changes {
 }
 
 /// The objects of each root that are excluded from pruning.
-pub type Kept = BTreeMap<String, BTreeSet<Id>>;
+pub type PruneExclusions = BTreeMap<String, BTreeSet<Id>>;
 
 /// The changes of each root, the numbers in the summary, and the number of roots that the commit does not affect.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -42,8 +42,8 @@ impl Plan {
             }
         }
         let names = ["create", "change", "replace", "delete", "orphan", "move", "unchanged"];
-        let number = |name| (name, plan["summary"][name].as_u64().expect("a number") as usize);
-        let untouched = plan["untouchedRoots"].as_u64().expect("a number") as usize;
+        let number = |name| (name, plan["summary"][name].as_u64().expect("the value is a number") as usize);
+        let untouched = plan["untouchedRoots"].as_u64().expect("the value is a number") as usize;
         Self { roots, summary: names.into_iter().map(number).collect(), untouched }
     }
 
@@ -68,7 +68,7 @@ fn add(roots: &mut BTreeMap<String, Changes>, root: &str, object: &Value) {
             changes.delete.insert(id.clone());
             roots.entry(path(&object["movedTo"])).or_default().create.insert(id);
         }
-        action => panic!("the action {action}"),
+        action => panic!("unknown action {action}"),
     }
 }
 
@@ -107,25 +107,25 @@ pub fn expected(before: Option<&Built>, after: Option<&Built>) -> Changes {
     changes
 }
 
-/// Returns the numbers in the summary that result from the changes. `kept` contains the objects of each root that
+/// Returns the numbers in the summary that result from the changes. `excluded` contains the objects of each root that
 /// labels or annotations exclude from pruning.
-pub fn summary(roots: &BTreeMap<String, Changes>, kept: &Kept) -> BTreeMap<&'static str, usize> {
+pub fn summary(roots: &BTreeMap<String, Changes>, excluded: &PruneExclusions) -> BTreeMap<&'static str, usize> {
     let (mut replaced, mut created, mut deleted) = (0, BTreeMap::<&Id, usize>::new(), BTreeMap::<&Id, usize>::new());
     let mut orphans = BTreeMap::<&Id, usize>::new();
     for (path, root) in roots {
-        let (mut gone, mut came) = (root.delete.iter().collect::<Vec<_>>(), Vec::new());
+        let (mut deletions, mut creations) = (root.delete.iter().collect::<Vec<_>>(), Vec::new());
         for id in &root.create {
-            match gone.iter().position(|old| is_regenerated(old, id)) {
-                Some(at) => (replaced, _) = (replaced + 1, gone.remove(at)),
-                None => came.push(id),
+            match deletions.iter().position(|old| is_regenerated(old, id)) {
+                Some(at) => (replaced, _) = (replaced + 1, deletions.remove(at)),
+                None => creations.push(id),
             }
         }
-        let is_kept = |id: &Id| kept.get(path).is_some_and(|ids| ids.contains(id));
-        for id in gone {
+        let is_excluded = |id: &Id| excluded.get(path).is_some_and(|ids| ids.contains(id));
+        for id in deletions {
             *deleted.entry(id).or_default() += 1;
-            *orphans.entry(id).or_default() += usize::from(is_kept(id));
+            *orphans.entry(id).or_default() += usize::from(is_excluded(id));
         }
-        came.into_iter().for_each(|id| *created.entry(id).or_default() += 1);
+        creations.into_iter().for_each(|id| *created.entry(id).or_default() += 1);
     }
     let moves = |id: &Id| deleted.get(id).copied().min(created.get(id).copied()).unwrap_or_default();
     let moved: usize = deleted.keys().map(|id| moves(id)).sum();

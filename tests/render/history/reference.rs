@@ -50,7 +50,7 @@ pub struct Built {
 
 /// Labels and annotations in the group `kustomize.toolkit.fluxcd.io` that exclude an object from pruning, each with its
 /// value.
-const KEEPS: [(&str, &str); 3] = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "Ignore")];
+const PRUNE_EXCLUSIONS: [(&str, &str); 3] = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "Ignore")];
 
 impl Built {
     /// Returns a hash of each object in the output. Returns `None` if kustomize failed.
@@ -59,9 +59,9 @@ impl Built {
     }
 
     /// Returns the ids of the objects that a label or an annotation excludes from pruning.
-    pub fn kept(&self) -> BTreeSet<Id> {
+    pub fn excluded_from_pruning(&self) -> BTreeSet<Id> {
         let text = self.text.as_deref().filter(|text| text.contains("kustomize.toolkit.fluxcd.io/"));
-        values(text.unwrap_or_default()).filter(is_kept).map(|value| id(&value)).collect()
+        values(text.unwrap_or_default()).filter(is_excluded_from_pruning).map(|value| id(&value)).collect()
     }
 }
 
@@ -76,9 +76,12 @@ pub struct Reference {
 
 impl Reference {
     pub fn new() -> Self {
-        let folder = tempfile::Builder::new().prefix("portcullis-history-").tempdir().expect("there is room");
+        let folder = tempfile::Builder::new()
+            .prefix("portcullis-history-")
+            .tempdir()
+            .expect("a temporary folder can be created");
         let index = folder.path().join("index");
-        fs::create_dir(folder.path().join("files")).expect("there is room");
+        fs::create_dir(folder.path().join("files")).expect("the folder can be created");
         Self { folder, index, built: HashMap::new() }
     }
 
@@ -106,7 +109,7 @@ impl Reference {
         }
         let mut command = Command::new(kustomize());
         command.arg("build").arg(self.folder.path().join("files").join(root)).env_clear().envs(ENVIRONMENT);
-        let (cost, output) = measured(&mut command);
+        let (cost, output) = run_measured(&mut command);
         let text = output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned());
         let built = Rc::new(Built { text, objects: OnceCell::new(), cost });
         self.built.insert(key, Rc::clone(&built));
@@ -128,19 +131,20 @@ pub fn version() -> String {
 }
 
 /// Runs a process until it ends, and returns its time and output.
-pub fn measured(command: &mut Command) -> (Cost, Output) {
-    let (begin, spent) = (Instant::now(), children());
+pub fn run_measured(command: &mut Command) -> (Cost, Output) {
+    let (begin, spent) = (Instant::now(), children_cpu_time());
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().expect("the process starts");
-    (Cost { time: begin.elapsed(), cpu: children().saturating_sub(spent) }, output)
+    (Cost { time: begin.elapsed(), cpu: children_cpu_time().saturating_sub(spent) }, output)
 }
 
 /// Returns the CPU time of all child processes that have ended, in steps of 10 ms. In sums, the rounding errors cancel
 /// out.
-fn children() -> Duration {
+fn children_cpu_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux counts CPU times");
     // The second field is the name of the process in parentheses, which can contain any characters.
     let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
-    let ticks: u32 = fields[13..15].iter().map(|field| field.parse::<u32>().expect("a number of ticks")).sum();
+    let ticks: u32 =
+        fields[13..15].iter().map(|field| field.parse::<u32>().expect("the field is a number of clock ticks")).sum();
     TICK * ticks
 }
 
@@ -167,12 +171,12 @@ fn values(text: &str) -> impl Iterator<Item = Value> {
     documents.into_iter().map(|document| document.expect("kustomize prints YAML").value).filter(Value::is_object)
 }
 
-fn is_kept(object: &Value) -> bool {
+fn is_excluded_from_pruning(object: &Value) -> bool {
     let has = |field: &str, (key, value): &(&str, &str)| {
         let own = object["metadata"][field][format!("kustomize.toolkit.fluxcd.io/{key}")].as_str();
         own.is_some_and(|own| own.eq_ignore_ascii_case(value))
     };
-    KEEPS.iter().any(|keep| has("labels", keep) || has("annotations", keep))
+    PRUNE_EXCLUSIONS.iter().any(|exclusion| has("labels", exclusion) || has("annotations", exclusion))
 }
 
 fn id(object: &Value) -> Id {

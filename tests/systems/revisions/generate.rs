@@ -22,14 +22,14 @@ const EDITS: [Edit; 9] = [
     Edit::Set("annotations", "kustomize.toolkit.fluxcd.io/prune", "no"),
     Edit::Set("labels", "kustomize.toolkit.fluxcd.io/name", "somebody"),
     Edit::Set("labels", "kustomize.toolkit.fluxcd.io/namespace", "elsewhere"),
-    Edit::Disown,
+    Edit::RemoveOwner,
     Edit::Delete,
 ];
 /// Maximum number of random changes between the first and the second revision.
 const MAX_MUTATIONS: usize = 6;
 
 /// State that is needed while a pair of revisions is generated.
-struct Maker<'d> {
+struct PairBuilder<'d> {
     dice: &'d mut Dice,
     name: String,
     /// Whether names of objects may contain variables, which Flux substitutes.
@@ -46,30 +46,31 @@ struct Maker<'d> {
 pub fn pair(seed: u64, name: &str) -> Pair {
     let mut dice = Dice::new(seed);
     let [substitutes, is_backward, is_uniform] = [25, 50, 50].map(|percent| dice.chance(percent));
-    let mut maker = Maker { dice: &mut dice, name: name.to_owned(), substitutes, is_backward, is_uniform, names: 0 };
-    let number = 1 + maker.dice.below(3);
-    let kustomizations: Vec<_> = (0..number).map(|index| maker.kustomization(index, number)).collect();
-    let mut before: Vec<_> = kustomizations.iter().map(|one| maker.folder(one)).collect();
-    maker.share(&kustomizations, &mut before);
+    let mut builder =
+        PairBuilder { dice: &mut dice, name: name.to_owned(), substitutes, is_backward, is_uniform, names: 0 };
+    let number = 1 + builder.dice.below(3);
+    let kustomizations: Vec<_> = (0..number).map(|index| builder.kustomization(index, number)).collect();
+    let mut before: Vec<_> = kustomizations.iter().map(|one| builder.folder(one)).collect();
+    builder.share(&kustomizations, &mut before);
     let mut after = before.clone();
-    for _ in 0..=maker.dice.below(MAX_MUTATIONS) {
-        maker.mutate(&kustomizations, &mut after);
+    for _ in 0..=builder.dice.below(MAX_MUTATIONS) {
+        builder.mutate(&kustomizations, &mut after);
     }
-    let waits = kustomizations.iter().any(|one| !one.depends_on.is_empty());
-    if waits {
+    let has_dependencies = kustomizations.iter().any(|one| !one.depends_on.is_empty());
+    if has_dependencies {
         // A folder with duplicate objects cannot be built. Kustomizations that depend on it would wait forever.
         after.iter_mut().for_each(Folder::drop_duplicates);
     }
-    if !waits && maker.dice.chance(8) {
-        let at = maker.dice.below(number);
-        after[at].state = if maker.dice.chance(50) { State::Missing } else { State::Broken };
+    if !has_dependencies && builder.dice.chance(8) {
+        let at = builder.dice.below(number);
+        after[at].state = if builder.dice.chance(50) { State::Missing } else { State::Broken };
     }
-    let edits = if maker.dice.chance(40) { 1 + maker.dice.below(3) } else { 0 };
-    let edits = (0..edits).map(|_| (maker.dice.number(), EDITS[maker.dice.below(EDITS.len())])).collect();
+    let edits = if builder.dice.chance(40) { 1 + builder.dice.below(3) } else { 0 };
+    let edits = (0..edits).map(|_| (builder.dice.number(), EDITS[builder.dice.below(EDITS.len())])).collect();
     Pair { name: name.to_owned(), kustomizations, before, after, edits }
 }
 
-impl Maker<'_> {
+impl PairBuilder<'_> {
     /// Returns one of the two namespaces for objects, at random.
     fn namespace(&mut self) -> String {
         if self.dice.chance(75) { self.name.clone() } else { format!("{}-b", self.name) }
@@ -197,7 +198,7 @@ impl Maker<'_> {
     fn share(&mut self, kustomizations: &[Kustomization], folders: &mut [Folder]) {
         if folders.len() > 1 && self.dice.chance(10) {
             let object = self.dice.any(&folders[0].objects).cloned();
-            let shared = object.map(|object| self.moved(object, &kustomizations[1], &folders[1]));
+            let shared = object.map(|object| self.adapt(object, &kustomizations[1], &folders[1]));
             folders[1].objects.extend(shared);
         }
     }
@@ -214,20 +215,20 @@ impl Maker<'_> {
                 let object = self.object(of, &folders[at]);
                 folders[at].objects.push(object);
             }
-            3..=5 => drop(self.take(&mut folders[at])),
-            6 => self.change(&mut folders[at], |maker, object| object.name = renamed(maker, &object.name)),
+            3..=5 => drop(self.remove_random(&mut folders[at])),
+            6 => self.change(&mut folders[at], |builder, object| object.name = rename(builder, &object.name)),
             7 => self.change(&mut folders[at], |_, object| object.value += 1),
             8 => self.change(&mut folders[at], |_, object| object.version += 1),
-            9 => self.change(&mut folders[at], |maker, object| {
-                object.namespace = object.namespace.as_ref().map(|_| maker.namespace());
+            9 => self.change(&mut folders[at], |builder, object| {
+                object.namespace = object.namespace.as_ref().map(|_| builder.namespace());
             }),
             10 => self.change(&mut folders[at], |_, object| {
                 object.opt_out = if object.opt_out.is_some() { None } else { Some(OPT_OUTS[0]) };
             }),
             11..=14 => {
                 let to = (at + 1 + self.dice.below((folders.len() - 1).max(1))) % folders.len();
-                if let Some(object) = self.take(&mut folders[at]) {
-                    let moved = self.moved(object, &kustomizations[to], &folders[to]);
+                if let Some(object) = self.remove_random(&mut folders[at]) {
+                    let moved = self.adapt(object, &kustomizations[to], &folders[to]);
                     folders[to].objects.push(moved);
                 }
             }
@@ -242,14 +243,14 @@ impl Maker<'_> {
 
     /// Adapts an object to another folder. Sets its namespace, and replaces a Namespace with a ConfigMap if kustomize
     /// would rename the Namespace.
-    fn moved(&mut self, object: Object, of: &Kustomization, folder: &Folder) -> Object {
+    fn adapt(&mut self, object: Object, of: &Kustomization, folder: &Folder) -> Object {
         let is_set = of.sets_namespace || folder.namespace.is_some();
         let template = if is_set && TEMPLATES[object.template].kind == "Namespace" { 0 } else { object.template };
         let namespace = Some(object.namespace.unwrap_or_else(|| self.namespace()));
         Object { template, namespace, ..object }
     }
 
-    fn take(&mut self, folder: &mut Folder) -> Option<Object> {
+    fn remove_random(&mut self, folder: &mut Folder) -> Option<Object> {
         let at = self.dice.below(folder.objects.len().max(1));
         (at < folder.objects.len()).then(|| folder.objects.remove(at))
     }
@@ -275,7 +276,7 @@ impl Maker<'_> {
     }
 }
 
-fn renamed(maker: &mut Maker<'_>, name: &str) -> String {
-    maker.names += 1;
-    format!("{name}-r{}", maker.names)
+fn rename(builder: &mut PairBuilder<'_>, name: &str) -> String {
+    builder.names += 1;
+    format!("{name}-r{}", builder.names)
 }

@@ -27,7 +27,7 @@ use crate::runner;
 use crate::system::System;
 use crate::testbed::{Mode, Testbed};
 use model::{Files, Pair};
-use player::Played;
+use player::PairOutcome;
 use trace::{Effects, Write};
 
 /// Name of the test.
@@ -108,57 +108,57 @@ fn batch(seeds: &[u64], tally: &mut Tally) -> Vec<(String, String)> {
     let testbed = Testbed::start(&SYSTEM, Mode::Without);
     player::define_kinds(&testbed);
     let pairs: Vec<_> = seeds.iter().map(|seed| (*seed, generate::pair(*seed, &format!("pair-{seed}")))).collect();
-    let played = play_all(&testbed, &pairs);
+    let outcomes = run_all(&testbed, &pairs);
     let writes = trace::by_pair(trace::read(&testbed.cluster.audit_log()));
-    let judge = |((seed, pair), played): (&(u64, Pair), Result<Played, String>)| {
-        let lines = match &played {
-            Ok(played) => tally.judge(pair, played, writes.get(&pair.name).map(Vec::as_slice).unwrap_or_default()),
+    let compare = |((seed, pair), outcome): (&(u64, Pair), Result<PairOutcome, String>)| {
+        let lines = match &outcome {
+            Ok(outcome) => tally.compare(pair, outcome, writes.get(&pair.name).map(Vec::as_slice).unwrap_or_default()),
             Err(why) => vec![why.clone()],
         };
-        (!lines.is_empty()).then(|| report(*seed, pair, &lines, played.as_ref().ok()))
+        (!lines.is_empty()).then(|| report(*seed, pair, &lines, outcome.as_ref().ok()))
     };
-    pairs.iter().zip(played).filter_map(judge).collect()
+    pairs.iter().zip(outcomes).filter_map(compare).collect()
 }
 
 /// Runs pairs of revisions on the cluster, several at the same time. Returns the results in the order of the pairs.
-fn play_all(testbed: &Testbed, pairs: &[(u64, Pair)]) -> Vec<Result<Played, String>> {
-    let (next, ended) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
+fn run_all(testbed: &Testbed, pairs: &[(u64, Pair)]) -> Vec<Result<PairOutcome, String>> {
+    let (next, outcomes) = (AtomicUsize::new(0), Mutex::new(BTreeMap::new()));
     thread::scope(|scope| {
         for _ in 0..CONCURRENCY {
             scope.spawn(|| {
                 loop {
                     let at = next.fetch_add(1, Ordering::SeqCst);
                     let Some((_, pair)) = pairs.get(at) else { break };
-                    let played = catch_unwind(AssertUnwindSafe(|| player::play(testbed, pair)));
-                    let played = played.unwrap_or_else(|panic| Err(runner::message(&*panic)));
-                    ended.lock().unwrap_or_else(PoisonError::into_inner).insert(at, played);
+                    let outcome = catch_unwind(AssertUnwindSafe(|| player::run_pair(testbed, pair)));
+                    let outcome = outcome.unwrap_or_else(|panic| Err(runner::panic_message(&*panic)));
+                    outcomes.lock().unwrap_or_else(PoisonError::into_inner).insert(at, outcome);
                 }
             });
         }
     });
-    ended.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
+    outcomes.into_inner().unwrap_or_else(PoisonError::into_inner).into_values().collect()
 }
 
 impl Tally {
     /// Adds the plans and the actions of Flux for a pair of revisions to the totals. Returns the differences between
     /// both.
-    fn judge(&mut self, pair: &Pair, played: &Played, writes: &[Write]) -> Vec<String> {
-        let effects = Effects::since(writes, played.published);
+    fn compare(&mut self, pair: &Pair, outcome: &PairOutcome, writes: &[Write]) -> Vec<String> {
+        let effects = Effects::since(writes, outcome.published);
         self.deleted += effects.deleted.len();
         self.created += effects.created.len();
         self.changed += effects.changed.len();
-        for plan in played.plans.iter().flatten() {
+        for plan in outcome.plans.iter().flatten() {
             for row in plan["objects"].as_array().into_iter().flatten() {
                 *self.actions.entry(row["action"].as_str().unwrap_or_default().to_owned()).or_default() += 1;
             }
         }
-        verdict::differences(pair, played, &effects)
+        verdict::differences(pair, outcome, &effects)
     }
 }
 
 /// Returns two texts about a pair of revisions: the list of differences, and the files of both revisions with the
 /// plans.
-fn report(seed: u64, pair: &Pair, lines: &[String], played: Option<&Played>) -> (String, String) {
+fn report(seed: u64, pair: &Pair, lines: &[String], outcome: Option<&PairOutcome>) -> (String, String) {
     let mut differences = format!("DIFFERENCE of the pair with --pairs 1 --seed {seed}\n");
     lines.iter().for_each(|line| differences += &format!("  {line}\n"));
     let mut text = String::new();
@@ -168,10 +168,10 @@ fn report(seed: u64, pair: &Pair, lines: &[String], played: Option<&Played>) -> 
         files.iter().for_each(|(path, content)| text += &format!("--- {title}: {path}\n{content}"));
     }
     let _ = writeln!(text, "--- changed in the cluster: {:?}", pair.edits);
-    if let Some(played) = played {
-        let _ = writeln!(text, "--- diff\n{:#}", played.diff);
+    if let Some(outcome) = outcome {
+        let _ = writeln!(text, "--- diff\n{:#}", outcome.diff);
     }
-    for plan in played.iter().flat_map(|played| &played.plans) {
+    for plan in outcome.iter().flat_map(|outcome| &outcome.plans) {
         let _ = writeln!(text, "--- plan\n{}", plan.as_ref().map_or_else(Clone::clone, |plan| format!("{plan:#}")));
     }
     (differences, text)

@@ -105,7 +105,7 @@ pub enum Edit {
     /// Sets a label or annotation. The strings are the field (`labels` or `annotations`), the key, and the value.
     Set(&'static str, &'static str, &'static str),
     /// Removes the labels with which Flux marks the owner.
-    Disown,
+    RemoveOwner,
     Delete,
 }
 

@@ -17,7 +17,7 @@ use time::OffsetDateTime;
 use super::kinds::{self, DEFINITIONS, Template};
 use super::model::{Edit, Files, Pair};
 use super::trace;
-use crate::context::is;
+use crate::context::has_condition;
 use crate::git::Repository;
 use crate::testbed::Testbed;
 use crate::user::User;
@@ -30,7 +30,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 const MANAGER: &str = "person";
 
 /// The results of running a pair of revisions on the cluster.
-pub struct Played {
+pub struct PairOutcome {
     /// The time immediately before the second revision was published.
     pub published: OffsetDateTime,
     /// The plan of each Kustomization for the second revision, as JSON, or an error message.
@@ -44,7 +44,7 @@ pub struct Played {
 }
 
 /// A pair of revisions that runs on a cluster.
-struct Player<'a> {
+struct PairRunner<'a> {
     testbed: &'a Testbed,
     pair: &'a Pair,
 }
@@ -61,29 +61,29 @@ pub fn define_kinds(testbed: &Testbed) {
 /// # Errors
 ///
 /// If a request fails, or the Kustomizations do not apply a revision in time.
-pub fn play(testbed: &Testbed, pair: &Pair) -> Result<Played, String> {
-    let player = Player { testbed, pair };
+pub fn run_pair(testbed: &Testbed, pair: &Pair) -> Result<PairOutcome, String> {
+    let runner = PairRunner { testbed, pair };
     for namespace in [pair.name.clone(), format!("{}-b", pair.name)] {
-        player.apply(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n"))?;
+        runner.apply(&format!("apiVersion: v1\nkind: Namespace\nmetadata: {{name: {namespace}}}\n"))?;
     }
     let repository = testbed.fixtures.git.repository(&pair.name);
-    let first = commit(&repository, player.with_objects(&pair.before, &repository));
+    let first = commit(&repository, runner.with_objects(&pair.before, &repository));
     for manifest in pair.manifests(&repository.url) {
-        player.apply(&manifest)?;
+        runner.apply(&manifest)?;
     }
-    let before = player.wait(&first, &|_| true).map_err(|why| format!("the first revision: {why}"))?;
-    let edited = player.edit(&before)?;
-    let second = commit(&repository, player.with_objects(&pair.after, &repository));
-    let plans: Vec<_> = (0..pair.kustomizations.len()).map(|at| player.plan(at, &repository, &second)).collect();
-    let diff = player.diff(&repository, &first, &second);
+    let before = runner.wait_until_applied(&first, &|_| true).map_err(|why| format!("the first revision: {why}"))?;
+    let edited = runner.edit(&before)?;
+    let second = commit(&repository, runner.with_objects(&pair.after, &repository));
+    let plans: Vec<_> = (0..pair.kustomizations.len()).map(|at| runner.plan(at, &repository, &second)).collect();
+    let diff = runner.diff(&repository, &first, &second);
     let published = OffsetDateTime::now_utc();
-    player.look_again()?;
+    runner.request_reconciliation()?;
     let builds = |name: &str| {
         let at = name.trim_start_matches('k').parse().ok().and_then(|at: usize| plans.get(at));
         at.is_none_or(|plan| plan.as_ref().is_ok_and(|plan| plan["error"].is_null()))
     };
-    let after = player.wait(&second, &builds).map_err(|why| format!("the second revision: {why}"))?;
-    Ok(Played { published, plans, diff, edited, states: [before, after] })
+    let after = runner.wait_until_applied(&second, &builds).map_err(|why| format!("the second revision: {why}"))?;
+    Ok(PairOutcome { published, plans, diff, edited, states: [before, after] })
 }
 
 fn commit(repository: &Repository, files: Files) -> String {
@@ -106,7 +106,7 @@ fn resource_of(manifest: &Value) -> ApiResource {
     resource(text("apiVersion"), text("kind"), &plural)
 }
 
-impl Player<'_> {
+impl PairRunner<'_> {
     /// Returns the files of a revision. They include the manifests of the Kustomizations, in a folder that no
     /// Kustomization builds.
     fn with_objects(&self, folders: &[super::model::Folder], repository: &Repository) -> Files {
@@ -133,7 +133,7 @@ impl Player<'_> {
     }
 
     /// Requests that source-controller checks immediately for a new revision.
-    fn look_again(&self) -> Result<(), String> {
+    fn request_reconciliation(&self) -> Result<(), String> {
         let api =
             self.api(&resource("source.toolkit.fluxcd.io/v1", "GitRepository", "gitrepositories"), &self.pair.name);
         let patch = json!({"metadata": {"annotations": {"reconcile.fluxcd.io/requestedAt": "2"}}});
@@ -151,18 +151,18 @@ impl Player<'_> {
 
     /// Waits until each Kustomization has applied a commit, or has failed if `builds` returns false for its name.
     /// Returns the Kustomization objects.
-    fn wait(&self, commit: &str, builds: &dyn Fn(&str) -> bool) -> Result<Vec<Value>, String> {
+    fn wait_until_applied(&self, commit: &str, builds: &dyn Fn(&str) -> bool) -> Result<Vec<Value>, String> {
         let begun = Instant::now();
         loop {
             let found = self.kustomizations();
             let has_ended = |object: &Value| {
                 if builds(object["metadata"]["name"].as_str().unwrap_or_default()) {
                     let applied = object["status"]["lastAppliedRevision"].as_str().unwrap_or_default();
-                    return is(object, "Ready", "True") && applied.ends_with(commit);
+                    return has_condition(object, "Ready", "True") && applied.ends_with(commit);
                 }
                 // If the folder does not exist, the controller does not set `lastAttemptedRevision`. So the commit is
                 // searched in the whole status.
-                is(object, "Ready", "False") && object["status"].to_string().contains(commit)
+                has_condition(object, "Ready", "False") && object["status"].to_string().contains(commit)
             };
             if found.len() == self.pair.kustomizations.len() && found.iter().all(has_ended) {
                 return Ok(found);
@@ -220,7 +220,7 @@ impl Player<'_> {
         };
         let result = match edit {
             Edit::Set(place, key, value) => patch(json!({place: {key: value}})),
-            Edit::Disown => patch(json!({"labels": {
+            Edit::RemoveOwner => patch(json!({"labels": {
                 "kustomize.toolkit.fluxcd.io/name": null, "kustomize.toolkit.fluxcd.io/namespace": null}})),
             Edit::Delete => self.testbed.cluster.block_on(api.delete(name, &DeleteParams::default())).map(drop),
         };
@@ -238,25 +238,25 @@ impl Player<'_> {
         command.args(["plan", &format!("kustomization/k{at}"), "--namespace", &self.pair.name, "--output", "json"]);
         command.args(["--revision", commit, "--source"]).arg(repository.folder());
         command.arg("--kubeconfig").arg(self.testbed.cluster.kubeconfig(User::Admin));
-        printed(command)
+        run_json(command)
     }
 
     fn diff(&self, repository: &Repository, first: &str, second: &str) -> Value {
         let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
         command.args(["diff", "--git", &format!("{first}..{second}"), "--output", "json"]);
         command.current_dir(repository.folder());
-        printed(command).unwrap_or_else(Value::String)
+        run_json(command).unwrap_or_else(Value::String)
     }
 }
 
 /// Runs a command. Returns its standard output as JSON, or its standard error if the output is not JSON.
-fn printed(mut command: Command) -> Result<Value, String> {
+fn run_json(mut command: Command) -> Result<Value, String> {
     let output = command.output().map_err(|error| error.to_string())?;
     serde_json::from_slice(&output.stdout).map_err(|_| String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
 /// Returns the identities of the objects in the inventory of a Kustomization.
-pub fn applied(kustomization: &Value) -> Vec<String> {
+pub fn inventory_ids(kustomization: &Value) -> Vec<String> {
     let entries = kustomization["status"]["inventory"]["entries"].as_array().into_iter().flatten();
     entries.filter_map(|entry| Some(parse(entry["id"].as_str()?).ok()?.0)).collect()
 }

@@ -50,9 +50,9 @@ pub fn read(audit_log: &Path) -> Vec<Write> {
 fn write(event: &Value) -> Option<Write> {
     let text = |pointer: &str| event.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
     let code = event.pointer("/responseStatus/code")?.as_u64()?;
-    let is_rehearsed = text("/requestURI").contains("dryRun=All");
+    let is_dry_run = text("/requestURI").contains("dryRun=All");
     let is_own = text("/user/username") == KUSTOMIZE_CONTROLLER.user() && text("/objectRef/subresource").is_empty();
-    if !is_own || is_rehearsed || !(200..300).contains(&code) {
+    if !is_own || is_dry_run || !(200..300).contains(&code) {
         return None;
     }
     let effect = match (text("/verb"), code) {

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::kinds;
 use super::model::Pair;
-use super::player::{self, Played};
+use super::player::{self, PairOutcome};
 use super::trace::{self, Effects};
 
 /// The actions of Flux that `portcullis plan` and `portcullis diff` predict. The strings are identities of objects.
@@ -31,13 +31,13 @@ struct Predicted {
 }
 
 /// Returns the differences between the plans and the actions of Flux, one line for each.
-pub fn differences(pair: &Pair, played: &Played, effects: &Effects) -> Vec<String> {
-    let predicted = Predicted::of(played);
-    let without_plan = played.plans.iter().filter_map(|plan| plan.as_ref().err().cloned());
+pub fn differences(pair: &Pair, outcome: &PairOutcome, effects: &Effects) -> Vec<String> {
+    let predicted = Predicted::of(outcome);
+    let without_plan = outcome.plans.iter().filter_map(|plan| plan.as_ref().err().cloned());
     let deletions = predicted.deletions(effects).into_iter();
     // The plans cannot predict creations and changes of objects that several Kustomizations render, or that were
     // edited.
-    let is_usual = |id: &str| !played.edited.contains(id) && !predicted.shared.contains(&comparable(id));
+    let is_usual = |id: &str| !outcome.edited.contains(id) && !predicted.shared.contains(&comparable(id));
     let others = predicted.creations(effects).into_iter().chain(predicted.changes(pair, effects));
     let others = others.filter(|(_, id)| is_usual(id));
     without_plan.chain(deletions.chain(others).map(|(words, id)| format!("{words}: {id}"))).collect()
@@ -53,7 +53,7 @@ fn all<'a>(words: &'static str, ids: impl Iterator<Item = &'a String>) -> Vec<Di
 /// Returns the objects that are in the inventories of several Kustomizations.
 fn shared(kustomizations: &[Value]) -> BTreeSet<String> {
     let mut seen = BTreeSet::new();
-    let all = kustomizations.iter().flat_map(player::applied);
+    let all = kustomizations.iter().flat_map(player::inventory_ids);
     all.filter(|id| !seen.insert(id.clone())).map(|id| comparable(&id)).collect()
 }
 
@@ -96,15 +96,15 @@ impl Predicted {
             .concat()
     }
 
-    fn of(played: &Played) -> Self {
-        let shared = played.states.iter().flat_map(|state| shared(state)).collect();
+    fn of(outcome: &PairOutcome) -> Self {
+        let shared = outcome.states.iter().flat_map(|state| shared(state)).collect();
         let mut predicted = Self { shared, ..Self::default() };
-        for plan in played.plans.iter().flatten() {
+        for plan in outcome.plans.iter().flatten() {
             for row in plan["objects"].as_array().into_iter().flatten() {
                 predicted.add(row);
             }
         }
-        let roots = played.diff["roots"].as_array().into_iter().flatten();
+        let roots = outcome.diff["roots"].as_array().into_iter().flatten();
         let rows = roots.filter_map(|root| root["objects"].as_array()).flatten();
         let changed: Vec<_> = rows.filter(|row| row["action"] == "change").collect();
         predicted.converted = changed.iter().filter(|row| is_converted(row)).map(|row| identity(row)).collect();
