@@ -85,7 +85,8 @@ fn configurations(corpus: &Path) -> Outcome {
     Ok(())
 }
 
-/// Writes seeds of `export_path`. The first line is a path, the rest is a JSON value.
+/// Writes the seeds of the fuzz target `export_path`. The first line of a seed is the path or key of an export, the
+/// rest is a JSON value.
 fn paths(corpus: &Path) -> Outcome {
     let found = vectors("landscaper/jsonpath.json")?;
     for (number, case) in enumerate_items(&found["cases"]) {

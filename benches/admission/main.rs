@@ -45,8 +45,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Default number of rounds. This many rounds take a few minutes.
 const ROUNDS: usize = 15;
 const KIB: usize = 1024;
-/// Sizes of reviews in bytes, and the number of reviews of this size in a round. Each takes some tenths of a second per
-/// round.
+/// Sizes of reviews in bytes, each with the number of reviews of this size in a round. With these numbers, the reviews
+/// of each size take a few tenths of a second per round.
 const SIZES: [(usize, usize); 4] = [(KIB, 10_000), (3 * KIB, 10_000), (6 * KIB, 7_500), (2 * KIB * KIB, 100)];
 /// The typical size of a review, to which the aims apply, and the number of reviews in a round.
 const TYPICAL: (usize, usize) = SIZES[1];

@@ -184,15 +184,17 @@ impl Builder<'_> {
 
 /// The costs in the first table.
 struct Costs {
-    /// Building a root with other programs, by the name of the program.
+    /// The costs of building a root with other programs. Each cost has the name of the program.
     others: Vec<(String, Cost)>,
-    /// Building a root with Portcullis.
+    /// The cost of `portcullis build` of a root.
     built: Cost,
-    /// Judging a root with Portcullis.
+    /// The cost of `portcullis check` of a root.
     judged: Cost,
-    /// Building all roots in one process.
+    /// The cost of `portcullis build --all`.
     built_all: Cost,
+    /// The cost of `portcullis check` of the whole repository.
     all: Cost,
+    /// The cost of `portcullis check` of a repository of half the size.
     half: Cost,
 }
 

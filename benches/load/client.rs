@@ -100,7 +100,8 @@ impl Pool {
 }
 
 impl Client {
-    /// Opens as many connections as three API servers keep.
+    /// Creates a client that imitates three API servers. Opens as many connections for each of them as an API server
+    /// keeps open to a webhook.
     pub async fn new(server: &Process, config: &ClientConfig) -> Self {
         Self::with_connections(server, config, CONNECTIONS).await
     }
@@ -115,7 +116,8 @@ impl Client {
         Self { pools, open: Arc::default(), schedules: AtomicU64::new(1) }
     }
 
-    /// Returns the number of answers per second while each of `workers` tasks sends requests one after another.
+    /// Returns the number of responses with status 200 per second. Each of `workers` tasks sends one request after
+    /// another for the duration `time`.
     pub async fn capacity(&self, call: &Call, workers: usize, time: Duration) -> f64 {
         let began = Instant::now();
         let work = (0..workers).map(|at| async move {

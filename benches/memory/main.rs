@@ -1,13 +1,13 @@
 //! Measures the resident memory of `portcullis serve` with the objects of large clusters.
 //!
 //! Objects come from files, or from a real API server by watch. With the API server, a Go program with a client-go
-//! informer is measured with the same objects, for comparison. Each row of the table is a separate server process.
-//! `peak` is the peak resident memory of the process.
+//! informer is measured with the same objects, for comparison. In these two tables, each row is a separate server
+//! process, and `peak` is its peak resident memory. In the soak, 200 objects per second change for ten minutes (or
+//! `--seconds=N`) while one server runs, and its memory is sampled every ten seconds.
 //!
-//! `cargo bench --bench memory -- files`, `-- cluster` and `-- soak` print one table each. Without a name, the first
-//! two are printed. `--write` also writes them into `docs/performance.md`, and the memory of each kind into
-//! `docs/operating.md`. `--binary=PATH` measures another build of Portcullis. The soak changes 200 objects a second for
-//! ten minutes, or for `--seconds=N`, and samples the memory every ten seconds.
+//! `cargo bench --bench memory -- files`, `-- cluster` and `-- soak` select the measurement. The default is `files` and
+//! `cluster`. `--write` writes the printed tables into `docs/performance.md`, and the memory of each kind into
+//! `docs/operating.md`. `--binary=PATH` measures another build of Portcullis.
 #![allow(dead_code, unreachable_pub, reason = "shared with tests, which use more of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a benchmark a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "the report goes there")]
@@ -47,7 +47,7 @@ use std::time::Duration;
 use crate::server::Program;
 
 const PAGE: &str = "docs/performance.md";
-/// The page with the memory of each kind.
+/// The documentation page with the table of memory per kind, which this benchmark writes.
 const OPERATING: &str = "docs/operating.md";
 /// Default length of the soak, in seconds.
 const SOAK_SECONDS: u64 = 600;

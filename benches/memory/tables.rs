@@ -29,7 +29,7 @@ struct Measured {
     /// The size of the catalog in bytes, as the metrics of the server report it.
     catalog_bytes: f64,
     ready: Duration,
-    /// Time that a simple client needs to transfer the JSON and read every byte.
+    /// Time that a simple client needs to get the JSON from the API server or from files, and to read every byte.
     transfer_time: Duration,
     informer: Option<Informer>,
 }

@@ -133,8 +133,9 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Waits until every Installation has a complete note whose source is not in `before`. Returns the results of the
-    /// pass.
+    /// Waits until the controller manager has written a new, complete record of the overwrites into an annotation of
+    /// every Installation. A record is new if its hash (`from`) is not in `before`. Returns the results of this pass,
+    /// which started at `begin`.
     fn pass(&self, begin: Instant, before: &HashSet<String>) -> Pass {
         let sources = loop {
             let sources = self.cluster.block_on(sources(&self.cluster.client()));

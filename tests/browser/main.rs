@@ -155,7 +155,7 @@ fn shop() -> TempDir {
     )
 }
 
-/// Returns a folder with the subfolders `old` and `new`, which have these files.
+/// Creates a temporary folder with the subfolders `old` and `new`, which contain these files.
 fn folders(old: &[(&str, &str)], new: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (side, files) in [("old", old), ("new", new)] {

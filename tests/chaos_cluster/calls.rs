@@ -73,7 +73,7 @@ pub trait Callers {
     fn tally(&self) -> &Arc<Tally>;
 }
 
-/// A running client that calls the replicas like the API server, until it is dropped.
+/// A running client that calls the webhooks in the same way as the API server does. It stops when it is dropped.
 pub struct DirectClient {
     tally: Arc<Tally>,
     tasks: Vec<JoinHandle<()>>,

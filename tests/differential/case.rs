@@ -25,7 +25,7 @@ pub struct Case {
 }
 
 impl Case {
-    /// Returns the case in a test vector.
+    /// Parses the case in a test vector.
     pub fn of_vector(vector: &Value) -> Self {
         let texts = |key: &str| {
             let map = vector[key].as_object().into_iter().flatten();

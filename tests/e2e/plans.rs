@@ -1,5 +1,6 @@
-//! Tests about objects that a revision deletes: the warnings of KZ060 to KZ065, the Event about a new revision,
-//! `portcullis plan`, and the guard.
+//! Tests of deletions by Flux and Argo CD: the warnings KZ060 to KZ065 about objects that a new revision no longer
+//! renders, the Event about a new revision, `portcullis plan`, and the family GD, which denies deletions until they are
+//! approved.
 
 use std::path::Path;
 use std::process::Command;

@@ -12,7 +12,7 @@ use crate::user::{self, User};
 /// controllers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Account {
-    /// The namespace in which the system is installed.
+    /// The namespace of the ServiceAccount, such as `flux-system`.
     pub namespace: &'static str,
     pub name: &'static str,
 }

@@ -30,8 +30,9 @@ fn commit(repository: &crate::git::Repository, names: &[&str], value: &str) -> S
     repository.commit("main", &files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect::<Vec<_>>())
 }
 
-/// Waits until the GitRepository reports that `commit` is withheld, with the command that approves it. Checks that the
-/// artifact of the commit `before` stays.
+/// Waits until the condition `Ready` of the GitRepository reports that `commit` is withheld. Checks that its message
+/// contains the command that approves the revision, and that the GitRepository still has the artifact of the commit
+/// `before`.
 #[track_caller]
 fn wait_until_withheld(ctx: &Context<'_>, commit: &str, before: &str) {
     let namespace = &ctx.namespace;

@@ -328,8 +328,8 @@ fn dry_run(ctx: &Context<'_>, items: &str) {
     assert_eq!(value, Some(json!("from the dry run")));
 }
 
-/// Processes an Installation as a dry run, and then without dry run. Only the second step is compared, because dry runs
-/// need portcullis.
+/// Processes an Installation as a dry run, and then really. Without portcullis, only the real run takes place, because
+/// dry runs need portcullis. So only the results of the real run are compared.
 fn dry_then_real(ctx: &Context<'_>) {
     create_target(ctx);
     let items = manifest("one", "  updateOnChangeOnly: true\n");

@@ -61,7 +61,7 @@ impl Scenario {
     }
 }
 
-/// A kind that is compared between runs.
+/// A kind whose objects are compared between a run of a scenario with portcullis and a run without it.
 #[derive(Debug, Clone)]
 pub struct Kind {
     pub resource: ApiResource,
