@@ -601,8 +601,8 @@ fn restores_the_state_of_the_ca(ctx: &Context) {
 }
 
 /// Checks the chart values that are common in other charts, such as `affinity`, `extraEnv` and common labels (issue 21,
-/// point 8). Renders the chart with each `certificate.way`. Checks that the API server accepts the objects, and that all
-/// objects and Pods have the common labels.
+/// point 8). Renders the chart with each `certificate.way`. Checks that the API server accepts the objects, and that
+/// all objects and Pods have the common labels.
 fn applies_every_expected_value(ctx: &Context) {
     CERT_MANAGER.into_iter().for_each(|(kind, plural)| define_kind(ctx, "cert-manager.io", kind, plural));
     define_monitors(ctx);
