@@ -1,4 +1,4 @@
-//! Writes the seeds of the fuzz targets: the executed cases of `tests/vectors`, in the input format of each target. Run
+//! Writes the seeds of the fuzz targets: the recorded cases of `tests/vectors`, in the input format of each target. Run
 //! it with `cargo run --example fuzz_seeds -- fuzz/corpus`.
 
 use std::error::Error;
@@ -101,7 +101,8 @@ fn paths(corpus: &Path) -> Outcome {
     Ok(())
 }
 
-/// Writes seeds of `field_path`, `transform` and `environment`.
+/// Writes the seeds of the fuzz targets `field_path`, `transform` and `environment`. Also writes the seeds of the
+/// target `review` that contain Compositions.
 fn environments(corpus: &Path) -> Outcome {
     for (number, case) in enumerate_items(&vectors("crossplane/named_fieldpath.json")?) {
         let text = format!("{}\n{}\n{}", case["path"].as_str().unwrap_or_default(), case["value"], case["doc"]);

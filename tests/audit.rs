@@ -184,8 +184,8 @@ fn flux(name: &str, artifact: &Artifact) -> String {
     format!("{source}\n---\n{kustomization}\n")
 }
 
-/// Regression test for issue 18 (Flux 6): an audit fetches the trees of Flux Kustomizations, and reports trees that it
-/// cannot fetch.
+/// Regression test for issue 18, item 6 about Flux: an audit fetches the trees of Flux Kustomizations, and reports
+/// trees that it cannot fetch.
 #[test]
 fn fetches_the_trees_of_flux_kustomizations() {
     let server = ArtifactServer::start();

@@ -1,6 +1,6 @@
-//! Tests component trees with the executed cases of `tests/vectors/landscaper/transitive.json`, and with properties:
-//! patched descriptors have the same result as the overwrites, and the result does not depend on the order in which
-//! descriptors are read.
+//! Tests component trees in two ways. The cases of `tests/vectors/landscaper/transitive.json` compare them with
+//! recorded results of Landscaper. Property tests check that patched descriptors give the same tree as the overwrites,
+//! and that the tree does not depend on the order in which descriptors are read.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;

@@ -536,7 +536,7 @@ fn validation_cases_of_upstream() {
     }
 }
 
-/// Returns the Composition of an executed case.
+/// Returns the Composition of an recorded case.
 fn executed_composition(case: &Value) -> Value {
     let mut spec = case["spec"].clone();
     if case["profile"] == "function" {
@@ -549,7 +549,7 @@ fn executed_composition(case: &Value) -> Value {
     json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": "example"}, "spec": spec})
 }
 
-/// Returns the definition of the composite of the executed cases.
+/// Returns the definition of the composite of the recorded cases.
 fn executed_definition() -> Value {
     let text = json!({"type": "string"});
     let spec = json!({"type": "object", "properties": {
@@ -661,7 +661,8 @@ fn executed_compositions_have_the_recorded_outcome() {
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Regression test for issue 18 (Crossplane 8): a value that fails for every composite is reported for the Composition.
+/// Regression test for issue 18, item 8 about Crossplane: a value that fails for every composite is reported for the
+/// Composition.
 #[test]
 fn reports_values_that_transforms_reject() {
     let vectors = cases::vectors("crossplane/compositions.json");

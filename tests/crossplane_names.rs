@@ -147,7 +147,7 @@ fn words(text: &str) -> HashSet<&str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
 }
 
-/// Returns suite and name of each executed case.
+/// Returns suite and name of each recorded case.
 fn executed() -> HashSet<(String, String)> {
     let cases: Vec<Value> = serde_json::from_str(&text("tests/vectors/crossplane/named_fieldpath.json")).unwrap();
     let name = |case: &Value, key: &str| case[key].as_str().unwrap().to_owned();

@@ -1,4 +1,4 @@
-//! Tests of the contract for deployers: executed cases of Landscaper, and every possible status update, judged by the
+//! Tests of the contract for deployers: recorded cases of Landscaper, and every possible status update, judged by the
 //! table of transitions and by the prose of the contract.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -75,8 +75,8 @@ fn pickup_equals_landscapers() {
     }
 }
 
-/// The rule reports exactly the arguments that the helm deployer rejects. It only warns, because a newer deployer may
-/// accept them.
+/// DP012 reports exactly the Helm arguments that the helm deployer rejects. Its level is `warn`, because a newer
+/// deployer may accept them.
 #[test]
 fn helm_arguments_are_those_of_the_deployer() {
     let file = vectors("landscaper/deployers.json");

@@ -249,7 +249,7 @@ fn configuration_page_lists_every_key() {
     assert_eq!(shown, keys, "the example lacks keys");
 }
 
-/// Regression test for issue 18 (Crossplane 10): the page did not list the mutator of environments.
+/// Regression test for issue 18, item 10 about Crossplane: the page did not list the mutator of environments.
 #[test]
 fn configuration_page_lists_every_mutator() {
     let page = fs::read_to_string(repository().join("docs/configuration.md")).unwrap();

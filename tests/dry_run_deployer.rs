@@ -200,7 +200,7 @@ fn a_job_goes_through_the_phases_in_order_and_ends_in_one_write() {
     assert_eq!(simulation.next(), Step::Nothing);
 }
 
-/// Reports whether the next job of a DeployItem is deployed, by the executed case with the same status.
+/// Reports whether the next job of a DeployItem is deployed, by the recorded case with the same status.
 fn is_deployed_by_the_next_job(item: &Value) -> bool {
     let text = include_str!("vectors/landscaper/deployers.json");
     let file: Value = serde_json::from_str(text).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the engine of composition environments beyond the executed cases: upstream's tests by name, the scenarios
+//! Tests of the engine of composition environments beyond the recorded cases: upstream's tests by name, the scenarios
 //! of upstream's end-to-end tests with recorded values, and properties.
 //!
 //! `tests/cases/crossplane_names.md` maps the names of upstream's tests to these tests.
@@ -601,8 +601,8 @@ spec:
     assert_eq!(composed(composite(json!({"shadow": "s"}))), "s", "PatchComposedResourceFromEnvironmentShadowedSet");
 }
 
-/// Regression test for issue 18 (Crossplane 9): the function ignores patches of these types, and its validation rejects
-/// them before.
+/// Regression test for issue 18, item 9 about Crossplane: the function ignores patches of these types, and its
+/// validation rejects them before.
 #[test]
 fn combinations_of_the_environment_are_ignored_among_environment_patches() {
     for kind in ["CombineFromEnvironment", "CombineToEnvironment"] {

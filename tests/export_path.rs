@@ -1,4 +1,4 @@
-//! Tests of export paths with the executed cases of `tests/vectors/landscaper/{jsonpath,construct}.json`, and with
+//! Tests of export paths with the recorded cases of `tests/vectors/landscaper/{jsonpath,construct}.json`, and with
 //! random input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 

@@ -1,4 +1,4 @@
-//! Tests of exports and compressed Executions with the executed cases of
+//! Tests of exports and compressed Executions with the recorded cases of
 //! `tests/vectors/landscaper/{exports,compressed}.json`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 

@@ -1,4 +1,4 @@
-//! Tests of field paths with the executed cases of `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`,
+//! Tests of field paths with the recorded cases of `tests/vectors/crossplane/fieldpath_*.json` and `merge_value.json`,
 //! and with random input.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 

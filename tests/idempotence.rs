@@ -336,7 +336,7 @@ fn mutation_of_executed_compositions_is_idempotent() {
     assert!(tally.change_count("environments") > 50 && tally.change_count("composites") > 50, "{:?}", tally.changes);
 }
 
-/// Returns the Composition of an executed case.
+/// Returns the Composition of an recorded case.
 fn executed(case: &Value) -> Value {
     let mut spec = case["spec"].clone();
     if case["profile"] == "function" {

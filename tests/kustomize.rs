@@ -287,14 +287,14 @@ fn verdicts_for_whole_specs_equal_fluxs() {
     assert!(agreed > 2 * unknown.len(), "{agreed} agree, {} are unknown", unknown.len());
 }
 
-/// Returns the report about a tree and the whole spec of an executed case.
+/// Returns the report about a tree and the whole spec of an recorded case.
 fn judge_for_flux(case: &Value) -> Report {
     let options = Options { flux: flux_spec(&case["spec"]), ..Options::of(Profile::Flux) };
     analyse(&tree(case), &TreePath::from(text(&case["spec"]["path"])), &options)
 }
 
-/// Regression test for issue 18 (Flux 3): Flux rejects these specs, but they were accepted. The previous test did not
-/// find that, because it also accepts unknown verdicts.
+/// Regression test for issue 18, item 3 about Flux: Flux rejects these specs, but they were accepted. The previous test
+/// did not find that, because it also accepts unknown verdicts.
 #[test]
 fn rejects_specs_that_flux_rejects() {
     const REJECTED: [(&str, &str); 10] = [
@@ -322,7 +322,7 @@ fn rejects_specs_that_flux_rejects() {
     assert!(reason.contains("the content of ConfigMap/vars is unknown"), "{reason}");
 }
 
-/// Regression test for issue 18 (Flux 2): Flux accepts these root files, but they were rejected.
+/// Regression test for issue 18, item 2 about Flux: Flux accepts these root files, but they were rejected.
 #[test]
 fn accepts_root_files_that_flux_converts() {
     for (name, root) in [

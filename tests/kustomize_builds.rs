@@ -37,7 +37,8 @@ fn tree(case: &Value) -> Tree {
     Tree::new(files, "/")
 }
 
-/// Builds a case, and returns the printed objects.
+/// Builds the kustomization of a test case, and returns the rendered objects as YAML. Panics if the warnings differ
+/// from the expected ones.
 fn build_case(case: &Value) -> Result<String, Stop> {
     let tree = tree(case);
     let options = &case["options"];

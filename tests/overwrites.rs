@@ -1,4 +1,4 @@
-//! Tests of overwrites with the executed cases of `tests/vectors/landscaper/overwrites.json`.
+//! Tests of overwrites with the recorded cases of `tests/vectors/landscaper/overwrites.json`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -189,8 +189,8 @@ fn a_number_out_of_range_is_reported() {
     }
 }
 
-/// Regression test for issue 18 (Landscaper 7): with `overwrites: apply`, Landscaper gets the substituted reference, so
-/// no overwrite matches. The page quotes the resulting condition.
+/// Regression test for issue 18, item 7 about Landscaper: with `overwrites: apply`, Landscaper gets the substituted
+/// reference, so no overwrite matches. The page quotes the resulting condition.
 #[test]
 fn the_page_quotes_the_condition_of_an_applied_substitution() {
     let file = vectors("landscaper/overwrites.json");

@@ -136,7 +136,7 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// Regression test for issue 18 (Flux 7): a denial must not cause Flux to delete objects.
+/// Regression test for issue 18, item 7 about Flux: a denial must not cause Flux to delete objects.
 #[test]
 fn no_denial_makes_flux_delete() {
     for (page, mut verdict) in reported() {
@@ -158,7 +158,8 @@ fn no_denial_makes_flux_delete() {
 }
 
 proptest! {
-    /// Regression test for issue 18 (Flux 7): a text that a message quotes must not cause Flux to delete objects.
+    /// Regression test for issue 18, item 7 about Flux: a text that a message quotes must not cause Flux to delete
+    /// objects.
     #[test]
     fn no_quoted_text_makes_flux_delete(
         words in prop::collection::vec(prop::sample::select(vec![
@@ -297,7 +298,8 @@ fn sent_requests(configuration: &Value) -> BTreeSet<String> {
     sent
 }
 
-/// The server may read exactly the kinds that the rules of the enabled families look up, and the definitions of kinds.
+/// The ClusterRoles grant access to exactly these kinds: the kinds that the enabled families watch or read in all
+/// namespaces, and CustomResourceDefinitions.
 #[test]
 fn permissions_and_watches_follow_the_families() {
     for families in family_combinations() {

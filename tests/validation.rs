@@ -1,4 +1,4 @@
-//! Compares the rules that replace Landscaper's webhook server with executed cases of that server.
+//! Compares the rules that replace Landscaper's webhook server with recorded cases of that server.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;

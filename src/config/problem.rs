@@ -21,7 +21,7 @@ pub struct Problem {
     pub line: u64,
     /// The column of the problem in its line, counted from 1.
     pub column: u64,
-    /// The error and how to fix it.
+    /// The error message. It says how to fix the error if a fix is known, such as the most similar key.
     pub text: String,
 }
 

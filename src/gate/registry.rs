@@ -249,8 +249,8 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// Returns the id prefixes, such as `EN`, of all rules and mutators for the kinds that `declaration` describes.
-    /// Such kinds are, for example, all kinds of Crossplane composites. The result may contain duplicates.
+    /// Returns the families, such as `EN`, of all rules and mutators for the kinds that `declaration` describes, such
+    /// as the kinds of Crossplane composites. The result may contain duplicates.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.matchers));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.matchers));

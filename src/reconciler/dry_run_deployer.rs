@@ -108,9 +108,9 @@ static DEPLOY_ITEM: [&Kind; 1] = [&DEPLOY_ITEMS];
 static ABOVE: [&Kind; 2] = [&EXECUTIONS, &INSTALLATIONS];
 
 impl DryRunDeployer {
-    /// Makes the next write for the DeployItem `item`, to which `object` refers. Returns the DeployItem after the
-    /// write. Returns `None` if no further write is needed, if another deployer processes the DeployItem, or if an
-    /// object was deleted.
+    /// Makes the next write that the DeployItem needs: to the DeployItem itself or to its Secret. `object` is the
+    /// reference to the DeployItem, and `item` is its content. Returns the DeployItem after the write. Returns `None`
+    /// if no further write is needed, if another deployer processes the DeployItem, or if the DeployItem was deleted.
     async fn step(&self, object: &Reference, item: Value, tools: &Tools) -> Result<Option<Value>, Failure> {
         let now = Timestamp::now().round(Unit::Second).unwrap_or(Timestamp::UNIX_EPOCH).to_string();
         let read = match self.deployer.reads(&item) {

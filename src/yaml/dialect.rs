@@ -18,7 +18,8 @@ pub(super) enum As {
     /// The text of a Kubernetes object, which is parsed as kubectl parses it. The types of scalars follow go-yaml v2,
     /// so an unquoted `yes` is a boolean.
     Object,
-    /// A kustomization file. It is parsed like an object, but text that go-yaml may parse differently is reported.
+    /// A kustomization file. It is parsed like an object. In addition, a text is reported if go-yaml and this parser
+    /// may parse it differently.
     Kustomization,
     /// A manifest or patch, which is parsed as kustomize parses it. The text of each scalar is preserved, as in nodes
     /// of go-yaml v3. A text is reported if go-yaml and our parser may parse it differently.

@@ -22,11 +22,11 @@ use super::{Document, Limits};
 /// values the aliases of a document copy. A long text counts as several values, because its copies need more memory.
 const TEXT_OF_A_VALUE: usize = 128;
 
-/// Parses the first document of a text like `yaml.Unmarshal` of go-yaml v2, so text after the document is ignored.
-/// `None` if the document is null or missing.
+/// Parses the first document of a text, as `yaml.Unmarshal` of go-yaml v2 does: ignores the text after the document.
+/// Returns `None` if the document is null or missing.
 ///
-/// go-yaml accepts tabs as indentation inside brackets and quotes, but our parser does not. So a rejected text is
-/// parsed again with spaces instead of those tabs. [`Strict`] checks the text with the original tabs.
+/// go-yaml accepts tabs as indentation inside brackets and quotes, but our parser does not. If parsing fails, replaces
+/// these tabs with spaces and parses the text again. [`Strict`] still checks the text with the original tabs.
 pub(super) fn read(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option<Document>, YamlError> {
     if let Some((at, problem)) = dialect::mark(chunk.text).filter(|_| what != As::Object) {
         return Err(YamlError { place: chunk.place(at), problem });

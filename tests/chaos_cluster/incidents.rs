@@ -14,7 +14,8 @@ const MARGIN: Duration = Duration::from_millis(1_500);
 /// Timeout for all replicas to renew their leaf certificates. A replica renews its leaf certificate after two thirds of
 /// the lifetime, which is at most 75 s in these tests.
 const RENEWAL_TIMEOUT: Duration = Duration::from_secs(90);
-/// Timeout for a replacement of the CA. It takes the lifetime of a leaf certificate, two overlaps, and some polls.
+/// Timeout for a replacement of the CA. The replacement takes about the lifetime of a leaf certificate, two overlaps of
+/// the old and the new CA (`--ca-overlap`), and a few poll intervals.
 const CA_CHANGE_TIMEOUT: Duration = Duration::from_secs(150);
 /// Time in which the relay passes the end of a connection to the client, even on a busy machine.
 const DISCONNECT_DELAY: Duration = Duration::from_secs(1);
@@ -42,7 +43,7 @@ pub enum Incident {
 /// A replica that was killed.
 struct Killed {
     address: SocketAddr,
-    /// The time at which the Service no longer used the replica.
+    /// The time at which the Service stopped using the replica.
     removed_at: Instant,
 }
 

@@ -275,7 +275,7 @@ impl Comparison {
         }
     }
 
-    /// Returns whether kustomize rejects the tree with an error that has no class. Such a tree should be examined,
+    /// Returns whether kustomize rejects the tree with an unclassified error. A developer should then examine the tree,
     /// although the verdict of the analysis may be correct.
     fn has_unclassified_error(&self) -> bool {
         let Answer::Fails(error) = &self.answer else { return false };

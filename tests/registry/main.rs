@@ -78,8 +78,8 @@ fn gaps(closure: &Closure) -> Vec<(String, Gap)> {
     closure.gaps().map(|(step, gap)| (closure.path_to(step), gap.clone())).collect()
 }
 
-/// Pushes component versions in every [`Packing`]. References between them form a tree of several levels, and some
-/// references lead to the same component version.
+/// Pushes component versions that together use every [`Packing`]. The references between them are several levels deep,
+/// and some component versions are referenced more than once.
 fn publish(pusher: &Pusher, below: &str) {
     let app = v2("example.org/app", "v1", &[("store", "example.org/store", "v1"), ("ui", "example.org/ui", "v1")]);
     pusher.component(below, &app, Packing::Archive);

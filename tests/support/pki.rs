@@ -99,7 +99,8 @@ impl SecretMount {
         self.folder.path()
     }
 
-    /// Writes a new version into a new folder, and replaces the link `..data`. Files are never written in place.
+    /// Writes the certificate chain and the key into a new folder, and points the symbolic link `..data` to this
+    /// folder. Existing files are never overwritten, as in a mounted Secret.
     pub fn publish(&self, chain: &str, key: &str) {
         let version = self.version.fetch_add(1, Ordering::Relaxed);
         let name = PathBuf::from(format!("..version_{version}"));

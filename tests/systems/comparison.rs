@@ -51,7 +51,7 @@ impl Comparison<'_> {
         problems
     }
 
-    /// Returns the number of controllers' writes that were denied.
+    /// Returns how many writes by controllers were denied in the run with portcullis.
     pub fn denied(&self) -> usize {
         self.with.writes.iter().filter(|write| write.denied.is_some()).count()
     }

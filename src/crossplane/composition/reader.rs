@@ -186,7 +186,7 @@ impl Reader {
         Some((found.value, number?))
     }
 
-    /// Reports the unknown fields of an object, which are those that are not in `fields`.
+    /// Reports the fields of an object that are not in `fields`.
     pub(super) fn known(&mut self, node: &Node<'_>, fields: &[&str]) {
         let Some(members) = node.value.as_object() else { return };
         for name in members.keys().filter(|name| !fields.contains(&name.as_str())) {

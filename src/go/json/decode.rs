@@ -48,8 +48,8 @@ fn mismatch(value: &Value, target: Target) -> String {
     format!("json: cannot unmarshal {found} into Go value of type {wanted}")
 }
 
-/// Returns Go's message for the first number that does not fit into a `float64`. If the text is not of the type
-/// `target`, returns Go's message about this type instead.
+/// Returns Go's error message for the first number that does not fit into a `float64`. If the JSON value is not of the
+/// type `target`, returns Go's error message for the wrong type instead.
 fn out_of_range(text: &str, target: Target) -> String {
     let found = match text.trim_start().chars().next() {
         Some('{') => Value::Object(serde_json::Map::new()),

@@ -48,7 +48,8 @@ pub fn kind(name: &str) -> Option<&'static Kind> {
 pub struct Artifact {
     /// The URL of the archive, over plain HTTP.
     pub url: String,
-    /// The expected digest of the archive: `sha256:` and 64 hexadecimal digits.
+    /// The expected digest of the archive, such as `sha256:3f2c…`, from `status.artifact.digest`. A source may also use
+    /// sha384 or sha512.
     pub digest: String,
     /// The revision of the source, such as `main@sha1:…`, for messages.
     pub revision: String,

@@ -157,7 +157,7 @@ mod tests {
         let number = |(_, shared): &(u64, Shared)| shared.bases.0.count();
         assert_eq!((number(&large), number(&none)), (20, 0));
         assert!((1..20).contains(&number(&small)), "{}", number(&small));
-        (0..20).for_each(|at| large.1.forget(&TreePath::from(&*format!("base{at}"))));
+        (0..20).for_each(|at| large.1.forget(&TreePath::from(&*format!("base{at}")), std::iter::empty()));
         assert_eq!((number(&large), large.1.bases.0.weight()), (0, 0));
     }
 }

@@ -56,12 +56,13 @@ const REMOVED: [&str; 19] = [
     super::namespace::HELM,
 ];
 
-/// Drops objects with the annotation `config.kubernetes.io/local-config`, unless its value is `false`.
+/// Removes local objects: objects whose annotation `config.kubernetes.io/local-config` has a value other than `false`.
+/// Like kustomize, keeps a local object if an object that is not local has the same identity.
 ///
 /// # Errors
 ///
-/// If an object has no kind or no name. Also if two of the dropped objects have the same identity. Only a build that
-/// stops at its first error returns these errors.
+/// If an object has no kind or no name, or if two removed objects have the same identity. A build that does not stop at
+/// its first error records these errors and continues.
 pub(super) fn drop_local(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     for resource in map.resources_mut() {

@@ -7,7 +7,8 @@
 
 use std::sync::Arc;
 
-/// Error message about annotations in which kustomize has stored inconsistent previous identities of an object.
+/// Error message for an object whose annotations with previous names, namespaces and kinds have different numbers of
+/// entries.
 pub(super) const DISAGREE: &str =
     "the internal annotations of kustomize for former names, namespaces and kinds are inconsistent";
 

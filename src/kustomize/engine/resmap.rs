@@ -17,8 +17,8 @@ pub(super) struct ResMap {
     pub(super) scope: Scope,
     /// The kind of data that is missing because a part of the build failed: none, whole objects, or changes of objects.
     pub(super) lost: Lost,
-    /// Whether a file under `resources` contains no objects. The file may get objects before the actual build, for
-    /// example from `flux bootstrap`.
+    /// Whether at least one file in the field `resources` contains no objects. It may be a placeholder: `flux
+    /// bootstrap`, for example, adds objects before Flux builds the kustomization.
     pub(super) has_placeholder: bool,
     /// The number of objects for each hash of an identity. `None` if the objects may have changed, so that they must be
     /// counted again.

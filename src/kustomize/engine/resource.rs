@@ -14,7 +14,7 @@ use crate::kustomize::node::{Entry, Node, Origin};
 /// The [`Resource::uid`] of the next object that is created.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
-/// The way in which a generated object changes an existing object.
+/// The `behavior` of a generator: whether its object is added, or replaces an existing object, or is merged into it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Behavior {
     /// The object was not generated.

@@ -25,7 +25,8 @@ const SMALL: usize = 16;
 pub struct Unprintable {
     /// The position of the invalid value.
     pub origin: Origin,
-    /// The JSON pointer of the invalid key or value.
+    /// The JSON pointer of the invalid key or value. For a key that is a list or mapping, the pointer of the mapping
+    /// that contains the key.
     pub pointer: String,
     /// The reason why kustomize cannot serialize the key or value.
     pub kind: UnprintableKind,

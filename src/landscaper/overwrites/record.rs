@@ -21,7 +21,8 @@ pub const SOURCE_KEY: &str = "source";
 /// ComponentVersionOverwrites make to an Installation, one per line. If an Installation has several ConfigMaps with
 /// JSON Patches, only the first one has this key. A list that is too long is truncated.
 pub const SUMMARY_KEY: &str = "summary";
-/// Label on each ConfigMap that records overwrites. Its value is the name of the Installation.
+/// Label on each ConfigMap that records overwrites. Its value is the name of the Installation, truncated to 63
+/// characters.
 pub const LABEL: &str = "portcullis.dev/overwrites-of";
 
 /// Maximum size of the data in a ConfigMap, in bytes. Kubernetes allows 1 MiB; the rest is reserved for metadata.

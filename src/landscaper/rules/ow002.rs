@@ -154,9 +154,10 @@ impl Forms {
         values
     }
 
-    /// Returns the indexes of the earlier `overwrites` entries that prevent the entry at index `at` from changing the
-    /// component reference `reference`, whose values are numbers from the table [`Numbers`]. Each of them has already
-    /// set an attribute that the entry would also set. `None` if the entry takes effect.
+    /// Returns the indexes of the earlier `overwrites` entries that prevent the entry at index `at` from changing a
+    /// component reference. Each of these entries has already set an attribute that the entry at `at` would also set.
+    /// Returns `None` if the entry takes effect. `reference` contains the attributes of the component reference, as
+    /// numbers from the table [`Numbers`].
     fn blockers(&self, at: usize, reference: [u32; 3]) -> Option<Vec<usize>> {
         let mut set_by: [Option<usize>; 3] = [None; 3];
         for (index, form) in self.0[..at].iter().enumerate() {

@@ -8,8 +8,8 @@ use tokio::sync::oneshot;
 use super::credit::IdleCredit;
 use super::{Permit, QueuePolicy};
 
-/// Window of the moving average of the times for which requests hold permits. It is so large that a single slow
-/// decision hardly changes the average.
+/// Window of the moving average of permit hold times, in requests. It is so large that a single slow decision hardly
+/// changes the average.
 const AVERAGED: u32 = 64;
 
 /// The queue of a concurrency limiter, with the number of its free permits.

@@ -1,4 +1,5 @@
-//! Computes the exported values of a DeployItem in a dry run. If exports fail, returns all their errors.
+//! Computes the exported values of a DeployItem in a dry run. If several exports fail, reports them together in one
+//! error.
 
 use serde_json::{Value, json};
 
