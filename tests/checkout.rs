@@ -582,7 +582,7 @@ fn judges_applications_as_components_of_argo_cd_render_them() {
     copy.write(
         "platform/part/kustomization.yaml",
         "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [child.yaml]\npatches:\n- target: \
-         {kind: Application}\n  patch: '[{op: replace, path: /spec/source/path, value: platform/other}]'\n",
+         {kind: Application}\n  patch: '[{\"op\": \"replace\", \"path\": \"/spec/source/path\", \"value\": \"platform/other\"}]'\n",
     );
     copy.write(
         "platform/part/child.yaml",

@@ -569,7 +569,7 @@ fn every_scenario_is_recorded() {
         let read = |path: String| fs::read_to_string(repository().join(path)).unwrap();
         let source = read(format!("tests/systems/{file}.rs"));
         let recorded = read(format!("tests/recordings/systems/{system}.jsonl"));
-        let begins = ["Scenario::new(", "needing("];
+        let begins = ["Scenario::new(", "scenario_with_environments("];
         let names = begins.iter().flat_map(|begin| source.split(begin).skip(1));
         let names: Vec<_> = names.filter_map(|rest| rest.trim_start().strip_prefix('"')?.split('"').next()).collect();
         assert_eq!(names.len(), scenarios, "{system}: {names:?}");
