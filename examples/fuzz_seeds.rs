@@ -71,8 +71,8 @@ fn texts(corpus: &Path) -> Outcome {
     Ok(())
 }
 
-/// Writes seeds of `configuration`: the configurations in the documentation, and the configuration of the end-to-end
-/// tests.
+/// Writes the seeds of the fuzz target `configuration`: the configurations in the documentation, and the configuration
+/// of the end-to-end tests.
 fn configurations(corpus: &Path) -> Outcome {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let manual = fs::read_to_string(root.join("docs/configuration.md"))?;

@@ -55,8 +55,8 @@ pub struct Rule {
     pub matchers: &'static [Match],
     /// The kinds of objects that the rule looks up in the catalog.
     pub looks_up: &'static [&'static Kind],
-    /// Returns references to the objects that the rule needs from the API server. The gate reads these objects, and
-    /// calls this function again with them, until the function returns no further references. Then the gate calls
+    /// Returns references to the objects that the rule needs from the API server. Portcullis reads these objects, and
+    /// calls this function again with them, until the function returns no further references. Then Portcullis calls
     /// `check`. `None` if the rule needs no objects from the API server.
     pub live_reads: Option<fn(&Request<'_>, &View<'_>) -> Vec<Reference>>,
     /// Returns the findings of the rule for a request.

@@ -1,4 +1,4 @@
-//! Computes suggestions ("did you mean"), which are similar names by edit distance.
+//! Computes suggestions ("did you mean"): names that are similar to a wrong name, by edit distance.
 
 use std::collections::BTreeSet;
 

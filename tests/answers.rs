@@ -265,8 +265,8 @@ proptest! {
         prop_assert!(case.object["metadata"].get("annotations").is_none());
     }
 
-    /// A user edits the version in an Installation whose reference is overwritten. The edited version must be used, and
-    /// the rest of the reference must be that which the user wrote originally.
+    /// A user edits the version in an Installation whose reference is overwritten. The edited version must be used. The
+    /// other fields of the reference must be as the user originally wrote them.
     #[test]
     fn keeps_user_edits_of_overwritten_installations(descriptor in descriptor(), entries in entries()) {
         let mut case = case(&descriptor, &entries, None, Mode::Apply);
@@ -283,8 +283,8 @@ proptest! {
     }
 }
 
-/// Regression test: the second mutation treated the list of repository contexts that the first mutation had added as
-/// written by the user.
+/// Regression test: the first mutation adds a list of repository contexts. The second mutation treated this list as if
+/// the user had written it.
 #[test]
 fn patches_an_inline_descriptor_without_repository_contexts_once() {
     let descriptor = json!({"inline": {"meta": {"schemaVersion": "v2"}, "component": {"name": "b", "version": "c"}}});

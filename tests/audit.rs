@@ -18,7 +18,7 @@ use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::kustomize::delivery::Artifact;
 use serde_json::{Value, json};
 
-/// Rules that judge a change, a deletion or the user of a request. They report nothing about stored objects.
+/// Rules about a change, a deletion or the user of a request. They report nothing about stored objects.
 const RULES_ABOUT_CHANGES: [&str; 13] = [
     "DP002", "DP003", "DP004", "DP007", "DP009", "DP010", "DP014", "DR009", "DR010", "EN010", "EN011", "OW006", "OW007",
 ];
@@ -34,7 +34,7 @@ fn audit_objects(policy: Policy, objects: Vec<Value>) -> Audited {
     audit.files(&[file.path().to_owned()], &runtime, |_| ()).unwrap()
 }
 
-/// Audits the objects of the first reported example on a rule's page, as if the request of the example had been
+/// Audits the objects of the first example with findings on a rule's page, as if the request of the example had been
 /// admitted.
 fn audit_page_example(id: &str) -> Audited {
     let page = Page::of(Registry::standard().info(id).unwrap());

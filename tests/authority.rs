@@ -26,7 +26,7 @@ const TIMING: Timing = Timing {
     // recovery.
     recovery: Duration::minutes(5),
 };
-/// Maximum time for which an API server uses an old bundle. It is the overlap minus the maximum difference of clocks.
+/// Maximum time for which an API server uses an old bundle: the overlap minus the maximum difference between clocks.
 const MAX_BUNDLE_AGE: Duration = Duration::minutes(3);
 const REPLICAS: usize = 3;
 const CONFIGURATIONS: usize = 2;
@@ -75,13 +75,13 @@ struct Leaf {
 
 #[derive(Default)]
 struct Replica {
-    /// The CA of the certificate, if it is provided. `None` if the certificate is self-managed.
+    /// The provided CA that signed the certificate of the replica. `None` if the certificate is self-managed.
     provided: Option<Certificate>,
     leaf: Option<Leaf>,
     is_ready: bool,
     is_disconnected: bool,
     offset: Duration,
-    /// Whether the clock has jumped, and the replica has not read the Secret since the clock was corrected.
+    /// True from a clock jump until the replica reads the Secret with a corrected clock.
     has_clock_jumped: bool,
     known: Option<(State, OffsetDateTime)>,
     remembered: Option<State>,
@@ -173,15 +173,16 @@ impl Simulation {
         }
     }
 
-    /// Reports whether at least one bundle other than that of configuration `at` contains all CAs that it should.
+    /// Reports whether at least one webhook configuration other than configuration `at` has a bundle with exactly the
+    /// CAs that it should have.
     fn is_complete_except(&self, at: Option<usize>) -> bool {
         let wanted = self.state.bundle();
         let others = self.configurations.iter().enumerate().filter(|(other, _)| Some(*other) != at);
         others.map(|(_, history)| history.last().unwrap()).any(|last| last.bundle.is(&wanted))
     }
 
-    /// Lets time pass. Running replicas read every minute, or every ten minutes if the time is long. Real replicas read
-    /// twice a minute.
+    /// Lets `time` pass. Meanwhile, running replicas read every minute, or every ten minutes if `time` is longer than
+    /// half an hour. Real replicas read twice a minute.
     fn pass_time(&mut self, time: Duration) {
         let interval = if time > Duration::minutes(30) { Duration::minutes(10) } else { Duration::minutes(1) };
         let mut remaining = time;
@@ -386,8 +387,9 @@ fn provided(tag: u8) -> Certificate {
     Certificate::new(vec![200 + tag], start(), start() + Duration::days(3650))
 }
 
-/// Replaces all replicas, with certificates from the provided CA with this tag or with self-managed certificates.
-/// Checks that the state ends with only the CA of these certificates.
+/// Replaces all replicas one by one. The new replicas have certificates of the provided CA number `tag`, or
+/// self-managed certificates if `tag` is `None`. Checks that in the end, the state contains only the CA of the new
+/// certificates.
 fn replace_all(simulation: &mut Simulation, tag: Option<u8>) -> Result<(), TestCaseError> {
     for at in 0..REPLICAS {
         simulation.apply(&Event::ReplaceReplica(at, tag));
@@ -424,7 +426,7 @@ fn replica() -> impl Strategy<Value = usize> {
     0..REPLICAS
 }
 
-/// Generates events that need no wrong clocks and no lost connections.
+/// Generates common events: all events except wrong clocks, lost connections, pauses and replacements.
 fn common_events() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => replica().prop_map(Event::ReadBundles),
@@ -439,7 +441,7 @@ fn common_events() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Generates usual events, lost and restored connections, and times in which no replica reads.
+/// Generates common events, lost and restored connections, and times in which no replica reads.
 fn connection_events() -> impl Strategy<Value = Event> {
     prop_oneof![
         8 => common_events(),
@@ -448,7 +450,7 @@ fn connection_events() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Generates usual events, and clock jumps of up to about twenty days.
+/// Generates common events, and clock jumps of up to about twenty days.
 fn clock_events() -> impl Strategy<Value = Event> {
     prop_oneof![
         8 => common_events(),
@@ -507,7 +509,8 @@ proptest! {
 }
 
 /// Regression test. Replicas whose clocks differ by up to twenty days create several CAs, then the Secret is deleted.
-/// More CAs have signed leaves than the state keeps, and the CA that signed last does not have the latest dates.
+/// The state must keep the CA that signed last, although more CAs have signed leaves than the state can keep, and other
+/// CAs have later dates.
 #[test]
 fn keeps_the_ca_that_signed_last() {
     use Event::{DeleteSecret, JumpClock, PassTime, ReadBundles, Reconcile};
@@ -579,7 +582,7 @@ fn keeps_a_provided_ca_in_the_bundles_if_the_secret_is_deleted() {
     replace_all(&mut simulation, None).unwrap();
 }
 
-/// Lets time pass until two minutes before replicas forget a CA that none of them uses.
+/// Lets time pass until two minutes before the replicas forget the CA `authority`, which none of them uses.
 fn wait_until_almost_forgotten(simulation: &mut Simulation, authority: &Certificate) {
     let lease = TIMING.leaf + TIMING.leaf / 4 + TIMING.overlap;
     while simulation.state.last_use(authority).unwrap() + lease - Duration::minutes(2) > simulation.now {

@@ -204,8 +204,8 @@ fn flags_for_external_programs_are_refused_by_name() {
     }
 }
 
-/// kustomize 5.8.1 fails in both cases: when it parses the generator without the name of an account, and when it looks
-/// up a kind in the empty schema.
+/// Both kustomizations fail in kustomize 5.8.1 too: the first one because its generator does not name an account, the
+/// second one because its schema is empty.
 #[test]
 fn refuses_accounts_without_names_and_empty_schemas() {
     const GENERATOR: &str = "apiVersion: builtin\nkind: IAMPolicyGenerator\nmetadata: {name: plugged}\ncloud: gke\nkubernetesService: {name: web}\n";
@@ -240,9 +240,9 @@ const UNSELECTED: &str = "resources: [map.yaml]
 patches: [{patch: '{apiVersion: v1, kind: Secret, metadata: {name: a}}', target: {kind: Secret}}]
 ";
 
-/// If a kustomization has a custom schema, kustomize does not use its built-in schema, unless it had to look up an
-/// unknown kind before it read the custom schema. The outcomes are those of kustomize 5.8.1; a differential test found
-/// them.
+/// If a kustomization has a custom schema, kustomize does not use its built-in schema. Exception: it uses the built-in
+/// schema if it had to look up an unknown kind before it read the custom schema. The expected results are those of
+/// kustomize 5.8.1; a differential test found them.
 #[test]
 fn a_custom_schema_replaces_the_built_in_one_unless_that_was_needed_before() {
     let folder = tempfile::tempdir().unwrap();

@@ -28,12 +28,12 @@ const TEST_DURATION: Duration = Duration::from_secs(12);
 /// Number of concurrent calls. The pool keeps at most 25 idle connections, so the client opens and closes connections
 /// all the time.
 const WORKERS: usize = 30;
-/// The lame-duck period of the replicas. It is shorter than in production, but the relay that acts as the Service still
-/// notices in this time that a replica is not ready, even on a busy machine.
+/// The lame-duck period of the replicas. It is shorter than in production, but long enough for the relay that acts as
+/// the Service to notice that a replica is not ready, even on a busy machine.
 const LAME_DUCK: Duration = Duration::from_secs(3);
-/// Time after which the client closes an idle connection. It is shorter than the lame-duck period, at whose end the
-/// server closes connections that were idle all the time. If the client started a call at that moment, the call would
-/// fail. HTTP/1.1 cannot prevent this, so the test excludes the case.
+/// Time after which the client closes an idle connection. It is shorter than the lame-duck period. At the end of the
+/// lame-duck period, the server closes connections that were idle for the whole period. If the client started a call at
+/// that moment, the call would fail. HTTP/1.1 cannot prevent this, so the test excludes the case.
 const CLIENT_IDLE: Duration = Duration::from_secs(2);
 const ROTATION_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -132,8 +132,8 @@ async fn call(worker: usize, pool: Arc<Pool>, is_stopped: Arc<AtomicBool>) -> Ca
     results
 }
 
-/// Replaces the certificate in the mounted Secret until `is_stopped` is true. Like the kubelet, swaps a symbolic link.
-/// Returns the number of rotations.
+/// Replaces the certificate in the mounted Secret until `is_stopped` is true. Swaps a symbolic link, as the kubelet
+/// does. Returns the number of rotations.
 async fn rotate(authority: Arc<Authority>, mount: Arc<SecretMount>, is_stopped: Arc<AtomicBool>) -> usize {
     let mut rotations = 0;
     while !is_stopped.load(Ordering::Relaxed) {

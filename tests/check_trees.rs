@@ -161,7 +161,7 @@ fn reports_all_findings_of_all_roots() {
     }
 }
 
-/// One run judges objects and kustomizations. A patch in a file of its own is not judged as an object.
+/// One run of `check` checks objects and kustomizations. The content of a patch file is not checked as an object.
 #[test]
 fn judges_objects_and_trees_in_one_run() {
     let folder = tree(&[
@@ -232,8 +232,8 @@ fn bomb(name: &str) -> String {
     format!("{head}metadata: {{name: {name}}}\nspec:\n  a: &a [{zeros}]\n  b: [{aliases}]\n")
 }
 
-/// The aliases of each object are within the limit for one document. All objects together would take gigabytes of
-/// memory, so a run has a limit too.
+/// The aliases of each object are within the limit for one document. But the expanded objects would together take
+/// gigabytes of memory, so there is also a limit for a whole run of `check`.
 #[test]
 fn releases_alias_bombs_between_roots() {
     let folder = tempfile::tempdir().unwrap();

@@ -349,7 +349,7 @@ fn judges_every_root_if_objects_build_only_a_few() {
     assert_eq!(copy.findings(&[]).iter().filter(|finding| finding.starts_with("deny KZ004 catalog/")).count(), 5);
 }
 
-/// Returns a repository without objects that tell which tool builds it.
+/// Returns a repository without objects from which the tool that builds its roots could be detected.
 fn repository_without_builder() -> Checkout {
     let copy = Checkout(tempfile::tempdir().unwrap());
     copy.write(".git/HEAD", "ref: refs/heads/main\n");
@@ -381,7 +381,8 @@ fn treats_files_that_are_written_before_the_build_as_unknown() {
     assert_eq!(copy.roots(&["--profile", "kubectl"]), expected);
 }
 
-/// In sourcegraph/deploy-sourcegraph-k8s, users copy and edit `kustomization.template.yaml` before they build it.
+/// For example, the repository sourcegraph/deploy-sourcegraph-k8s contains a `kustomization.template.yaml`, which users
+/// copy and edit before they build it.
 #[test]
 fn judges_a_kustomization_file_of_another_name_only_if_it_is_given() {
     let copy = repository_without_builder();

@@ -155,7 +155,8 @@ fn check_reads_json_and_lists_and_folders() {
     assert_eq!(found["findings"][0]["path"], "repositoryContext");
 }
 
-/// If the objects of the cluster are given with `--manifests`, files are judged as changes of these objects.
+/// If the option `--manifests` names the existing objects of the cluster, `check` treats its files as changes of these
+/// objects.
 #[test]
 fn check_uses_existing_objects() {
     let folder = tempfile::tempdir().unwrap();
@@ -472,7 +473,7 @@ fn check_config_reports_arguments_that_a_server_does_not_have() {
     }
 }
 
-/// A hook of the chart runs this command to verify an upgrade.
+/// A hook of the chart runs `portcullis verify` to check an upgrade.
 #[test]
 fn verify_checks_the_configuration_before_it_asks_the_cluster() {
     let folder = tempfile::tempdir().unwrap();

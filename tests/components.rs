@@ -40,8 +40,8 @@ fn entries(list: &Value) -> Vec<Entry> {
 }
 
 impl ComponentRegistry {
-    /// Creates descriptors from a registry in the format of the test vectors. Every other descriptor has the newer
-    /// schema.
+    /// Creates the component descriptors of a registry in the format of the test vectors. Half of the descriptors have
+    /// the old schema, half the new one.
     fn of(registry: &Value) -> Self {
         let components = registry.as_array().expect("registry is a list");
         let publish = |(at, component): (usize, &Value)| {
@@ -76,7 +76,8 @@ fn descriptor(component: &Value, v2: bool) -> Value {
         "spec": {"references": component["references"]}})
 }
 
-/// Returns a lookup of a component in the format of the test vectors.
+/// Returns step `at` of the component tree as a lookup in the format of the test vectors: the component that was looked
+/// up, and whether it was found.
 fn lookup(closure: &Closure, at: usize) -> Value {
     let step = &closure.steps[at];
     let result = &step.substitution.result;
@@ -174,7 +175,8 @@ fn overwrites() -> impl Strategy<Value = Value> {
     proptest::collection::vec(entry, 0..5).prop_map(Value::from)
 }
 
-/// Generates a registry with most of the possible component versions, each with up to three references.
+/// Generates registries. In each repository, most combinations of the component names and versions exist, each with up
+/// to three references.
 fn registry(repositories: usize) -> impl Strategy<Value = ComponentRegistry> {
     let target = (proptest::sample::select(&NAMES[..]), proptest::sample::select(&VERSIONS[..]));
     let references = proptest::collection::vec(target, 0..4);
@@ -240,8 +242,8 @@ proptest! {
         prop_assert_eq!(resolve_incrementally(&registry, &entries, &shuffle), registry.closure(&root(), &entries));
     }
 
-    /// Within one repository, the order of references does not matter: a component version has the same content, no
-    /// matter which reference is resolved first.
+    /// If there is only one repository, the components in the tree do not depend on the order of the references in
+    /// descriptors.
     #[test]
     fn is_independent_of_the_order_of_references(registry in registry(1), overwrites in overwrites()) {
         let overwrites: Vec<_> = entries(&overwrites).into_iter().map(|mut entry| {
@@ -266,7 +268,7 @@ proptest! {
     }
 }
 
-/// A registry may contain an endless chain of references. It is followed up to a limit.
+/// A registry may contain an endless chain of references. Portcullis follows the chain only up to a maximum depth.
 #[test]
 fn reports_an_endless_chain_as_a_gap() {
     let endless = |reference: &ComponentReference| {

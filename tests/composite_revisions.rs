@@ -30,7 +30,7 @@ metadata: {name: new}
 data: {network: {subnet: subnet-new}}
 ";
 
-/// Returns the spec of a Composition that selects an EnvironmentConfig and reads `path` of it.
+/// Returns the spec of a Composition that selects the EnvironmentConfig `config` and reads `path` in the environment.
 fn spec(config: &str, path: &str) -> Value {
     let patch = json!({"type": "FromEnvironmentFieldPath", "fromFieldPath": path, "toFieldPath": "data.subnet"});
     json!({
@@ -40,8 +40,8 @@ fn spec(config: &str, path: &str) -> Value {
     })
 }
 
-/// Returns the objects in the cluster, with a Composition that has two revisions. The first revision selects another
-/// EnvironmentConfig, and reads a path that this EnvironmentConfig lacks.
+/// Returns the objects in the cluster, with a Composition that has two revisions. The second revision equals the
+/// current Composition. The first revision selects the EnvironmentConfig `old`, and reads a path that `old` lacks.
 fn stored() -> Vec<Value> {
     let api_version = "apiextensions.crossplane.io/v1";
     let now = spec("new", "network.subnet");
@@ -59,7 +59,7 @@ fn stored() -> Vec<Value> {
 }
 
 /// Returns a composite that is pinned to the first revision, and a composite that follows the Composition. Both have
-/// the additional fields `more`.
+/// the additional fields `more` in `spec`.
 fn composites(more: &Value) -> [Value; 2] {
     let pin = json!({"compositionUpdatePolicy": "Manual", "compositionRevisionRef": {"name": "example-1"}});
     [("pinned", pin), ("following", json!({}))].map(|(name, own)| {
@@ -70,7 +70,8 @@ fn composites(more: &Value) -> [Value; 2] {
     })
 }
 
-/// Returns the findings of a rule about the pinned composite, and about the composite that follows the Composition.
+/// Returns the findings of a rule about the two composites of [`composites`]: the pinned one, and the one that follows
+/// the Composition.
 fn found(rule: &str, more: &Value) -> [Vec<String>; 2] {
     composites(more).map(|composite| {
         let case = Case::new(Operation::Create, composite).stored(stored());

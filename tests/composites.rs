@@ -108,8 +108,8 @@ fn stored(composition: &str) -> Vec<Value> {
     [DEFINITION, CONFIGS, composition].iter().flat_map(|text| objects(text)).collect()
 }
 
-/// Returns a policy for a Crossplane with `--enable-environment-configs`, in which values of functions are written to
-/// composites of the definition.
+/// Returns a policy with which Portcullis writes values to composites of `xexamples.example.org`, both from native
+/// environments and from functions.
 fn writing_policy() -> Policy {
     let text = "environmentConfigs: {native: enabled, writesTo: [xexamples.example.org]}\n";
     config::parse(text, "test", &Registry::standard()).unwrap()
@@ -233,8 +233,8 @@ fn does_not_write_metadata_that_the_api_server_sets() {
     assert_eq!(case(kept.clone(), &reading).update(kept).decide(Phase::Mutate).patch, None);
 }
 
-/// Regression test for issue 18, item 6 about Crossplane: a value that the schema rejects would make the request fail,
-/// although the author of the composite did not write the value.
+/// Regression test for issue 18, item 6 about Crossplane: if Portcullis wrote a value that the schema rejects, the
+/// request would fail, although the author of the composite did not write the value.
 #[test]
 fn never_writes_values_that_the_schema_rejects() {
     let refused = [
@@ -299,7 +299,7 @@ fn keeps_optional_references_to_missing_objects() {
     assert_eq!(annotation(&object, "environment-source")["environmentConfigs"].as_array().unwrap().len(), 3);
 }
 
-/// Returns a CompositionRevision of the Composition `example`.
+/// Returns a CompositionRevision of the Composition `example`, with the spec in the YAML text `composition`.
 fn revision(name: &str, number: u64, channel: &str, composition: &str) -> Value {
     let composition = objects(composition).remove(0);
     let mut spec = composition["spec"].clone();
@@ -308,8 +308,8 @@ fn revision(name: &str, number: u64, channel: &str, composition: &str) -> Value 
            "metadata": {"name": name, "resourceVersion": "5", "labels": {"crossplane.io/composition-name": "example", "channel": channel}}})
 }
 
-/// Returns a Composition that selects only `prod`, and all stored objects with its revisions. The two older revisions
-/// also need `base`.
+/// Returns a Composition as YAML, and the stored objects, which include the Composition and its three revisions. The
+/// Composition and its newest revision do not refer to the EnvironmentConfig `base`; the two older revisions do.
 fn revised() -> (String, Vec<Value>) {
     let current = NATIVE
         .replace("metadata: {name: example,", "metadata: {name: example, labels: {channel: next},")
@@ -809,9 +809,9 @@ fn keeps_immutable_fields() {
     assert_eq!(free["spec"]["region"], "eu-2", "without the immutability rule, the region is written");
 }
 
-/// Regression test for issue 18 (tests with real controllers): a native environment may be detected between the
-/// creation of a composite and the update in which Crossplane adds its finalizer. If that update also changed the spec,
-/// it would increase the generation, which it does not without Portcullis.
+/// Regression test for issue 18 (tests with real controllers). Portcullis may detect that native environments are
+/// enabled after a composite was created, but before Crossplane adds its finalizer. Without Portcullis, the update with
+/// the finalizer does not increase the generation, so Portcullis must not change the spec in this update.
 #[test]
 fn updates_of_metadata_leave_the_spec_of_native_composites_alone() {
     let created = composite(json!({"stage": "prod"}));
@@ -928,8 +928,8 @@ proptest! {
     }
 }
 
-/// The API server drops an explicit null. If a patch writes a field below the null, the field must be written in the
-/// first request, not only in the next one.
+/// The API server drops a field with an explicit null. If a patch writes a field below it, Portcullis must write that
+/// field in the first request, not only in the next one.
 #[test]
 fn fields_below_a_dropped_null_are_written_at_once() {
     let patch = json!({"type": "ToCompositeFieldPath", "fromFieldPath": "c", "toFieldPath": "spec.a.a"});
@@ -1002,8 +1002,8 @@ fn reports_type_mismatches_but_not_optional_values() {
     );
 }
 
-/// Like `ErrorOnKubeListError` of upstream's `TestSelect`: while EnvironmentConfigs are not listed, nothing is
-/// computed, and no findings are reported that may be wrong.
+/// Corresponds to `ErrorOnKubeListError` in upstream's `TestSelect`. As long as the EnvironmentConfigs have not been
+/// listed, Portcullis computes no environment, and reports no findings, because they might be wrong.
 #[test]
 fn waits_for_the_list_of_environment_configs() {
     let object = composite(json!({"stage": "prod"}));
@@ -1026,8 +1026,8 @@ fn waits_for_the_list_of_environment_configs() {
     assert_eq!(decide(false, Phase::Validate).findings, []);
 }
 
-/// Regression test, found by `mutating_composites`: a value that is written to the composite is read into the
-/// environment again by another patch.
+/// Regression test for an error that `mutating_composites` found: one patch writes a value to the composite, and
+/// another patch reads this value into the environment again.
 #[test]
 fn computes_composed_resources_from_the_stored_composite() {
     let returning = NATIVE.replace(
@@ -1083,8 +1083,8 @@ fn claims_get_the_warnings_of_their_composites() {
     assert!(kept.iter().any(|line| line.contains("gone")), "the references of its composite are kept: {kept:?}");
 }
 
-/// Regression test for issue 18, item 7 about Crossplane: an EnvironmentConfig can be deleted if composites work
-/// without it.
+/// Regression test for issue 18, item 7 about Crossplane: the deletion of an EnvironmentConfig is not denied if all
+/// composites work without it.
 #[test]
 fn optional_and_renewed_selections_do_not_block_deletion() {
     let deletion_with = |composition: &str, spec: Value| {

@@ -36,7 +36,8 @@ fn found(object: Value) -> Vec<Finding> {
     Case::new(Operation::Create, object).decide(Phase::Validate).findings
 }
 
-/// Returns rule, level, the end of the field path, and message of every finding about a Composition alone.
+/// Returns rule, level, the end of the field path, and message of every finding about a Composition, except those of
+/// EN006, which compares the Composition with the objects in the cluster.
 fn summaries(object: Value) -> Vec<String> {
     let line = |finding: &Finding| {
         let field = finding.field.to_string();
@@ -271,7 +272,7 @@ fn environment_config(name: &str, labels: Value) -> Value {
            "metadata": {"name": name, "labels": labels}, "data": {}})
 }
 
-/// Returns field and message of every finding that compares a Composition with the objects in the cluster.
+/// Returns field and message of every finding of EN006, which compares a Composition with the objects in the cluster.
 fn en006_findings(object: Value, stored: &[Value]) -> Vec<String> {
     let verdict = Case::new(Operation::Create, object).stored(stored.to_vec()).decide(Phase::Validate);
     let line = |finding: &Finding| format!("{}: {}", finding.field, finding.message);
@@ -486,8 +487,8 @@ fn reports_an_unreadable_schema() {
     }
 }
 
-/// The cases of `TestEnvironmentPatchValidate`, `TestEnvironmentSourceSelectorValidate` and
-/// `TestCompositionValidateEnvironment` of Crossplane, by their names.
+/// The cases of Crossplane's `TestEnvironmentPatchValidate`, `TestEnvironmentSourceSelectorValidate` and
+/// `TestCompositionValidateEnvironment`.
 #[test]
 fn validation_cases_of_upstream() {
     let single = |bound: &str| {
@@ -536,7 +537,7 @@ fn validation_cases_of_upstream() {
     }
 }
 
-/// Returns the Composition of an recorded case.
+/// Returns the Composition of a recorded case.
 fn executed_composition(case: &Value) -> Value {
     let mut spec = case["spec"].clone();
     if case["profile"] == "function" {
@@ -549,7 +550,7 @@ fn executed_composition(case: &Value) -> Value {
     json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "Composition", "metadata": {"name": "example"}, "spec": spec})
 }
 
-/// Returns the definition of the composite of the recorded cases.
+/// Returns the CompositeResourceDefinition of the composite in the recorded cases.
 fn executed_definition() -> Value {
     let text = json!({"type": "string"});
     let spec = json!({"type": "object", "properties": {
@@ -565,8 +566,8 @@ fn executed_definition() -> Value {
 }
 
 /// Regression test for issue 18 (Crossplane 7 and 8): a Composition is denied only if Crossplane rejects it, fails,
-/// panics or writes garbage. Each Composition with such an outcome has a finding. If the outcome depends on a value in
-/// the composite, the finding may be about the composite.
+/// panics or writes garbage. In each of these cases, there is a finding. The finding may be about the composite instead
+/// of the Composition, if the outcome depends on a value in the composite.
 #[test]
 fn denies_compositions_only_if_crossplane_fails() {
     let vectors = cases::vectors("crossplane/compositions.json");
@@ -606,7 +607,8 @@ fn denies_compositions_only_if_crossplane_fails() {
     );
 }
 
-/// The engine computes what Crossplane computes. If Crossplane fails or panics, the engine fails.
+/// For each recorded case that Crossplane does not reject, our engine has the same outcome as Crossplane. If Crossplane
+/// fails or panics, the engine fails.
 #[test]
 fn executed_compositions_have_the_recorded_outcome() {
     use portcullis::crossplane::environment::{ActionOutcome, compute};
@@ -661,8 +663,8 @@ fn executed_compositions_have_the_recorded_outcome() {
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Regression test for issue 18, item 8 about Crossplane: a value that fails for every composite is reported for the
-/// Composition.
+/// Regression test for issue 18, item 8 about Crossplane: if a patch fails for every composite, the finding is about
+/// the Composition.
 #[test]
 fn reports_values_that_transforms_reject() {
     let vectors = cases::vectors("crossplane/compositions.json");

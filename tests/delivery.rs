@@ -1,5 +1,5 @@
-//! Tests of kustomize trees at admission, through the gate: sources of Flux, Fleet, Sveltos and Argo CD, ConfigMaps,
-//! stored Kustomizations, and all kinds of artifact servers.
+//! Tests how requests about kustomize trees are admitted or denied: trees for Flux, Fleet, Sveltos and Argo CD, trees
+//! in ConfigMaps, stored Kustomizations that refer to each other, and artifact servers that work or fail.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod artifacts;
@@ -36,7 +36,8 @@ const PLACED: [(&str, &str); 3] = [
     ("components/ldap/kustomization.yaml", COMPONENT),
 ];
 
-/// A gate that fetches artifacts from a test server. Its catalog has the sources and Kustomizations of a cluster.
+/// A gate that fetches artifacts from a test server. The catalog of the gate has the sources and Kustomizations of a
+/// cluster.
 struct Cluster {
     server: ArtifactServer,
     gate: Gate,
@@ -51,8 +52,7 @@ impl Cluster {
         Self::with_reader(limits, deliveries, None)
     }
 
-    /// Creates a cluster whose live reads are answered by `reader`. Without a reader, they are answered from the
-    /// catalog.
+    /// Creates a cluster. `reader` answers live reads; if it is `None`, live reads return the objects in the catalog.
     fn with_reader(limits: Limits, deliveries: &[(&str, Level)], reader: Option<Arc<dyn LiveReader>>) -> Self {
         let server = ArtifactServer::start();
         let registry = Registry::standard();
@@ -90,7 +90,8 @@ impl Cluster {
         self.gate.decide(Phase::Validate, &request).await
     }
 
-    /// Decides on an update of the status of the source `fleet` with this artifact. `old` is the stored object.
+    /// Decides on an update of the status of the source `fleet` in which it gets the artifact `artifact`. `old` is the
+    /// object before the update.
     async fn update_source_status(&self, artifact: &Artifact, old: Option<Value>) -> Verdict {
         let case = Case::new(Operation::Create, source(artifact)).update(old.unwrap_or(json!({})));
         let mut request = case.request();
@@ -227,7 +228,8 @@ async fn judges_every_kustomization_of_a_source() {
     }
 }
 
-/// Decides on an update of a Kustomization with this inventory to `object`. Returns levels and rules of the findings.
+/// Decides on an update of a Kustomization. `inventory` is its inventory before the update, and `object` is the new
+/// Kustomization. Returns level and rule of each finding.
 async fn update_findings(cluster: &Cluster, object: Value, inventory: &[&str]) -> Vec<String> {
     let mut old = flux("./former", &[]);
     let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
@@ -730,7 +732,7 @@ fn accepts_digests_in_flux_format() {
     assert_eq!(digest_of(b""), "sha256:e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855");
 }
 
-/// Returns an object with the labels of an object that this Flux Kustomization applies.
+/// Adds to `object` the labels that Flux sets on objects of the Kustomization `owner`.
 fn applied_by(owner: &str, mut object: Value) -> Value {
     object["metadata"]["labels"] = json!({
         "kustomize.toolkit.fluxcd.io/name": owner, "kustomize.toolkit.fluxcd.io/namespace": "flux-system",
@@ -742,8 +744,8 @@ fn denying_cluster() -> Cluster {
     Cluster::with_levels(Limits::default(), &[("flux-trees", Level::Deny)])
 }
 
-/// Regression test for issue 18, item 1 about Flux: the same apply may change the branch of the source. If the
-/// Kustomization were denied, the whole apply would fail, and both objects would stay as they are.
+/// Regression test for issue 18, item 1 about Flux: the same apply may change a Kustomization and the branch of its
+/// source. If the Kustomization were denied, the whole apply would fail, so the source would not be changed either.
 #[tokio::test]
 async fn never_denies_a_path_missing_in_the_revision() {
     let cluster = denying_cluster();
@@ -762,8 +764,8 @@ async fn never_denies_a_path_missing_in_the_revision() {
     assert!(!nothing_similar.warnings()[0].contains("relative to"), "{:?}", nothing_similar.warnings());
 }
 
-/// Regression test for issue 18, item 1 about Flux: errors in the tree are not denied if a new revision of the source
-/// is expected.
+/// Regression test for issue 18, item 1 about Flux: a Kustomization is not denied because of errors in its tree if a
+/// new revision of the source is expected.
 #[tokio::test]
 async fn never_denies_errors_that_another_revision_may_fix() {
     let cluster = denying_cluster();
@@ -827,7 +829,8 @@ async fn converts_scalars_of_the_root_file_to_strings() {
     );
 }
 
-/// Regression test for issue 18, item 3 about Flux: errors in the spec are found without the source.
+/// Regression test for issue 18, item 3 about Flux: errors in the spec of a Kustomization are found even if its source
+/// does not exist.
 #[tokio::test]
 async fn denies_an_invalid_spec_without_its_source() {
     let cluster = Cluster::new();
@@ -893,8 +896,8 @@ async fn never_denies_updates_that_do_not_change_the_build() {
     assert!(!decided(|object| object["spec"]["targetNamespace"] = "x".into()).await.is_allowed());
 }
 
-/// Sends the two status updates with which source-controller publishes a revision: the conditions, then the artifact.
-/// Returns the stored source.
+/// Sends the two status updates with which source-controller publishes a revision: first the conditions, then the
+/// artifact. Returns the source as it is stored after both updates.
 async fn publish_revision(cluster: &Cluster, before: &Value, artifact: &Artifact) -> Value {
     let stored = format!("stored artifact for revision '{}'", artifact.revision);
     let mut announced = before.clone();
@@ -906,7 +909,7 @@ async fn publish_revision(cluster: &Cluster, before: &Value, artifact: &Artifact
     update_status(cluster, &announced, complete).await
 }
 
-/// Sends an update of a source's status. Returns the stored source.
+/// Sends an update of a source's status to both webhooks. Returns the source as it is stored after the update.
 async fn update_status(cluster: &Cluster, before: &Value, now: Value) -> Value {
     let decide = async |phase, object: Value| {
         let mut request = Case::new(Operation::Create, object).update(before.clone()).request();
@@ -963,8 +966,8 @@ fn set_hold_policy(cluster: &Cluster, more: &str) {
     cluster.gate.set_policy(Policy { artifact_hosts: vec![cluster.server.host()], ..policy });
 }
 
-/// Returns a Kustomization with an inventory of objects in the namespace `a`, which approves the deletions of one
-/// revision.
+/// Returns a Kustomization with an inventory of objects in the namespace `a`. An annotation approves the deletions by
+/// the revision `approves`.
 fn kustomization_with_inventory(name: &str, inventory: &[&str], approves: &str) -> Value {
     let mut object = kustomization_named(name, json!({}));
     let entries: Vec<_> = inventory.iter().map(|id| json!({"id": format!("a_{id}"), "v": "v1"})).collect();
@@ -980,7 +983,7 @@ fn shrunk_artifact(cluster: &Cluster, revision: &str) -> Artifact {
     cluster.server.artifact(&packed(files), revision)
 }
 
-/// Returns a source that serves its first artifact, even if the guard would withhold that artifact.
+/// Returns a source that has published `artifact` as its first artifact, even if the guard would withhold it.
 async fn source_serving(cluster: &Cluster, artifact: &Artifact) -> Value {
     let mut empty = source(artifact);
     empty["status"] = json!({});
@@ -1071,8 +1074,8 @@ async fn withholds_revisions_only_if_configured_and_known() {
     );
 }
 
-/// A live reader that answers each read with its value: an object, or null if the object does not exist. A string is an
-/// error, and a boolean means that the read never ends.
+/// A live reader that answers each read according to its value: an object is returned, null means that the object does
+/// not exist, a string is an error, and a boolean means that the read never ends.
 struct FixedReader(Value);
 
 impl LiveReader for FixedReader {
@@ -1156,7 +1159,7 @@ async fn judges_a_bounded_number_of_kustomizations_at_a_source() {
     );
 }
 
-/// If no revision can be withheld, the conditions of a source must not change.
+/// If the configuration does not allow withholding revisions, Portcullis must not change the conditions of a source.
 #[tokio::test]
 async fn leaves_the_status_of_sources_alone_unless_revisions_can_be_withheld() {
     let cluster = Cluster::new();
@@ -1177,7 +1180,8 @@ async fn leaves_the_status_of_sources_alone_unless_revisions_can_be_withheld() {
     assert_eq!(patch("deliveries: {guard-sources: warn}").await, None);
 }
 
-/// If one source of trees withholds a revision, another one without findings must not release it.
+/// Both `flux-sources` and `guard-sources` can withhold a revision. If one of them withholds it, the revision must not
+/// be released because the other one has no findings.
 #[tokio::test]
 async fn findings_of_flux_sources_and_the_guard_are_reported_together() {
     let cluster = Cluster::new();
@@ -1252,7 +1256,8 @@ async fn compares_kustomizations_of_other_sources() {
     );
 }
 
-/// The Secret of `spec.kubeConfig` is in the namespace of the Kustomization, so the same name means two clusters.
+/// `spec.kubeConfig` of a Kustomization refers to a Secret in its own namespace. So Secrets with the same name in two
+/// namespaces mean two clusters.
 #[tokio::test]
 async fn equal_kubeconfigs_of_two_namespaces_are_two_clusters() {
     let cluster = Cluster::new();
@@ -1282,7 +1287,8 @@ async fn records_deprecated_fields_in_trees() {
     assert_eq!((rules(&verdict, Level::Audit), verdict.warnings()), (vec!["KZ024"], Vec::new()));
 }
 
-/// Regression test for issue 18, item 8 about Flux: controllers only log warnings, and users do not see them.
+/// Regression test for issue 18, item 8 about Flux: controllers only write warnings to their log, where users do not
+/// see them. So service accounts get warnings only if that is configured.
 #[tokio::test]
 async fn warns_service_accounts_only_if_configured() {
     let cluster = Cluster::new();

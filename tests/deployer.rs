@@ -1,5 +1,5 @@
-//! Tests of the contract for deployers: recorded cases of Landscaper, and every possible status update, judged by the
-//! table of transitions and by the prose of the contract.
+//! Tests of the contract for deployers. Compares our rules with recorded cases of Landscaper. For every possible status
+//! update, compares them with the table of transitions and with the prose of the contract.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -145,8 +145,8 @@ fn status_of<'v>(phase: &'v str, job: &'v str, finished: &'v str, reconciled: Op
     }
 }
 
-/// The status fields of both generations of Landscaper are read. The field `deployItemPhase` of the older one takes
-/// precedence if it has a value.
+/// Older versions of Landscaper have the status field `deployItemPhase`, newer ones only `phase`. Both are read;
+/// `deployItemPhase` takes precedence if it has a value.
 #[test]
 fn both_generations_are_read_alike() {
     for (phase, text, _) in PHASES {
@@ -188,8 +188,8 @@ fn for_each_change(mut visit: impl FnMut(&Change<'_>)) {
     }
 }
 
-/// A status update into an invalid state violates the rule that prevents this state. The valid updates are exactly the
-/// transitions in the table.
+/// A status update from a valid to an invalid state violates the rule that prevents the invalid state. The valid
+/// updates are exactly the transitions in the table.
 #[test]
 fn the_table_and_the_requirements_agree() {
     let mut seen = BTreeSet::new();
@@ -273,7 +273,7 @@ fn is_after(old: &Status<'_>, new: &Status<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
 }
 
-/// Returns the result of our rules for a status update: `refuses`, `warns` or `admits`, with the rule.
+/// Returns the result of our rules for a status update: `refuses` or `warns` with the ID of the rule, or `admits`.
 fn our_result(change: &Change<'_>) -> String {
     let rules: Vec<_> = violated(change).iter().map(|requirement| requirement.rule).collect();
     let warns = ["DP006", "DP014"];

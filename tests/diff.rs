@@ -30,8 +30,8 @@ fn write(folder: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Returns a folder with the subfolders `old` and `new`. Files in the argument `new` are added or replaced only in
-/// `new`, and files in `gone` are missing there.
+/// Returns a folder with the subfolders `old` and `new`. Both contain the files in the argument `old`. In the subfolder
+/// `new`, the files in the argument `new` are added or replaced, and the files in `gone` are removed.
 fn folders(old: &[(&str, &str)], new: &[(&str, &str)], gone: &[&str]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for side in ["old", "new"] {
@@ -315,8 +315,8 @@ fn github_appends_to_the_job_summary() {
     assert!(text.starts_with("before\n**Plan: ") && text.contains("+      - image: web:2\n"), "{text}");
 }
 
-/// Returns a folder with two copies of `examples/gitops`, `old` and `new`. `changes` are texts to replace in files of
-/// `new`.
+/// Returns a folder with two copies of `examples/gitops`, called `old` and `new`. `changes` are replacements in files
+/// of `new`: the path, the text to replace, and the new text.
 fn gitops(changes: &[(&str, &str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for side in ["old", "new"] {
@@ -343,7 +343,8 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// The roots are built with the options of Flux. kubectl could not build them, because a patch is outside of the root.
+/// The roots are built with the options of Flux. `kubectl kustomize` could not build them, because a patch is in a file
+/// outside of the root.
 #[test]
 fn builds_roots_and_substitutes_variables_as_flux_does() {
     let folder = gitops(&[("clusters/production/settings.yaml", "domain: example.org", "domain: example.com")]);

@@ -178,7 +178,8 @@ fn the_page_of_bounds_is_up_to_date() {
     assert!(page == bounds::page(repository()), "docs/bounds.md is not what `make generate` writes");
 }
 
-/// Regression test for issue 18: Landscaper starts an Installation only if its annotation requests it.
+/// Regression test for issue 18: Landscaper processes a new Installation only if its annotation
+/// `landscaper.gardener.cloud/operation` requests that, so the example needs the annotation.
 #[test]
 fn the_example_of_a_dry_run_starts() {
     let text = fs::read_to_string(repository().join("examples/dry-run/installation.yaml")).unwrap();
@@ -197,8 +198,8 @@ fn without_helm_the_webhook_configurations_come_last() {
     assert_eq!(folders, ["1-prerequisites", "2-permissions", "3-server", "4-webhooks"], "{script}");
 }
 
-/// The tests on a node run the commands below these headings. Without this test, a renamed heading would make them fail
-/// only after minutes.
+/// The tests in `tests/cluster` run the commands below some headings of the pages. If a heading is renamed, this test
+/// fails at once; the tests in `tests/cluster` would fail only after minutes.
 #[test]
 fn headings_that_the_tests_on_a_node_name_exist() {
     let read = |folder: &str| {
@@ -213,7 +214,7 @@ fn headings_that_the_tests_on_a_node_name_exist() {
     assert!(named.count() > 10 && missing.is_empty(), "{missing:?}");
 }
 
-/// Returns the YAML blocks of a page that are configuration files, not objects.
+/// Returns the YAML blocks of a page that are configuration files of Portcullis, not Kubernetes objects.
 fn configurations(page: &str) -> Vec<String> {
     let text = fs::read_to_string(repository().join(page)).unwrap();
     let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split_once("```")).map(|(block, _)| block);
@@ -249,7 +250,8 @@ fn configuration_page_lists_every_key() {
     assert_eq!(shown, keys, "the example lacks keys");
 }
 
-/// Regression test for issue 18, item 10 about Crossplane: the page did not list the mutator of environments.
+/// Regression test for issue 18, item 10 about Crossplane: `docs/configuration.md` did not list the mutator
+/// `environments`.
 #[test]
 fn configuration_page_lists_every_mutator() {
     let page = fs::read_to_string(repository().join("docs/configuration.md")).unwrap();

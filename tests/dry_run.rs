@@ -211,8 +211,8 @@ impl Random {
     }
 }
 
-/// The root is annotated immediately before a child is created. The changes of the objects above the child arrive in
-/// the catalog with a delay, in any order, before or during the decision. The child must always be annotated.
+/// A root is annotated immediately before an object below it is created. The changed objects above the new object reach
+/// the catalog with a delay, in any order, before or during the decision. The new object must always be annotated.
 #[test]
 fn annotates_a_child_of_a_root_annotated_just_before() {
     let runtime = runtime();
@@ -245,7 +245,8 @@ fn annotates_a_child_of_a_root_annotated_just_before() {
     }
 }
 
-/// After the end of a dry run, an outdated catalog must not cause an annotation.
+/// After the end of a dry run, a new object must not have the annotation, even if the root in the outdated catalog
+/// still has it.
 #[test]
 fn does_not_annotate_a_child_after_the_end_of_the_dry_run() {
     let [root, sub, execution] = ancestors();
@@ -282,7 +283,8 @@ fn without_the_api_server_admits_only_known_dry_runs() {
 
 const TYPE: &str = "landscaper.gardener.cloud/deployer-type";
 
-/// Returns a DeployItem as Landscaper creates it, with the annotation that routes it to the deployer of its type.
+/// Adds the type of the helm deployer to a DeployItem, and the annotation with which Landscaper routes the DeployItem
+/// to this deployer.
 fn with_deployer_type(mut item: Value) -> Value {
     item["spec"]["type"] = json!("landscaper.gardener.cloud/helm");
     item["metadata"]["annotations"][TYPE] = json!("landscaper.gardener.cloud/helm");

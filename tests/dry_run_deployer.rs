@@ -88,8 +88,8 @@ impl Simulation {
         self.remove_if_deleted();
     }
 
-    /// Applies an update like the API server: changes only the given parts of the object, and compares resource
-    /// versions.
+    /// Applies an update, as the API server does: changes only the given `parts` of the DeployItem, such as `status`,
+    /// and checks the resource version.
     fn write(&mut self, patch: &Value, manager: &str, parts: &[&str]) {
         let old = self.item().clone();
         let mut new = old.clone();
@@ -127,7 +127,8 @@ impl Simulation {
             .next(item, &Inputs { configuration, secret: self.secret.as_ref(), reporters: &self.reporters, now: &now })
     }
 
-    /// Executes the next update of the deployer and checks it against the contract. Returns false if there was none.
+    /// Executes the next update of the deployer, and checks it against the contract. Returns false if the deployer has
+    /// no update to make.
     fn step(&mut self) -> bool {
         let old = self.item.clone();
         match self.next() {
@@ -162,7 +163,7 @@ impl Simulation {
         true
     }
 
-    /// Executes updates until there are no more. Returns the phases in between.
+    /// Executes updates of the deployer until there are no more. Returns the phases of the DeployItem, in order.
     fn run(&mut self) -> Vec<String> {
         let mut phases: Vec<String> = Vec::new();
         for _ in 0..12 {
@@ -200,7 +201,8 @@ fn a_job_goes_through_the_phases_in_order_and_ends_in_one_write() {
     assert_eq!(simulation.next(), Step::Nothing);
 }
 
-/// Reports whether the next job of a DeployItem is deployed, by the recorded case with the same status.
+/// Reports whether the real deployer deploys a DeployItem in its next job. The answer comes from the recorded case with
+/// the same status.
 fn is_deployed_by_the_next_job(item: &Value) -> bool {
     let text = include_str!("vectors/landscaper/deployers.json");
     let file: Value = serde_json::from_str(text).unwrap();
@@ -230,7 +232,8 @@ fn a_real_run_after_a_dry_run_is_not_skipped() {
     assert!(is_deployed_by_the_next_job(simulation.item()), "{:#}", simulation.item()["status"]);
 }
 
-/// Earlier versions wrote `observedGeneration`, so real deployers would skip their DeployItems too.
+/// Earlier versions of the dry-run deployer wrote `observedGeneration`. With this value, real deployers would skip the
+/// DeployItems in a later real run.
 #[test]
 fn removes_the_observed_generation_of_earlier_versions() {
     for is_open in [false, true] {
@@ -449,8 +452,8 @@ fn stops_when_another_deployer_is_active() {
     );
 }
 
-/// If a deployer fails to update the status because of a conflict, it reports that in an Event. The Event is the only
-/// sign of this deployer.
+/// If a real deployer cannot update the status because of a conflict, it reports the conflict in an Event. The Event is
+/// the only sign that a real deployer processes the DeployItem.
 #[test]
 fn detects_deployers_by_their_events() {
     let reported = |reporter: &str| {

@@ -181,7 +181,7 @@ fn a_switch_to_a_real_run_waits_for_the_job() {
     assert_eq!(rules(&running), [""; 0]);
 }
 
-/// Regression test for issue 18: a root was switched to dry run while deployers were processing objects below it.
+/// Regression test for issue 18: a root could be switched to dry run while deployers were processing objects below it.
 #[test]
 fn a_switch_waits_for_the_run_in_both_directions() {
     let annotations = |is_dry_run: bool| json!({"landscaper.gardener.cloud/dry-run": is_dry_run.to_string()});
@@ -227,8 +227,8 @@ fn a_switch_waits_for_the_run_in_both_directions() {
     assert_eq!([judged(true, false, done()), judged(false, false, done())], [[""; 0], [""; 0]]);
 }
 
-/// A DeployItem loses its annotation together with its root. The name of the last deployer in its status still shows
-/// whether it has been deployed.
+/// If the dry-run annotation is removed from a root, its DeployItems lose the annotation too. Whether a DeployItem has
+/// really been deployed is still visible in its status, which names the last deployer.
 #[test]
 fn allows_another_dry_run_of_undeployed_items() {
     let root = |dry_run: &str| {
@@ -248,7 +248,8 @@ fn allows_another_dry_run_of_undeployed_items() {
     assert_eq!((judged("helm.deployer.landscaper.gardener.cloud"), judged("portcullis.dev/dry-run")), (1, 0));
 }
 
-/// Returns level and message of the findings of DR012 with this configuration file.
+/// Returns level and message of the findings of DR012 about `object`. `configuration` is the text of a configuration
+/// file.
 fn dr012_findings(configuration: &str, object: Value) -> Vec<(Level, String)> {
     let policy = portcullis::config::parse(configuration, "portcullis.yaml", &Registry::standard()).unwrap();
     let findings = Case::new(Operation::Create, object).policy(policy).decide(Phase::Validate).findings;

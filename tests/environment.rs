@@ -19,7 +19,7 @@ fn list(file: &Value) -> &Vec<Value> {
     file.as_array().filter(|cases| !cases.is_empty()).expect("the file has cases")
 }
 
-/// Converts all numbers to floating point, so that `1` and `1.0` are equal, as in JSON.
+/// Converts all numbers to floating point, so that `1` and `1.0` are equal.
 fn with_float_numbers(value: &Value) -> Value {
     match value {
         Value::Number(number) => json!(number.as_f64()),
@@ -29,7 +29,7 @@ fn with_float_numbers(value: &Value) -> Value {
     }
 }
 
-/// Returns the input of a case, with the Go type that the case names.
+/// Returns the input of a case. Converts it to the Go type in `inputGoType`.
 fn input(case: &Value) -> Any {
     let value = &case["input"];
     match case["inputGoType"].as_str() {

@@ -390,7 +390,8 @@ fn patch_cases_of_upstream() {
     assert!(matches!(apply(NATIVE, alias).0, Ending::Ignored(_)));
 }
 
-/// Patches of composed resources that read or write the environment. Resources and their patches are applied in order.
+/// Tests patches of composed resources that read or write the environment. Resources and their patches are applied in
+/// order, so later patches read what earlier patches have written.
 #[test]
 fn composed_resources_see_what_others_have_written() {
     let composition = "
@@ -517,7 +518,7 @@ fn the_scenarios_of_upstream_give_the_recorded_values() {
     assert_eq!(run(&most_one, &three, &json!([])).1, "2", "multipleModeMaxMatch1");
 }
 
-/// The function computes a pipeline step by step, unlike native environments.
+/// A function pipeline is computed step by step, unlike a native environment.
 #[test]
 fn a_pipeline_is_computed_step_by_step() {
     let composition = "
@@ -563,7 +564,7 @@ spec:
     assert_eq!(environment.get("back"), None, "the composite is read as it was observed");
 }
 
-/// The function passes the environment to composed resources after its own patches have changed it.
+/// The function applies the patches of the environment first, so composed resources read the patched environment.
 #[test]
 fn composed_resources_of_the_function_get_the_patched_environment() {
     let composed = |composite: Value| {
@@ -601,8 +602,8 @@ spec:
     assert_eq!(composed(composite(json!({"shadow": "s"}))), "s", "PatchComposedResourceFromEnvironmentShadowedSet");
 }
 
-/// Regression test for issue 18, item 9 about Crossplane: the function ignores patches of these types, and its
-/// validation rejects them before.
+/// Regression test for issue 18, item 9 about Crossplane: `CombineFromEnvironment` and `CombineToEnvironment` have no
+/// effect among the patches of an environment. The function's validation rejects them before they are applied.
 #[test]
 fn combinations_of_the_environment_are_ignored_among_environment_patches() {
     for kind in ["CombineFromEnvironment", "CombineToEnvironment"] {
@@ -621,7 +622,7 @@ fn combinations_of_the_environment_are_ignored_among_environment_patches() {
     }
 }
 
-/// Upstream's controller crashes with a negative group.
+/// With a negative `group`, upstream's controller crashes. Our engine returns an error.
 #[test]
 fn a_negative_group_is_an_error() {
     let resolve = |group: i64| {
@@ -742,8 +743,8 @@ fn conflicts(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
 }
 
 proptest! {
-    /// Upstream's merging is associative, unless a key is a map in one layer and not a map in another. For example, if
-    /// `{a: 1}` is between two layers in which `a` is a map, the first map is lost.
+    /// Merging layers is associative, as upstream defines it, unless a key is a map in one layer and not a map in
+    /// another. For example, if `{a: 1}` is between two layers in which `a` is a map, the first map is lost.
     #[test]
     fn merging_is_associative_without_conflicts(a in data(), b in data(), c in data()) {
         prop_assume!(!conflicts(&a, &b) && !conflicts(&b, &c) && !conflicts(&a, &c));
@@ -809,8 +810,8 @@ proptest! {
     }
 }
 
-/// The patches copy the whole spec to the environment, and the copy back to the spec. Without a limit, the size would
-/// double each time.
+/// The patches repeatedly copy the whole spec to the environment, and the copy back into the spec. Without a limit, the
+/// size of the spec would double each time.
 #[test]
 fn patches_cannot_fill_the_memory() {
     let patches: Vec<Patch> = (0..200)

@@ -46,7 +46,8 @@ fn class(name: &str) -> Class {
     }
 }
 
-/// Part of an error message. Upstream's message contains a whole map in Go's syntax, ours contains short JSON.
+/// The end of an error message whose text is not compared: upstream's message contains a whole map in Go's syntax, ours
+/// contains shortened JSON.
 const CANNOT_BE_FILTERED: &str = "is not array or slice and cannot be filtered";
 
 #[test]
@@ -204,7 +205,7 @@ proptest! {
         }
     }
 
-    /// The path finds the value that was constructed for the same key.
+    /// If `construct` builds an object from a key and a value, `find` with the same key as path returns the value.
     #[test]
     fn finds_the_value_that_a_key_builds(key in "[a-c](\\.[a-c]){0,4}", value in object()) {
         prop_assert_eq!(find(&key, &construct(&key, &value).unwrap()).unwrap(), value);

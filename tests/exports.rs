@@ -50,7 +50,7 @@ fn matches_recorded_error(failure: &Failure, text: &str) -> bool {
     }
 }
 
-/// Returns name, type and configuration of each decoded DeployItem template.
+/// Returns name, type and configuration of each DeployItem template in `decoded`, the decoded spec of an Execution.
 fn items(decoded: &Value) -> Vec<Value> {
     let part = |item: &Value| json!([item["name"], item["type"], item["config"]]);
     decoded["deployItems"].as_array().into_iter().flatten().map(part).collect()

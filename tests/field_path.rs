@@ -125,8 +125,8 @@ fn every_case_of_merging_has_the_recorded_outcome() {
     }
 }
 
-/// The cases have the names of upstream's tests, but our own inputs. The outcomes are those of crossplane-runtime
-/// v1.17.0.
+/// The cases have the names of upstream's tests, but inputs of our own. The expected outcomes were recorded with
+/// crossplane-runtime v1.17.0.
 #[test]
 fn every_case_with_a_name_has_the_recorded_outcome() {
     let path = repository().join("tests/vectors/crossplane/named_fieldpath.json");

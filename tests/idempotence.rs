@@ -31,8 +31,8 @@ use serde_json::{Value, json};
 
 const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run";
 
-/// The configurations with which mutators run: the defaults, all writes to composites allowed, mode `annotate` for all,
-/// and mode `apply` for all.
+/// The configurations with which mutators run: the defaults, all writes to composites allowed, mode `annotate` for all
+/// mutators, and mode `apply` for all mutators.
 const CONFIGURATIONS: [&str; 4] = [
     "",
     "environmentConfigs: {native: enabled, writesTo: ['*']}\n",
@@ -41,7 +41,7 @@ const CONFIGURATIONS: [&str; 4] = [
      environmentConfigs: {native: disabled, writesTo: ['*']}\n",
 ];
 
-/// A gate with the stored objects of a cluster, which counts the changes of mutators.
+/// A gate for a cluster with `stored` objects. It counts the objects that mutators change.
 struct CountingGate {
     gate: Gate,
     /// The stored objects, including the definitions of composites.
@@ -115,8 +115,9 @@ impl CountingGate {
     }
 }
 
-/// Returns variants of an object: with dry-run annotations, as a controller has left it, and with outdated annotations
-/// of Portcullis.
+/// Returns variants of an object, each with a description: with dry-run annotations, as it is after a controller has
+/// reconciled it, and with outdated annotations of Portcullis. `admitted` is the object as the API server stores it
+/// after admission.
 fn variants(object: &Value, admitted: &Value) -> Vec<(&'static str, Value)> {
     let with = |change: fn(&mut Value)| {
         let mut object = object.clone();
@@ -153,7 +154,7 @@ fn annotate(object: &mut Value, value: &str) {
     object["metadata"]["annotations"][DRY_RUN] = value.into();
 }
 
-/// Number of objects that were sent, and number of changes by mutator.
+/// Number of checked objects, once for each configuration, and number of changes by mutator.
 #[derive(Default)]
 struct Tally {
     objects: usize,
@@ -161,8 +162,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Checks an object with all configurations and in all variants: as created, as updated, and after another
-    /// configuration.
+    /// Checks with every configuration that mutation of an object is idempotent. Creates and updates the object in all
+    /// variants, and updates an object that was admitted under another configuration.
     fn check(&mut self, name: &str, object: &Value, stored_objects: &[Value]) {
         self.check_all(name, std::slice::from_ref(object), stored_objects);
     }
@@ -306,7 +307,7 @@ fn mutation_of_landscaper_objects_is_idempotent() {
     assert!(tally.objects > 400 && tally.change_count("dry-run") > 20, "{} {:?}", tally.objects, tally.changes);
 }
 
-/// Each configuration of the helm deployer in the vectors is tested in a DeployItem in dry run.
+/// For each provider configuration in the vectors, tests a DeployItem of the helm deployer in a dry run.
 #[test]
 fn mutation_of_deployer_configurations_is_idempotent() {
     let mut tally = Tally::default();
@@ -322,7 +323,8 @@ fn mutation_of_deployer_configurations_is_idempotent() {
     assert!(tally.objects > 100 && tally.change_count("dry-run") > 100, "{} {:?}", tally.objects, tally.changes);
 }
 
-/// The executed Compositions, native and with functions. The schema has all fields of the composite.
+/// Tests the Compositions of the recorded cases, both native ones and those with functions. The schema has all fields
+/// that the composite has.
 #[test]
 fn mutation_of_executed_compositions_is_idempotent() {
     let (mut tally, vectors) = (Tally::default(), vectors("crossplane/compositions.json"));
@@ -336,7 +338,7 @@ fn mutation_of_executed_compositions_is_idempotent() {
     assert!(tally.change_count("environments") > 50 && tally.change_count("composites") > 50, "{:?}", tally.changes);
 }
 
-/// Returns the Composition of an recorded case.
+/// Returns the Composition of a recorded case.
 fn executed(case: &Value) -> Value {
     let mut spec = case["spec"].clone();
     if case["profile"] == "function" {
@@ -376,7 +378,7 @@ fn mutation_of_overwrite_vectors_is_idempotent() {
     assert!(tally.change_count("overwrites") > 100, "{:?}", tally.changes);
 }
 
-/// Returns a definition whose composites have these fields in `spec`.
+/// Returns a CompositeResourceDefinition whose schema has these fields in `spec`.
 fn definition(fields: &Value) -> Value {
     json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
         "metadata": {"name": "xexamples.example.org", "labels": {"portcullis.dev/composites": "true"}},
@@ -386,8 +388,8 @@ fn definition(fields: &Value) -> Value {
                                                  "status": {"type": "object", "properties": {}}}}}}]}})
 }
 
-/// Returns a Composition with these patches between a composite and its environment, for Crossplane itself or for
-/// functions.
+/// Returns a Composition with these patches between a composite and its environment. The Composition has a native
+/// environment if `is_native` is true, and a pipeline of functions otherwise.
 fn composition(patches: &Value, is_native: bool) -> Value {
     let resources = json!([{"name": "a", "base": {"apiVersion": "v1", "kind": "ConfigMap"}, "patches": [
         {"type": "FromEnvironmentFieldPath", "fromFieldPath": "a", "toFieldPath": "data.a",
@@ -472,8 +474,8 @@ fn mutation_of_environment_vectors_is_idempotent() {
     assert!(tally.change_count("environments") > 10 && tally.change_count("composites") > 10, "{:?}", tally.changes);
 }
 
-/// Returns a root Installation, its Execution and a DeployItem of the Execution. `annotation_values` are the values of
-/// their dry-run annotations.
+/// Returns a root Installation, its Execution and a DeployItem of the Execution. `annotation_values` are the dry-run
+/// annotations of the three objects, and `type_name` is the type of the DeployItem.
 fn owner_chain(annotation_values: [Option<&str>; 3], type_name: &str) -> Vec<Value> {
     let object = |kind: &str, name: &str, owner: Option<(&str, &str)>, spec: Value, annotation_value: Option<&str>| {
         let api_version = "landscaper.gardener.cloud/v1alpha1";
@@ -550,7 +552,8 @@ fn object() -> impl Strategy<Value = Value> {
         .prop_map(|members| json!(members))
 }
 
-/// Generates a schema of fields. Some fields have a default, some accept any value, and some are missing.
+/// Generates schemas for the fields `a`, `b` and `c`. Some fields have a default, some accept any value, and some have
+/// no schema, so they are pruned.
 fn fields() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(json!({"type": "string"})),
@@ -600,7 +603,8 @@ proptest! {
     }
 }
 
-/// A mutator that adds a field that the schema lacks. The test must fail with it.
+/// A faulty mutator that adds a field that the schema does not contain. Used to check that `assert_idempotent` detects
+/// such mutators.
 static ADDING_MUTATOR: Mutator = Mutator {
     name: "adds",
     family: "OW",

@@ -1,4 +1,4 @@
-//! Tests of kustomize trees with the executed verdicts of `tests/vectors/kustomize`.
+//! Compares our verdicts about kustomize trees with the recorded verdicts in `tests/vectors/kustomize`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, reason = "unknown results are printed")]
 
@@ -17,7 +17,7 @@ use portcullis::kustomize::{Files, Report, Verdict, analyse};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// The path of the trees. The cases contain `$ROOT` instead of it.
+/// The path at which the tree of each case is loaded. In the files of the cases, `$ROOT` stands for this path.
 const ROOT: &str = "/srv/tree";
 
 fn text(value: &Value) -> &str {
@@ -136,7 +136,8 @@ const KUSTOMIZE_ERRORS: [(&str, &str); 15] = [
     ("failed to find unique target", "KZ030"),
 ];
 
-/// The first finding has the rule that corresponds to kustomize's error, and its position is that of the invalid entry.
+/// The first finding corresponds to kustomize's error: it is from the rule in [`KUSTOMIZE_ERRORS`], and its position is
+/// that of the invalid entry.
 #[test]
 fn the_first_finding_is_kustomizes_error() {
     let mut reported = 0;
@@ -261,7 +262,8 @@ fn verdicts_for_flux_equal_fluxs() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
-/// The cases have random specs and root files, and the recorded verdicts of Flux.
+/// Compares our verdicts with recorded verdicts of Flux. The cases have random specs of Kustomizations and random root
+/// files. Unknown verdicts are accepted.
 #[test]
 fn verdicts_for_whole_specs_equal_fluxs() {
     let given = std::env::var("PORTCULLIS_FLUX_SPECS").ok();
@@ -287,14 +289,14 @@ fn verdicts_for_whole_specs_equal_fluxs() {
     assert!(agreed > 2 * unknown.len(), "{agreed} agree, {} are unknown", unknown.len());
 }
 
-/// Returns the report about a tree and the whole spec of an recorded case.
+/// Returns our report about the tree of a case, built as Flux builds it with the spec of the case.
 fn judge_for_flux(case: &Value) -> Report {
     let options = Options { flux: flux_spec(&case["spec"]), ..Options::of(Profile::Flux) };
     analyse(&tree(case), &TreePath::from(text(&case["spec"]["path"])), &options)
 }
 
-/// Regression test for issue 18, item 3 about Flux: Flux rejects these specs, but they were accepted. The previous test
-/// did not find that, because it also accepts unknown verdicts.
+/// Regression test for issue 18, item 3 about Flux: Flux rejects these specs, but Portcullis did not.
+/// `verdicts_for_whole_specs_equal_fluxs` did not find the error, because it also accepts unknown verdicts.
 #[test]
 fn rejects_specs_that_flux_rejects() {
     const REJECTED: [(&str, &str); 10] = [
@@ -322,7 +324,7 @@ fn rejects_specs_that_flux_rejects() {
     assert!(reason.contains("the content of ConfigMap/vars is unknown"), "{reason}");
 }
 
-/// Regression test for issue 18, item 2 about Flux: Flux accepts these root files, but they were rejected.
+/// Regression test for issue 18, item 2 about Flux: Flux accepts these root files, but Portcullis rejected them.
 #[test]
 fn accepts_root_files_that_flux_converts() {
     for (name, root) in [

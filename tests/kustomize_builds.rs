@@ -58,8 +58,8 @@ fn build_case(case: &Value) -> Result<String, Stop> {
     built.text()
 }
 
-/// Returns a name for the reason why the engine does not execute a part of a build. Returns `None` if the engine must
-/// execute the part.
+/// Returns what the engine lacks to execute a part of a build, such as the network. Returns `None` if the engine must
+/// be able to execute the part.
 fn not_executed(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Network => Some("network"),
@@ -69,8 +69,8 @@ fn not_executed(cause: Cause) -> Option<&'static str> {
     }
 }
 
-/// Describes how the result of a case differs from that of kustomize. If a case needs a network or another program, it
-/// is added to `skipped` instead.
+/// Describes how the result of a case differs from that of kustomize. Returns `None` if the results agree. If a case
+/// needs a network or another program, adds it to `skipped` and returns `None`.
 fn difference(case: &Value, skipped: &mut Vec<String>) -> Option<String> {
     let expect = &case["expect"];
     let error = expect["error"].as_str().or(expect["panic"].as_str());

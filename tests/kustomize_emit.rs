@@ -68,7 +68,8 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Generates keys other than `<<`. kustomize prints this key without quotes, so it would be parsed as a YAML merge key.
+/// Generates keys other than `<<`. kustomize prints the key `<<` without quotes, so parsers would treat it as a YAML
+/// merge key.
 fn key() -> impl Strategy<Value = String> {
     text().prop_filter("a merge key", |key| key != "<<")
 }

@@ -67,7 +67,8 @@ fn a_comment_holds_the_schema_of_a_list() {
 }
 
 proptest! {
-    /// Custom kinds have no schema, so only mappings are merged, and lists are replaced.
+    /// An empty patch must not change an object of a custom kind. Custom kinds have no schema, so mappings are merged,
+    /// and lists are replaced.
     #[test]
     fn an_empty_patch_changes_no_object_without_nulls(keys in prop::collection::hash_map("[a-z]{1,3}", "[a-z0-9]{1,5}", 0..6)) {
         let entries: Vec<_> = keys.iter().map(|(key, value)| format!("\"{key}\": [{{\"name\": \"{value}\"}}, {{}}]")).collect();

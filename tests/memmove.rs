@@ -1,4 +1,4 @@
-//! Tests `native/memmove.c`, which is part of the static binary only, with a C compiler.
+//! Compiles `native/memmove.c` with a C compiler and tests it. Only the static binary contains this file.
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 

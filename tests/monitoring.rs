@@ -77,7 +77,8 @@ fn all_metrics() -> String {
     text
 }
 
-/// Returns the rows of a Markdown table with name, type and description of each metric.
+/// Converts `shown`, an output of `/metrics`, to the rows of a Markdown table with name, type and description of each
+/// metric.
 fn rows(shown: &str) -> BTreeSet<String> {
     let of = |key: &str| -> Vec<(String, String)> {
         let lines = shown.lines().filter_map(|line| line.strip_prefix(key)?.split_once(' '));
@@ -91,7 +92,7 @@ fn rows(shown: &str) -> BTreeSet<String> {
     types.iter().map(row).collect()
 }
 
-/// Returns the suffix that the text format appends to the name of a metric.
+/// Returns the suffix that the text format appends to the names of metrics of this type.
 fn suffix(kind: &str) -> &'static str {
     match kind {
         "counter" => "_total",
@@ -100,7 +101,7 @@ fn suffix(kind: &str) -> &'static str {
     }
 }
 
-/// Returns the names of metrics that a query may use.
+/// Returns the metric names that a query may use: those of the API server, and those of the metrics in `rows`.
 fn names(rows: &BTreeSet<String>) -> BTreeSet<String> {
     let mut names = BTreeSet::from(API_SERVER.map(str::to_owned));
     for row in rows {

@@ -14,8 +14,8 @@ use portcullis::landscaper::repository_context::RepositoryContext;
 use portcullis::landscaper::substitution::{self, Entry, Outcome, Substitution};
 use serde_json::{Value, json};
 
-/// Returns a member of a case as JSON text. If the case has the exact text, it is used; otherwise, the value is
-/// serialized, as an API server does.
+/// Returns a member of a case's input as JSON text. If the case has `rawInput`, the text is taken from there;
+/// otherwise, the value is serialized, as an API server does.
 fn text(case: &Value, member: &str) -> Option<String> {
     match case.get("rawInput") {
         Some(raw) => raw.get(member).map(|text| text.as_str().expect("rawInput holds texts").to_owned()),
@@ -123,7 +123,8 @@ fn every_case_has_the_recorded_outcome() {
     }
 }
 
-/// In production, overwrites are read from parsed objects instead of texts. The results must agree.
+/// The other tests parse overwrites from JSON texts. In production, overwrites are read from parsed objects. The
+/// results must agree.
 #[test]
 fn parses_values_and_their_texts_alike() {
     let file = vectors("landscaper/overwrites.json");
@@ -149,7 +150,8 @@ fn parses_values_and_their_texts_alike() {
     }
 }
 
-/// Regression test for issue 18: such an Installation was admitted without a warning, and failed later.
+/// Regression test for issue 18: an Installation whose Context names missing overwrites was admitted without a warning,
+/// and failed later.
 #[test]
 fn warns_about_an_installation_whose_context_names_missing_overwrites() {
     let of = |kind: &str, more: Value| {
@@ -173,8 +175,8 @@ fn warns_about_an_installation_whose_context_names_missing_overwrites() {
     assert_eq!(found(Vec::new()), ["warn spec.context: Context \"default\" does not exist in namespace ns"]);
 }
 
-/// A number that Landscaper cannot decode is an error, so the request is denied. This is also the case if a rule has
-/// read only a part of the object before.
+/// If an object contains a number that Landscaper cannot decode, reading the object is an error, so the request is
+/// denied. The number is also detected if only a part of the object was read before.
 #[test]
 fn a_number_out_of_range_is_reported() {
     for case in vectors("landscaper/deployers.json")["numbers"].as_array().expect("it is a list") {

@@ -34,7 +34,7 @@ fn keys(value: &Value) -> Vec<String> {
     value.as_object().expect("it is an object").keys().cloned().collect()
 }
 
-/// Adds the leaves of nested values to `found`, with their paths.
+/// Adds the leaves of a nested value to `found`: their paths below `at`, and their values as JSON text.
 fn leaves(value: &Value, at: &str, found: &mut BTreeMap<String, String>) {
     match value.as_object().filter(|members| !members.is_empty()) {
         None => drop(found.insert(at.to_owned(), value.to_string())),
@@ -74,7 +74,7 @@ fn the_charts_families_are_those_of_the_rules() {
     assert_eq!(keys(&schema["properties"]["families"]["properties"]), families);
 }
 
-/// Helm rejects an unknown rule ID, so that no pod is started that would fail because of it.
+/// The schema lists all rule IDs. So Helm rejects an unknown rule ID before it starts a pod, which would fail.
 #[test]
 fn schema_lists_the_rules_mutators_and_deliveries() {
     let committed = text("charts/portcullis/values.schema.json");
@@ -95,7 +95,8 @@ fn schema_has_every_documented_key_of_the_configuration() {
     assert!(missing.is_empty(), "Helm refuses {missing:?}");
 }
 
-/// Regression test for issue 18, item 5 about Crossplane: Helm rejected values of this section that the server accepts.
+/// Regression test for issue 18, item 5 about Crossplane: Helm rejected values of the section `environmentConfigs` that
+/// the server accepts.
 #[test]
 fn schema_has_every_key_and_value_of_environment_configs() {
     let known = &read("charts/portcullis/values.schema.json")["properties"]["config"]["properties"];
@@ -273,7 +274,8 @@ fn run_successfully(command: &mut Command) -> String {
     text
 }
 
-/// Creates a release archive of the program under test, as if it were linked statically, and the packages with it.
+/// Creates a release archive of the program under test, and packages from this archive. The name of the archive says
+/// that the program is linked statically, whether or not it is.
 fn create_packages(dist: &Path) {
     let version = env!("CARGO_PKG_VERSION");
     let program = dist.join("program");
@@ -398,7 +400,8 @@ fn the_action_downloads_a_verified_binary() {
     assert_eq!(install("missing", "9.9.9", "0").0, Some(3), "the action builds from source");
 }
 
-/// Returns an ELF header with one program header. Depending on `segment`, it looks like a static or a dynamic binary.
+/// Returns an ELF header with one program header. The segment type `segment` determines whether the header looks like
+/// that of a static or a dynamic binary.
 fn elf(machine: u16, segment: u32) -> Vec<u8> {
     let mut header = vec![0; 64];
     header[..6].copy_from_slice(b"\x7fELF\x02\x01");

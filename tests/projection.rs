@@ -127,7 +127,7 @@ fn gates(registry: impl Fn() -> Registry, stored: &[Value]) -> [Gate; 2] {
     })
 }
 
-/// Returns the requests with which objects are tested.
+/// Returns the requests that create, update and delete each of the objects.
 fn cases(objects: &[Value]) -> Vec<Case> {
     let mut cases = Vec::new();
     for object in objects {
@@ -175,7 +175,7 @@ fn rules_read_only_what_kinds_declare() {
     assert!(decided > 5_000, "only {decided} decisions were compared");
 }
 
-/// Returns the keys of an object in an index. The catalog stores only the parts of the object that `storage` declares.
+/// Returns the keys of an object in an index, computed from only those parts of the object that `storage` declares.
 fn keys(kind: &Kind, index: &Index, storage: Storage, object: &Value) -> Vec<String> {
     let Kind { group, version, kind, plural, scope, .. } = *kind;
     let kind = Box::leak(Box::new(Kind { group, version, kind, plural, scope, indexes: &[], storage }));
@@ -202,7 +202,8 @@ fn indexes_read_only_what_they_declare() {
     assert!(found.len() > 10 && without.is_empty(), "no object has a key in {without:?}");
 }
 
-/// A rule that reads a field that its kind does not declare.
+/// A faulty rule that reads a field of a stored object that the kind does not declare. Used to check that these tests
+/// detect such rules.
 static UNDECLARED_READ: Rule = Rule {
     info: RuleInfo {
         id: "XX001",

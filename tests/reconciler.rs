@@ -1,4 +1,4 @@
-//! Tests of the files that are derived from controllers.
+//! Tests of the controllers of the controller manager, and of the manifests that are generated from them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::convert::Infallible;

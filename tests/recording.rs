@@ -24,7 +24,8 @@ use serde_json::{Value, json};
 use support::client::{self, Connection};
 use support::pki::{Authority, SecretMount};
 
-/// Environment variable. If it is set, the recordings of the examples are written to `tests/recordings/examples`.
+/// Name of an environment variable. If it is set, the recordings of the examples are written to
+/// `tests/recordings/examples`.
 const WRITE: &str = "PORTCULLIS_WRITE_RECORDINGS";
 
 fn portcullis(args: &[&str]) -> Output {
@@ -114,7 +115,7 @@ impl Cluster {
         catalog.kinds().chain(catalog.declared()).find(|kind| kind.is_kind_of(object))
     }
 
-    /// Creates objects in order, updates each of them without a change, and deletes them in reverse order.
+    /// Creates objects in order, sends an unchanged update of each one, and deletes them in reverse order.
     async fn create_update_and_delete(&self, objects: Vec<Value>) {
         let mut stored = Vec::new();
         for object in objects {
@@ -373,7 +374,7 @@ async fn an_object_is_read_once_for_a_decision() {
     .await;
 }
 
-/// A judge that can fetch no tree.
+/// A [`Judge`] that cannot fetch any tree, so its result is always unknown.
 struct UnreachableJudge;
 
 impl Judge for UnreachableJudge {
@@ -553,8 +554,8 @@ async fn replays_with_the_recorded_and_another_configuration() {
     assert_eq!(portcullis(&["replay", "examples"]).status.code(), Some(2), "there is no recording");
 }
 
-/// Issue 18: tests with real controllers record the requests of each scenario. `make test` replays the recordings,
-/// because it cannot build the controllers everywhere.
+/// Regression test for issue 18. Tests with real controllers record the requests of each scenario. `make test` only
+/// replays these recordings, because the controllers cannot be built everywhere.
 #[test]
 fn every_scenario_is_recorded() {
     for (system, file, scenarios) in [

@@ -59,14 +59,14 @@ fn repository(folder: &Path) {
     git(folder, &["commit", "--quiet", "-am", "two"]);
 }
 
-/// A server with a repository at `/team/app.git`, the same repository at `/private/app.git` with a password, and a
-/// file.
+/// A server with a file and a repository. The repository is public at `/team/app.git`, and needs a password at
+/// `/private/app.git`.
 struct Server {
     address: String,
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// The repository of a server, and the address of the server to which `moved.git` is redirected.
+/// What a server serves: a repository, and `moved.git`, which redirects to the server at `redirect_address`.
 struct Content {
     repository: PathBuf,
     redirect_address: String,
@@ -98,12 +98,12 @@ impl Server {
         Self { address, requests }
     }
 
-    /// Returns the number of requests that contain a text.
+    /// Returns how many requests contained `text` in the request line, the first line of the body, or the credentials.
     fn count_requests_with(&self, text: &str) -> usize {
         self.requests.lock().unwrap().iter().filter(|request| request.contains(text)).count()
     }
 
-    /// Returns the number of packs that were sent.
+    /// Returns the number of git packs that the server has sent.
     fn pack_count(&self) -> usize {
         let requests = self.requests.lock().unwrap();
         requests.iter().filter(|request| request.starts_with("POST") && request.contains("fetch")).count()
@@ -199,7 +199,7 @@ impl TestSetup {
         command.env("GIT_TERMINAL_PROMPT", "0").output().unwrap()
     }
 
-    /// Starts an HTTPS server. The builds of this value trust its certificate.
+    /// Starts an HTTPS server with the same repository. Later calls of `build` trust its certificate.
     fn start_https_server(&self, redirect_address: &str) -> Server {
         let certified_key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let bundle = OpenOptions::new().create(true).append(true).open(self.folder.path().join("authority.pem"));

@@ -1,5 +1,5 @@
-//! Tests of the rules through the gate: the examples of every page, levels, exemptions, and everything that is derived
-//! from the registry.
+//! Tests of the rules at admission: the examples of every page, levels, exemptions, and everything that is derived from
+//! the registry.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -76,7 +76,7 @@ fn pages_have_title_summary_level_and_headings() {
     }
 }
 
-/// Returns the verdict of the first reported example of each page, if the example is a request.
+/// Returns each page whose first example with findings is a request, and the verdict on this request.
 fn reported() -> Vec<(Page, Verdict)> {
     let pages = Page::all().into_iter().filter(|page| page.reported[0].object().is_some());
     pages.map(|page| (page.decide(&page.reported[0]), page)).map(|(verdict, page)| (page, verdict)).collect()
@@ -92,7 +92,8 @@ fn ids_and_names_are_unique_and_in_order() {
     assert_eq!(ids, sorted);
 }
 
-/// If a message contains these words, Landscaper treats the denial as an outage and retries forever.
+/// Landscaper treats a denial as an outage, and retries forever, if the message contains words such as `connection
+/// refused`.
 #[test]
 fn messages_do_not_read_like_an_outage() {
     for (Page { info, .. }, verdict) in reported() {
@@ -103,8 +104,8 @@ fn messages_do_not_read_like_an_outage() {
     }
 }
 
-/// Reports whether kustomize-controller treats a text as an error about an immutable field. Then it deletes the object
-/// if `force` is set.
+/// Reports whether kustomize-controller treats an error message as an error about an immutable field. After such an
+/// error, kustomize-controller deletes the object if the Kustomization has `force: true`.
 fn flux_would_delete(text: &str) -> bool {
     let begins =
         |after: &str, word: &str| after.strip_prefix(char::is_whitespace).is_some_and(|rest| rest.starts_with(word));
@@ -204,7 +205,7 @@ fn family_combinations() -> Vec<Vec<&'static str>> {
     (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
 }
 
-/// Returns the objects in the manifests for some families, by the name of the file.
+/// Returns the objects in the manifests for some families, by file name.
 fn manifests_of(families: &[&'static str]) -> HashMap<&'static str, Vec<Value>> {
     let registration = Registration { families: Choice::These(families.to_vec()), ..Registration::default() };
     let manifests = registration.manifests(&Registry::standard());
@@ -340,8 +341,9 @@ fn receiving_webhooks<'c>(configuration: &'c Value, group: &str, plural: &str, o
     webhooks.filter(|webhook| webhook["rules"].as_array().expect("rules is a list").iter().any(is_sent)).collect()
 }
 
-/// Returns the condition by which a webhook shares the requests of a resource with another webhook, and whether this
-/// webhook receives the requests for which the condition is true. Deletions have no object, so they are not shared.
+/// Returns how a webhook shares the requests of a resource with another webhook, or `None` if it receives all of them.
+/// The second part of the result is a condition. The first part is true if the webhook receives the requests for which
+/// the condition is true, and false if it receives the others. Deletions have no object, so they are not shared.
 fn shared_condition(webhook: &Value, plural: &str, operation: Operation) -> Option<(bool, String)> {
     const DELETE: &str = "request.operation == 'DELETE' || ";
     let guard = format!("request.resource.resource != '{plural}' || ");
@@ -448,8 +450,8 @@ fn updates_of_deleted_objects_are_not_denied() {
     assert_eq!(verdict.warnings().len(), 1);
 }
 
-/// Landscaper's context controller retries a denied Context every 40 ms. So Contexts without overwrites are admitted if
-/// no server answers.
+/// Landscaper's context controller retries a denied Context every 40 ms. So if no server answers, Contexts without
+/// overwrites must be admitted.
 #[test]
 fn contexts_without_overwrites_do_not_fail_closed() {
     let read = |file: &str| std::fs::read_to_string(repository().join(file)).unwrap();

@@ -179,7 +179,8 @@ async fn reloads_the_configuration_and_keeps_the_last_valid_one() {
     assert_eq!(server.post("/validate", &refused).await["response"]["allowed"], false);
 }
 
-/// A file like in a mounted ConfigMap: the file is a link through the link `..data`, and an update replaces `..data`.
+/// A configuration file in a folder like that of a mounted ConfigMap: the file is a symbolic link through the link
+/// `..data`, and an update replaces `..data`.
 struct ConfigMount {
     folder: tempfile::TempDir,
     version: std::cell::Cell<usize>,
@@ -279,7 +280,7 @@ async fn answers_verify_in_shadow_mode() {
     assert_eq!((&response["allowed"], &response["warnings"]), (&true.into(), &serde_json::json!([answer])));
 }
 
-/// Rules of disabled families do not run. Their configuration is not an error, neither at start nor after a reload.
+/// Rules of disabled families do not run. A configuration with such rules is valid, both at start and after a reload.
 #[tokio::test]
 async fn only_enabled_families_decide() {
     let folder = tempfile::tempdir().unwrap();
@@ -296,7 +297,8 @@ async fn only_enabled_families_decide() {
     assert!(!server.log().contains("not reloaded"), "{}", server.log());
 }
 
-/// The server is alive but not ready. It logs one line for each kind, not for each attempt.
+/// Without an API server, the server is alive but not ready. It logs one line for each kind that it cannot watch, not
+/// one for each attempt.
 #[tokio::test]
 async fn waits_for_an_unreachable_api_server() {
     let folder = tempfile::tempdir().unwrap();

@@ -197,7 +197,7 @@ async fn reports_a_missed_deadline() {
     assert_eq!(server.metric(r#"portcullis_undecided_total{phase="validate"}"#).await, 1.0);
 }
 
-/// Every request is admitted unchanged, and the decision is recorded.
+/// In shadow mode, every request is admitted unchanged, and the decision is recorded in audit annotations.
 #[tokio::test]
 async fn shadow_mode_admits_everything_and_records_decisions() {
     let server = Server::start_with(|options| options.shadow = true).await;
@@ -281,7 +281,8 @@ async fn rejects_requests_over_the_limit_of_bytes() {
     assert_eq!(reply.status, 200, "the bytes of the first request are released");
 }
 
-/// Starts a server that computes only one decision at a time.
+/// Starts a server that computes only one decision at a time. `waiting` is the maximum number of queued requests, and
+/// `deadline` is their queue deadline under overload.
 async fn start_with_one_permit(waiting: usize, deadline: Duration) -> Server {
     Server::start_with(|options| {
         options.limits.deciding = 1;
@@ -355,7 +356,8 @@ async fn requests_that_wait_need_no_permit() {
     }
 }
 
-/// The test runs on a runtime with one thread. A decision that is computed on this thread would block all requests.
+/// The test runs on a runtime with one thread. If the server computed decisions about large bodies on this thread, they
+/// would block all other requests.
 #[tokio::test]
 async fn large_bodies_do_not_delay_small_ones() {
     let server = start_with_one_permit(9, deadline()).await;
@@ -691,7 +693,7 @@ impl io::Write for LogWriter {
     }
 }
 
-/// Returns the log output while `calls` are made.
+/// Starts a server, makes `calls` to it, and returns the log output of the server.
 async fn logged_during(format: Format, calls: impl AsyncFnOnce(&Server)) -> String {
     let written = LogWriter::default();
     let (telemetry, subscriber) = Telemetry::new(format, "info", written.clone()).unwrap();
@@ -792,7 +794,8 @@ async fn start_with_clients(authority: &Authority, names: &[&str]) -> (Server, t
     (Server::start_with(|options| options.clients = Some(clients)).await, folder)
 }
 
-/// Returns the status of the answer, or the TLS error. In TLS 1.3, the alert arrives after the handshake.
+/// Sends a review to a server, and returns the HTTP status or the error. In TLS 1.3, a client learns only after the
+/// handshake that the server rejects its certificate.
 async fn call(server: &Server, config: rustls::ClientConfig) -> Result<u16, String> {
     let mut connection = server.connect_with(config).await.map_err(|error| error.to_string())?;
     let reply = connection.post("/validate", &review("fine")).await.map_err(|error| error.to_string())?;

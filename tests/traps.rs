@@ -14,7 +14,7 @@ use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::tree::{Memory, Tree, TreePath};
 use serde_json::{Value, json};
 
-/// A Kustomization with the files of its source, and other Kustomizations of the source.
+/// A Kustomization, the files of its source, and `siblings`: other Kustomizations with the same source.
 struct Root {
     object: Value,
     files: Vec<(&'static str, String)>,
@@ -97,7 +97,7 @@ fn map(name: &str) -> String {
     object("v1", "ConfigMap", "a", name)
 }
 
-/// Returns the findings about a deletion by kustomize-controller, with the guard enabled.
+/// Returns the findings about the deletion of the object `deleted` by kustomize-controller, with the guard enabled.
 fn deletion_findings(stored: &[Value], deleted: Value) -> Vec<String> {
     let case = Case::new(Operation::Delete, deleted).stored(stored.to_vec()).policy(Policy::default());
     let verdict = case.user("system:serviceaccount:flux-system:kustomize-controller").decide(Phase::Validate);
@@ -111,7 +111,7 @@ fn with_owner_labels(text: &str, owner: &str) -> Value {
     object
 }
 
-/// The number of a case, and its test.
+/// The number of a case in [`CASES`], and its test.
 type PruningCase = (u8, fn());
 
 const CASES: [PruningCase; 30] = [
@@ -264,7 +264,8 @@ const CASES: [PruningCase; 30] = [
     }),
 ];
 
-/// Checks that the finding about the deletion of an object of a protected kind names the consequences.
+/// Checks that the deletion of the inventory entry `entry`, an object of a protected kind, is reported by KZ060, with a
+/// message that contains `words`.
 fn assert_protected_kind(entry: &str, words: &str) {
     let found = root(&[("app/a.yaml", &map("a"))], &["a_a__ConfigMap", entry]).findings();
     assert!(found.len() == 1 && found[0].starts_with("KZ060") && found[0].contains(words), "{found:?}");

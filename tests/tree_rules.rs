@@ -27,7 +27,7 @@ fn overwrites(version: &str) -> Value {
            "overwrites": [{"source": {"componentName": "db"}, "substitution": {"version": version}}]})
 }
 
-/// Returns an Installation with a tree annotation that is current for `overwrites`.
+/// Returns an Installation whose tree annotation contains `note` and was computed from `overwrites`.
 fn installation(name: &str, overwrites: &Value, note: Note) -> Value {
     let original =
         ComponentReference { component_name: "app".into(), version: "v1".into(), ..ComponentReference::default() };
@@ -89,7 +89,7 @@ fn records_unmatched_entries_once_every_tree_is_known() {
     assert!(found(vec![]).is_empty(), "no Installation uses the overwrites");
 }
 
-/// Findings of level `audit` are not shown to the user.
+/// OW009 has level `audit` at admission, so its findings are not shown to the user.
 #[test]
 fn hides_unmatched_entries_at_admission() {
     let mine = overwrites("v9");
@@ -111,7 +111,7 @@ fn reports_two_versions_while_the_annotation_is_current() {
     assert!(findings(object, stored(vec![overwrites("v8")]), "OW010").is_empty());
 }
 
-/// A live reader with at most one Context. If the outer value is `None`, each read fails.
+/// A live reader with at most one Context. `None` means that each read fails, `Some(None)` that there is no Context.
 struct ContextReader(Option<Option<Value>>);
 
 impl LiveReader for ContextReader {

@@ -45,8 +45,9 @@ fn denied_fields(kind: &str, object: &Value, old: Option<&Value>) -> Vec<String>
     fields
 }
 
-/// Converts a field path of Landscaper to our notation. Landscaper appends the name of a template to its index, appends
-/// `.definition` for the choice between `inline` and `ref`, and reports positions in the decompressed templates.
+/// Converts a field path in an error of Landscaper to our notation. Landscaper's paths differ in three ways: the index
+/// of a template is followed by the name of the template, paths to a choice between `inline` and `ref` end in
+/// `.definition`, and paths in compressed templates point into the decompressed templates.
 fn field(upstream: &str, object: &Value) -> String {
     let field = upstream.strip_suffix(".definition").unwrap_or(upstream);
     if field.starts_with("spec.deployItems") && object.pointer("/spec/deployItemsCompressed").is_some() {
@@ -57,7 +58,7 @@ fn field(upstream: &str, object: &Value) -> String {
     dotted(&format!("{before}]{after}"))
 }
 
-/// Converts keys in brackets to keys after dots.
+/// Converts a path with keys in brackets, such as `a[b]`, to a path with dots, such as `a.b`.
 fn dotted(field: &str) -> String {
     field.trim_start_matches('.').replace('[', ".").replace(']', "")
 }
@@ -123,8 +124,8 @@ fn reports_all_errors_at_once() {
     }
 }
 
-/// Like the API server with Landscaper's object selector, the rules skip an update only if both the old and the new
-/// object have the label.
+/// The rules skip an update only if both the old and the new object have Landscaper's skip label. With Landscaper's own
+/// webhook, the API server does the same, because the webhook has an object selector.
 #[test]
 fn landscapers_label_is_honoured_as_landscaper_does() {
     let object = |label: &str| {

@@ -12,7 +12,8 @@ const REGISTRATION: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebh
 const SERVED: &str = "/apis/apiextensions.crossplane.io/v1alpha1/environmentconfigs?dryRun=All";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps?dryRun=All";
 
-/// Returns the status, a header and the body of the answer to a request.
+/// Returns the status, a header and the body of the answer to a request. `registered` are the resources for which
+/// webhooks are registered.
 fn answer(path: &str, registered: &[&str]) -> (&'static str, &'static str, Value) {
     let rules = json!([{"resources": registered}]);
     let webhooks = json!([{"name": "validate.portcullis.dev", "rules": rules}]);
@@ -52,8 +53,8 @@ fn serve(stream: TcpStream, registered: &[&str]) -> std::io::Result<()> {
     reader.get_mut().write_all((head + &body).as_bytes())
 }
 
-/// Runs `verify` without `--families`. The webhooks are registered for these resources. Returns the exit code and the
-/// output.
+/// Runs `verify` without `--families`, in a cluster with webhooks for the resources `registered`. `within` is the
+/// timeout in seconds. Returns the exit code and the output.
 fn run_verify(registered: &'static [&'static str], within: &str) -> (Option<i32>, String) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let server = format!("http://{}", listener.local_addr().unwrap());
@@ -85,8 +86,8 @@ fn uses_a_version_that_the_cluster_serves() {
     assert_eq!(code, Some(0), "{text}");
 }
 
-/// Regression test for issue 18, item 10 about Crossplane: if no webhook is registered for ConfigMaps, no webhook
-/// answers requests for them.
+/// Regression test for issue 18, item 10 about Crossplane: if no webhook is registered for ConfigMaps, `verify` must
+/// not wait for an answer about ConfigMaps.
 #[test]
 fn waits_only_for_registered_kinds() {
     let (code, text) = run_verify(&["environmentconfigs"], "30");

@@ -57,7 +57,8 @@ fn item(name: &str) -> Value {
     }
 }
 
-/// Returns the answer of an API server that has objects with these names and this resource version.
+/// Returns the answer of a simulated API server to a request. The server has objects with the given names, at resource
+/// version `version`.
 fn answer(request: &Request<Incoming>, version: usize, names: &[&str]) -> Response<Body> {
     let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
     let is_watch = query.contains("watch=true");
@@ -98,7 +99,8 @@ fn watch(event: Value) -> Response<Body> {
     Response::new(Body::from_stream(first.chain(pending())))
 }
 
-/// Starts an API server. If its task is aborted, all its connections are closed. Returns its address and its task.
+/// Starts an API server, and returns its address and its task. If the task is aborted, all connections of the server
+/// are closed.
 async fn api_server(
     address: SocketAddr,
     version: usize,

@@ -85,7 +85,8 @@ fn json_values_have_positions() {
     assert_eq!(documents[0].value["a"][0], json!(1.0));
 }
 
-/// An alias of a long text counts as several values. Otherwise, copies of the text could take gigabytes of memory.
+/// An alias of a long text counts as several values. If it counted as one value, many copies of the text would be
+/// within the limit, and could take gigabytes of memory.
 #[test]
 fn an_alias_of_a_long_text_counts_as_several_values() {
     let text = |length: usize| format!("a: &a {}\nb: [{}]\n", "x".repeat(length), ["*a"; 1000].join(","));

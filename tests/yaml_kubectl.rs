@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde_json::{Number, Value};
 
 const VECTORS: &str = include_str!("vectors/yaml/cases.json");
-/// Errors of kubectl about a text that it cannot parse, or a number that it cannot represent. All its other errors are
-/// about the object.
+/// Beginnings of kubectl's error messages about texts that it cannot parse, and about numbers that it cannot represent.
+/// All other errors of kubectl are about objects in valid YAML.
 const REFUSED: [&str; 2] =
     ["error: error parsing STDIN:", "error: unable to decode \"STDIN\": json: cannot unmarshal number"];
 
-/// Cases in which we differ from kubectl, with the reason why that is acceptable.
+/// Names of the cases in which our parser differs from kubectl, each with the cause of the difference.
 const DIFFERENCES: &[(&str, &str)] = &[
     // Our parser is stricter than kubectl.
     ("quotes '\"a\"#c'", "a comment without a space before it"),

@@ -29,14 +29,14 @@ pub struct Call {
     pub name: &'static str,
     /// Size of the body in bytes.
     pub size: usize,
-    /// Maximum cost of the call, as a multiple of the cost of the baseline. `None` if there is no aim.
+    /// Maximum cost of the call, as a multiple of the cost of the baseline. `None` if no maximum is set.
     pub aim: Option<f64>,
     message: Bytes,
     expected: &'static str,
 }
 
 impl Call {
-    /// Creates a call with its whole HTTP message; the answer must contain `expected`.
+    /// Creates a call: a POST request for `path` with the given `body`. The answer must contain `expected`.
     pub fn new(name: &'static str, path: &str, body: &[u8], expected: &'static str) -> Self {
         let head = format!(
             "POST {path}?timeout=10s HTTP/1.1\r\nHost: localhost\r\nUser-Agent: kube-apiserver-admission\r\n\
@@ -106,7 +106,8 @@ pub struct Memory {
     pub anonymous: usize,
 }
 
-/// A client that sends the same message repeatedly over one connection.
+/// The data that the tasks of [`ConnectedServer::post`] share. Each task sends the message repeatedly over one
+/// connection.
 struct Caller {
     address: SocketAddr,
     client: Arc<ClientConfig>,
@@ -136,7 +137,8 @@ impl Caller {
         connection
     }
 
-    /// Waits before a rejected call is repeated. Returns a new connection if the server closes the old one.
+    /// Waits before a rejected call is repeated. Returns the connection for the next attempt. If the server closes
+    /// `connection`, as `reply` says, this is a new connection.
     async fn wait_before_retry(&self, connection: Connection, reply: &Reply) -> Connection {
         eprintln!("rejected once: other processes kept the CPUs busy");
         sleep(RETRY_DELAY).await;

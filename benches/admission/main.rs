@@ -8,7 +8,7 @@
 //! `cargo bench --bench admission` prints the tables. These arguments change what it does:
 //! - `-- --write` also writes the tables into `docs/performance.md`.
 //! - `-- --rounds=N` sets the number of rounds.
-//! - `-- memory` prints only this table (or `sizes`, `overwrites`, `catalogs`).
+//! - `-- memory` prints only the table `memory`. The other tables are `sizes`, `overwrites` and `catalogs`.
 //! - `-- --binary=PATH` measures another build of Portcullis.
 //! - `-- --before=PATH` only compares the measured build with the build at this path.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
@@ -48,7 +48,8 @@ const KIB: usize = 1024;
 /// Sizes of reviews in bytes, each with the number of reviews of this size in a round. With these numbers, the reviews
 /// of each size take a few tenths of a second per round.
 const SIZES: [(usize, usize); 4] = [(KIB, 10_000), (3 * KIB, 10_000), (6 * KIB, 7_500), (2 * KIB * KIB, 100)];
-/// The typical size of a review, to which the aims apply, and the number of reviews in a round.
+/// The typical size of a review in bytes, and the number of reviews in a round. The maximum costs of calls are for this
+/// size.
 const TYPICAL: (usize, usize) = SIZES[1];
 /// Numbers of objects in the catalog. The results for the larger catalogs are compared with those for the first one.
 const CATALOGS: [usize; 3] = [10, 1_000, 100_000];

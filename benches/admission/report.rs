@@ -24,7 +24,7 @@ pub struct Costs {
     aim: Option<f64>,
     floor: f64,
     cost: f64,
-    /// The median of the ratios of all rounds. The next field is half of their interquartile range.
+    /// The median of the ratios of all rounds. The field `spread` is half of their interquartile range.
     ratio: f64,
     spread: f64,
 }

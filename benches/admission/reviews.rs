@@ -84,7 +84,8 @@ pub fn overwrites_object(name: &str, count: usize) -> Value {
     })
 }
 
-/// Returns a review of about `size` bytes: adds items first, then lines of text.
+/// Returns a review of about `size` bytes. `make` creates the review with the given padding. Adds items to the padding
+/// first, and then lines of text.
 fn pad_to_size(size: usize, make: impl Fn(Padding) -> Vec<u8>) -> Vec<u8> {
     let mut padding = Padding::default();
     while padding.items < MAX_ITEMS && make(padding).len() < size {

@@ -27,7 +27,8 @@ impl Rounds {
         self.calls.push((server, call));
     }
 
-    /// Runs all rounds, every other one in reverse order. Returns the costs of each call except the baseline.
+    /// Runs all rounds. Every second round makes its calls in reverse order. Returns the costs of each call except the
+    /// baseline.
     pub async fn run(mut self) -> Vec<Costs> {
         self.round(false).await;
         let mut rounds = Vec::new();

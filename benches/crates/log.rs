@@ -64,7 +64,7 @@ pub fn table() -> String {
     table
 }
 
-/// Returns the CPU time of one record.
+/// Returns the CPU time that a variant uses for one record.
 fn measure(variant: &Variant) -> Duration {
     let (reader, out) = reader();
     let (subscriber, guard) = (variant.install)(out);
@@ -79,7 +79,7 @@ fn measure(variant: &Variant) -> Duration {
     used.saturating_sub(idle) / u32::try_from(BURST * BURSTS).unwrap()
 }
 
-/// Returns the CPU time of the loop without records.
+/// Returns the CPU time of [`write_in_bursts`] if it writes no records.
 fn idle_cost() -> Duration {
     let before = cpu();
     write_in_bursts(|_| ());

@@ -1,9 +1,9 @@
-//! Measures the admission of a Flux Kustomization whose tree is judged: with empty caches, with a cached tree, and with
-//! a cached verdict.
+//! Measures the admission of a Flux Kustomization whose kustomize tree is checked: with empty caches, with a cached
+//! tree, and with a cached check result.
 //!
 //! 2 000 Kustomizations use one source of 5 000 files. Their reviews are decided one after another. Each time is
 //! measured from the bytes of an AdmissionReview to the bytes of its answer. Artifacts come from a server on this
-//! machine. TLS and HTTP are excluded, because other tables of the page measure them.
+//! machine. TLS and HTTP are excluded, because other tables in `docs/performance.md` measure them.
 //!
 //! `cargo bench --bench delivery` prints the table; `-- --write` also writes it into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 const SIZE: Size = Size { roots: 2_000, parts: 1_200 };
 /// Number of measurements with empty caches, each with a new gate.
 const COLD_MEASUREMENTS: usize = 30;
-/// Number of admissions of each Kustomization with a cached verdict.
+/// Number of admissions of each Kustomization with a cached check result.
 const PASSES: usize = 5;
 const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- delivery: begin -->";
@@ -106,7 +106,7 @@ fn read(root: &Path, folder: &Path, files: &mut Vec<(String, Vec<u8>)>) {
     }
 }
 
-/// Returns a gate with the source in its catalog and empty caches.
+/// Returns a gate with empty caches. Its catalog contains the Flux source with `artifact`.
 fn gate(server: &ArtifactServer, artifact: &Artifact) -> Gate {
     let registry = Registry::standard();
     let catalog = Catalog::new(registry.kinds());

@@ -1,8 +1,9 @@
 //! Measures the cost of a composite's environment at admission: five EnvironmentConfigs are selected and merged, and
 //! fifty patches are computed.
 //!
-//! The gate decides in both phases on the creation of a composite, in this process without HTTP and TLS. Catalogs of
-//! several sizes are measured in turn, so that other load on the machine affects all of them equally.
+//! The gate decides on the creation of a composite in both phases, mutation and validation. It runs in this process,
+//! without HTTP and TLS. Catalogs of several sizes are measured in turn, so that other load on the machine affects all
+//! of them equally.
 //!
 //! `cargo bench --bench environment` prints the table; `-- --write` also writes it into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]

@@ -1,4 +1,4 @@
-//! Compares the time to build and judge a root with that of kustomize, and measures a whole repository and one large
+//! Compares the time to build and check a root with that of kustomize, and measures a whole repository and one large
 //! tree.
 //!
 //! Runs `portcullis build` and `check`, `kubectl kustomize`, and `kustomize build` if a `kustomize` is in `PATH`, as
@@ -33,7 +33,7 @@ use repository::Size;
 
 /// Number of roots that are built. kubectl builds this many in about ten seconds.
 const ROOTS_BUILT: usize = 30;
-/// Number of runs of Portcullis for each root, so that its CPU time is measurable.
+/// Number of runs of Portcullis for each root. A single run uses too little CPU time to be measured.
 const RUNS_PER_ROOT: usize = 5;
 /// Number of measurements of the whole repository and of the large tree.
 const ROUNDS: usize = 5;
@@ -118,7 +118,7 @@ fn measure(kubectl: &Path) -> String {
     text
 }
 
-/// Measures one large tree, and one of twice its size. Returns the rows of the table.
+/// Measures one large tree, and one of twice its size. `builder` is compared with Portcullis. Returns table rows.
 fn large_tree(folder: &Path, builder: &Builder<'_>) -> String {
     let write = |name: &str, objects: usize| {
         let folder = folder.join(name);
@@ -184,7 +184,7 @@ impl Builder<'_> {
 
 /// The costs in the first table.
 struct Costs {
-    /// The costs of building a root with other programs. Each cost has the name of the program.
+    /// The costs of building a root with other programs. Each entry consists of the name of a program and its cost.
     others: Vec<(String, Cost)>,
     /// The cost of `portcullis build` of a root.
     built: Cost,
@@ -216,7 +216,7 @@ fn build_all(folder: &Path, output: &Path) -> Command {
     portcullis(&["build".as_ref(), "--all".as_ref(), folder, "--output".as_ref(), output])
 }
 
-/// Runs a process that must succeed, and returns its cost without the memory.
+/// Runs a process that must succeed. Returns its time and CPU time; the memory is 0.
 fn run(command: &mut Command) -> Cost {
     let (cpu_before, begin) = (children_cpu_time(), Instant::now());
     let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
@@ -231,7 +231,7 @@ fn memory(mut command: Command) -> usize {
     (0..RUNS_PER_ROOT).map(|_| run_sampling_memory(&mut command).1).max().unwrap_or_default()
 }
 
-/// Runs a process that must succeed. Returns its cost, and its peak resident memory in KiB from samples.
+/// Runs a process that must succeed. Returns its time and CPU time, and its peak resident memory in KiB from samples.
 fn run_sampling_memory(command: &mut Command) -> (Cost, usize) {
     let (cpu_before, begin) = (children_cpu_time(), Instant::now());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
@@ -267,7 +267,8 @@ fn peak_memory(status: &Path) -> Option<usize> {
     value.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// Returns the median cost, but with the mean CPU time, because the CPU time of a single run is too coarse.
+/// Returns the cost of the run with the median time. Its CPU time is replaced with the mean of all runs, because the
+/// CPU time of a single run is too coarse.
 fn median(mut costs: Vec<Cost>) -> Cost {
     costs.sort();
     let cpu = costs.iter().map(|cost| cost.cpu).sum::<Duration>() / costs.len() as u32;

@@ -54,7 +54,7 @@ pub struct Client {
 /// The connections of one API server, opened before the measurement. The most recently used connection is used first.
 ///
 /// If all connections are in use, a request waits for one, and the wait counts as part of its latency. The client does
-/// not open more connections, because it has only one processor, which would soon do nothing but TLS handshakes.
+/// not open more connections. It has only one processor, which would soon spend all its time on TLS handshakes.
 struct Pool {
     address: SocketAddr,
     config: Arc<ClientConfig>,
@@ -106,7 +106,7 @@ impl Client {
         Self::with_connections(server, config, CONNECTIONS).await
     }
 
-    /// Opens this number of connections per API server.
+    /// Creates a client that imitates three API servers. Opens this number of connections for each of them.
     pub async fn with_connections(server: &Process, config: &ClientConfig, connections: usize) -> Self {
         let config = Arc::new(config.clone());
         let mut pools = Vec::new();
@@ -131,7 +131,8 @@ impl Client {
         answers as f64 / began.elapsed().as_secs_f64()
     }
 
-    /// Sends calls at random times with a mean rate per second, for a duration. Returns the outcomes.
+    /// Sends `calls` at random times for the duration `time`. `rate` is the mean number of requests per second. Returns
+    /// the outcomes of the requests.
     pub async fn offer(&self, calls: &[Arc<Call>], rate: f64, time: Duration, pace: Pace) -> Samples {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let mut random = Random::new(self.schedules.fetch_add(1, Ordering::Relaxed));

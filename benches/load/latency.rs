@@ -51,8 +51,8 @@ pub async fn run(setting: &Setting) -> String {
     text
 }
 
-/// Measures the latency of baseline and server at a typical rate and at half of the server's capacity. Returns the
-/// server's p99 at half of its capacity.
+/// Measures the latency of baseline and server, at a typical rate and at half of the server's capacity. Appends the
+/// results to `text`. Returns the server's p99 at half of its capacity.
 async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> Duration {
     let (floor, server) = (setting.floor(), setting.portcullis(10));
     let config = setting.client();

@@ -6,7 +6,7 @@ use std::process::Command;
 
 const PAGE: &str = "docs/reliability.md";
 
-/// Prints a report. With `write`, also writes it into the page, between the markers with this name.
+/// Prints a report. If `write` is true, also writes it into `docs/reliability.md`, between the markers with this name.
 pub fn print_and_write(name: &str, report: &str, write: bool) {
     println!("{report}");
     if !write {
@@ -20,7 +20,8 @@ pub fn print_and_write(name: &str, report: &str, write: bool) {
     fs::write(path, format!("{before}{begin}\n{report}\n{end}{after}")).unwrap();
 }
 
-/// Returns a line that names the command, the versions and the processor.
+/// Returns a line that names the command, the versions and the processor. `is_pinned` says whether server and client
+/// have a processor each.
 pub fn made_by(command: &str, is_pinned: bool) -> String {
     let rustc = Command::new("rustc").arg("--version").output().unwrap().stdout;
     let rustc = String::from_utf8(rustc).unwrap().split(' ').take(2).collect::<Vec<_>>().join(" ");

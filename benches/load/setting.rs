@@ -113,7 +113,8 @@ impl Setting {
     }
 }
 
-/// Pins this process to its CPU while it has a single thread. Returns false if there is only one CPU, or no `taskset`.
+/// Pins this process to [`CLIENT_CPU`]. Call this function before the process starts threads, because it pins only the
+/// main thread. Returns false if there is only one CPU, or no `taskset`.
 fn pin_client() -> bool {
     let pid = std::process::id().to_string();
     // If the priority is not permitted, the measurement is still useful.

@@ -18,7 +18,7 @@ const REQUEST_BYTES: usize = 1024 * 1024;
 /// Number of threads that write. More threads are not faster, because etcd does most of the work.
 const WRITERS: usize = 2;
 
-/// Stores all objects of a row.
+/// Stores all objects of a row in etcd.
 pub fn store(port: u16, row: &Row) {
     thread::scope(|scope| {
         for writer in 0..WRITERS {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// Number of namespaces.
 const NAMESPACES: usize = 40;
 
-/// A kind of objects, and the number of objects.
+/// A kind of objects that is measured, and the number of its objects. The results fill one row of the table.
 #[derive(Clone, Copy)]
 pub struct Row {
     pub name: &'static str,
@@ -17,7 +17,7 @@ pub struct Row {
     pub kind: &'static str,
     pub is_namespaced: bool,
     pub count: usize,
-    /// Returns an object for a number, without its API version, kind, name and namespace.
+    /// Returns the object with this number, without its API version, kind, name and namespace.
     pub make: fn(usize) -> Value,
     /// Maximum memory as a multiple of the size of the JSON.
     pub allowed: f64,
@@ -98,7 +98,8 @@ pub fn namespaces() -> impl Iterator<Item = String> {
     (0..NAMESPACES).map(namespace)
 }
 
-/// Returns all rows for a measurement together, as in a large cluster, with more Installations than in the row alone.
+/// Returns all rows, for the measurement of all kinds together. As in a large cluster, it contains more Installations
+/// than the measurement of Installations alone.
 pub fn all_rows() -> Vec<Row> {
     let mut rows = ROWS.to_vec();
     rows[1].count = 100_000;
@@ -161,7 +162,7 @@ impl Random {
         [8, 4, 4, 4, 12].map(|length| self.hex(length)).join("-")
     }
 
-    /// Returns a text of words and numbers.
+    /// Returns a text of words and numbers with `length` bytes.
     fn text(&mut self, length: usize) -> String {
         let mut text = String::new();
         while text.len() < length {

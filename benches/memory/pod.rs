@@ -50,7 +50,7 @@ impl Pod {
         Some(Self { host: host.to_owned(), port: port.to_owned(), credentials })
     }
 
-    /// Returns the command that runs a program in the environment.
+    /// Returns the command that runs a program in the environment of the pod.
     pub fn command(&self, program: &OsStr) -> Command {
         let mut command = unshare();
         command.args(["sh", "-c", SCRIPT, "sh"]).arg(self.credentials.path()).arg(program);
@@ -60,8 +60,8 @@ impl Pod {
     }
 }
 
-/// Returns a command that runs its further arguments in a new mount namespace. `unshare` and the shell replace
-/// themselves with `exec`, so the process that is started becomes the program.
+/// Returns a command that runs its further arguments in a new mount namespace. `unshare` and the shell script start the
+/// program with `exec`, so the child process becomes the program.
 fn unshare() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount"]);

@@ -121,7 +121,7 @@ impl Server {
         Memory::of(&fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap())
     }
 
-    /// Returns the sum of a metric over the kinds of some rows.
+    /// Returns the value of the metric `name`, summed over the kinds of `rows`.
     pub fn metric(&self, name: &str, rows: &[Row]) -> f64 {
         let metrics = http::get(self.admin, "/metrics").unwrap();
         let labels: Vec<_> = rows.iter().map(|row| format!("kind=\"{}.{}\"", row.plural, row.group)).collect();

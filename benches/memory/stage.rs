@@ -1,4 +1,4 @@
-//! An API server with the objects of some rows.
+//! An API server with the objects of the benchmark.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -21,7 +21,7 @@ use crate::user::User;
 /// Number of concurrent writes. It is high enough that the API server is always busy.
 const CONCURRENCY: usize = 24;
 
-/// An API server, with the rows of objects that it stores.
+/// An API server, and the rows (kinds and numbers of objects) that it stores.
 pub struct PopulatedCluster {
     cluster: Cluster,
     rows: Vec<Row>,
@@ -118,7 +118,8 @@ fn api(client: &Client, row: &Row, number: usize) -> Api<DynamicObject> {
     }
 }
 
-/// Creates a CustomResourceDefinition for a row that preserves all fields, and waits until its objects can be listed.
+/// Creates the CustomResourceDefinition for the kind of a row, and waits until objects of the kind can be listed. The
+/// schema of the definition preserves unknown fields, so it allows any content.
 async fn create_crd(client: &Client, row: &Row) {
     let (plural, kind) = (row.plural, row.kind);
     let name = format!("{plural}.{}", row.group);

@@ -21,7 +21,7 @@ const CATALOG_LIMIT: u64 = 256 << 20;
 /// Number of objects for which the table of kinds shows the memory.
 const OBJECTS_PER_KIND: u64 = 10_000;
 
-/// The results of one run: a server with the objects of some rows.
+/// The results of one run: the measurements of a server that has the objects of `rows`.
 struct Measured {
     rows: Vec<Row>,
     json: u64,
@@ -35,7 +35,7 @@ struct Measured {
 }
 
 impl Measured {
-    /// Measures a server that was started with the objects of some rows.
+    /// Measures a running server that has the objects of `rows`. `json` is the size of the objects in bytes.
     fn of(server: &Server, rows: &[Row], json: u64, transfer_time: Duration) -> Self {
         let ready = server.wait_until_ready();
         let (memory, catalog_bytes) = (server.settled_memory(), server.metric("portcullis_catalog_bytes", rows));
@@ -90,7 +90,7 @@ fn runs() -> Vec<Vec<Row>> {
     std::iter::once(Vec::new()).chain(single).chain([all_rows()]).collect()
 }
 
-/// Measures every run.
+/// Calls `measure` for the rows of every run, and returns the results.
 fn measure_all(measure: impl Fn(&[Row]) -> Measured) -> Vec<Measured> {
     let report = |rows: Vec<Row>| {
         let measured = measure_all(&rows);
@@ -100,7 +100,8 @@ fn measure_all(measure: impl Fn(&[Row]) -> Measured) -> Vec<Measured> {
     runs().into_iter().map(report).collect()
 }
 
-/// Returns the table. The first row is the empty server.
+/// Formats the results as a table. Its first row is the empty server. `columns` contains the titles and the separators
+/// of additional columns.
 fn table(measured: &[Measured], columns: [&str; 2]) -> String {
     let lines: String = measured.iter().map(|row| row.table_row(measured[0].memory)).collect();
     format!("{HEADER}{}\n{SEPARATOR}{}\n{lines}", columns[0], columns[1])

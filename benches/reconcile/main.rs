@@ -61,8 +61,7 @@ const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- reconcile: begin -->";
 const END: &str = "<!-- reconcile: end -->";
 const NAMESPACE: &str = "ns";
-/// The annotation with the note that the controller manager writes to an Installation when its component tree is
-/// recorded.
+/// The annotation of an Installation into which the controller manager writes a summary of the component tree.
 const NOTE: &str = "portcullis.dev/overwrite-tree";
 /// Number of concurrent creations. It is high enough that the API server is always busy.
 const CONCURRENCY: usize = 16;
@@ -96,7 +95,8 @@ struct Pass {
     requests: usize,
     /// Peak memory of the controller manager since its start, in MiB.
     memory: u64,
-    /// The values of `from` in the notes: hashes of the overwrites and of an Installation's component reference.
+    /// The values of the field `from` in the annotations [`NOTE`]. A value is a hash of the overwrites and of an
+    /// Installation's component reference.
     sources: HashSet<String>,
 }
 
@@ -199,7 +199,8 @@ async fn overwrite(client: &Client, entries: &Value) {
     all.patch("mine", &PatchParams::default(), &patch).await.unwrap();
 }
 
-/// Returns the sources (the field `from`) in the complete notes on Installations.
+/// Returns the values of the field `from` in the annotations [`NOTE`] of all Installations. Skips summaries that are
+/// not complete.
 async fn sources(client: &Client) -> Vec<String> {
     let all = api(client, "Installation", "installations");
     let (mut sources, mut page) = (Vec::new(), ListParams::default().limit(PAGE_SIZE));

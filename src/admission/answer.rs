@@ -85,8 +85,8 @@ impl Answer {
 
 /// Appends the patch as the last member of `response`, encoded in Base64.
 ///
-/// The code does not use a serializer for this. Base64 needs no escaping. A serializer would spend more time on the
-/// search for characters to escape than on the encoding.
+/// Does not use a serializer, because Base64 needs no escaping. A serializer would spend more time on the search for
+/// characters to escape than on the encoding.
 fn add_patch(json: &mut Vec<u8>, patch: &[u8]) {
     json.truncate(json.len().saturating_sub("}}".len()));
     json.extend_from_slice(br#","patchType":"JSONPatch","patch":""#);

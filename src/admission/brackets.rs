@@ -126,8 +126,8 @@ impl Iterator for Brackets<'_> {
 /// first byte.
 #[inline]
 fn bits(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> u64 {
-    // Each byte of group n, of eight bytes, becomes `1 << n` if `is` returns true. The OR of all groups is the
-    // transposed bit matrix.
+    // The bytes form eight groups of eight bytes. Each byte of group n becomes `1 << n` if `is` returns true. The OR of
+    // all groups is the transposed bit matrix.
     let mut columns_of_bytes = [0_u8; BLOCK];
     for (at, (column, byte)) in columns_of_bytes.iter_mut().zip(block).enumerate() {
         *column = if is(*byte) { 1 << (at / 8) } else { 0 };

@@ -38,8 +38,8 @@ impl fmt::Display for Level {
     }
 }
 
-/// A finding of a rule, about an object by default. With another type as `Location`, the finding is about something
-/// else, such as a file of a kustomize tree.
+/// A finding of a rule. By default, the finding is about an object. If another type is used as `Location`, the finding
+/// is about something else, such as a file of a kustomize tree.
 ///
 /// The message is a complete sentence. `help` describes the fix. Neither may contain words that Landscaper treats as an
 /// outage of the webhook. These are `connection refused`, `context deadline exceeded`, `failed to call webhook` and
@@ -56,8 +56,7 @@ pub struct Finding<Location = InFiles> {
     pub field: FieldPath,
     /// The error in one sentence, without the position.
     pub message: String,
-    /// The location of the finding, such as a file and a line. It complements `field`, the path of the field in the
-    /// object.
+    /// The location of the finding, such as a file and a line. The path within the object is in `field`.
     pub location: Location,
     /// The value that was found in the field, as short JSON or text.
     pub found: Option<String>,
@@ -149,8 +148,7 @@ impl<Location> Finding<Location> {
     }
 }
 
-/// A trait for types that describe where a finding is. It provides the position in a file, if the finding is about a
-/// file.
+/// A trait for the locations of findings. If a finding is about a file, the trait provides the position in the file.
 pub trait Position {
     /// Returns the position as text, such as `apps/kustomization.yaml:6:5`.
     fn position(&self) -> Option<String>;

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-/// A view of the `metadata` of an object. Fields that are missing, `null` or of another type are absent.
+/// A view of the `metadata` of an object. A field that is missing, `null` or of the wrong type counts as absent.
 #[derive(Debug, Clone, Copy)]
 pub struct Metadata<'v>(&'v Value);
 

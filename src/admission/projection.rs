@@ -23,9 +23,13 @@ const MANAGED_FIELDS: &str = "managedFields";
 /// it faster to skip the values that are not parsed.
 ///
 /// # Errors
-/// If the text is not valid JSON, is not an object, or is nested too deep. Also if the metadata is not an object, or if
-/// a path in `parts` leads through a value that is not an object. The caller then uses [`json::parse`], which describes
-/// the problem.
+/// Fails in these cases:
+///
+/// - The text is not valid JSON, is not an object, or is nested too deep.
+/// - The metadata is not an object.
+/// - A path in `parts` leads through a value that is not an object.
+///
+/// The caller then parses the whole text with [`json::parse`], which returns a better error if the text is invalid.
 pub(super) fn parse(text: &str, jumps: &[Jump], parts: Option<&[Path]>) -> Result<Value, Unread> {
     if json::is_too_deep(text) {
         return Err(Unread::Misplaced("an object with fewer levels", 0));

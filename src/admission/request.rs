@@ -112,7 +112,7 @@ pub struct Object<'a> {
     view: TypedView,
 }
 
-/// The parsed JSON value of an object. It contains the whole object, or only the requested fields.
+/// The parsed JSON value of an object. It contains the whole object, or only the metadata and the fields in `parts`.
 #[derive(Debug)]
 struct Parsed {
     value: Value,
@@ -128,8 +128,9 @@ impl<'a> Object<'a> {
         Self { raw, ..Self::default() }
     }
 
-    /// Creates an object from raw JSON text, like [`Object::raw`]. `jumps` contains the start and end positions of
-    /// nested values, which an earlier scan of the text recorded. They make it faster to skip these values.
+    /// Creates an unparsed object from its JSON text, as [`Object::raw`] does. `jumps` contains the start and end
+    /// positions of nested values, which an earlier scan of the text recorded. They make it faster to skip these
+    /// values.
     pub(super) fn scanned(raw: Option<&'a str>, jumps: Vec<Jump>) -> Self {
         Self { raw, jumps, ..Self::default() }
     }
@@ -139,14 +140,14 @@ impl<'a> Object<'a> {
         Self { parsed: OnceLock::from(Parsed { value, parts: None }), ..Self::default() }
     }
 
-    /// Returns whether the admission request contains this object, which is its `object` or its `oldObject`. A `CREATE`
-    /// request has no `oldObject`, and a `DELETE` request has no `object`.
+    /// Returns whether the admission request contains this object. For example, a `CREATE` request has no `oldObject`,
+    /// and a `DELETE` request has no `object`.
     pub fn is_present(&self) -> bool {
         self.raw.is_some() || self.parsed.get().is_some()
     }
 
-    /// Returns the JSON text of this object, which is the `object` or the `oldObject` of an admission request. `None`
-    /// if the request does not contain it. For example, a `CREATE` request has no `oldObject`.
+    /// Returns the JSON text of this object. `None` if the admission request does not contain the object. For example,
+    /// a `CREATE` request has no `oldObject`.
     pub fn text(&self) -> Option<Cow<'_, str>> {
         let parsed = || Some(Cow::Owned(self.parsed.get()?.value.to_string()));
         self.raw.map(Cow::Borrowed).or_else(parsed)

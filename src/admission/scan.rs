@@ -214,8 +214,8 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns whether the text between the quotes of a JSON string is the string itself. This is the case if it contains
-/// neither escapes nor control characters, which are invalid.
+/// Returns whether the text between the quotes of a JSON string needs no decoding. Returns false if the text contains
+/// escapes, or control characters, which are invalid in JSON.
 pub(super) fn is_plain(text: &str) -> bool {
     text.bytes().fold(true, |is_plain, byte| is_plain & (byte >= b' ') & (byte != b'\\'))
 }
@@ -269,8 +269,8 @@ fn closing_quote(bytes: &[u8]) -> Option<usize> {
     quote_after_even_backslashes(bytes, at)
 }
 
-/// Returns the offset of the closing quote of a string, like [`closing_quote`]. The search starts at `at`. Examines
-/// only quotes and the backslashes before them, because a long text may contain many escapes.
+/// Returns the offset of the first quote at or after the offset `at` that is not escaped. This quote closes the string.
+/// Examines only quotes and the backslashes before them, because a long text may contain many escapes.
 #[cold]
 fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
@@ -283,8 +283,8 @@ fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Finds the first byte of `word` that equals `byte`. Returns a word whose lowest set bit is in this byte, or zero if
-/// no byte is equal.
+/// Searches `word` for the first byte that equals `byte`. Returns a word whose lowest set bit is in this byte, or zero
+/// if no byte is equal.
 fn holds(word: u64, byte: u8) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let differs = word ^ (ONES * u64::from(byte));

@@ -95,9 +95,10 @@ const NOT_MUTABLE: &str = "not mutable";
 /// Replaces `immutable` with `not mutable` in messages that would mislead kustomize-controller. Also replaces the word
 /// in quoted user input.
 ///
-/// With `force`, kustomize-controller looks for `is immutable` or `immutable field` in the message of a denial. If it
-/// finds one of them, it assumes that an immutable field was changed. It then deletes the live object and creates it
-/// again. Source: `IsImmutableError` in fluxcd/pkg's `ssa/errors/immutable.go`.
+/// If `spec.force` of a Flux Kustomization is true, kustomize-controller looks for `is immutable` or `immutable field`
+/// in the message of a denial. If the message contains one of them, the controller assumes that an immutable field was
+/// changed. It then deletes the live object and creates it again. Source: `IsImmutableError` in fluxcd/pkg's
+/// `ssa/errors/immutable.go`.
 fn without_immutable(text: String) -> String {
     let lower = text.to_ascii_lowercase();
     if !lower.contains(IMMUTABLE) {

@@ -31,7 +31,7 @@ const SUFFIXES: [&str; 4] = ["", ".svc", ".svc.cluster.local", ".svc.cluster.loc
 /// The port of plain HTTP.
 const HTTP: u16 = 80;
 
-/// The reason why an artifact was not fetched. The message completes a sentence that the caller begins.
+/// The reason why an artifact was not fetched. The error message completes a sentence that the caller begins.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The URL is invalid, contains a user name, or does not begin with `http://`.
@@ -43,19 +43,19 @@ pub enum FetchError {
     /// The digest has an unknown algorithm or format.
     #[error("{0:?} is not a sha256, sha384 or sha512 digest")]
     Digest(String),
-    /// The host of the artifact does not answer.
+    /// The host of the artifact does not answer. Contains the host.
     #[error("{0} does not answer")]
     Unreachable(String),
-    /// The host did not send the archive within the timeout.
+    /// The host did not send the archive within the timeout. Contains the host and the timeout.
     #[error("{0} did not send the archive within {1:?}")]
     Slow(String, Duration),
-    /// The connection to the host of the artifact was interrupted.
+    /// The connection to the host of the artifact was interrupted. Contains the host and the error.
     #[error("the connection to {0} was interrupted: {1}")]
     Broken(String, String),
-    /// The status of the response is neither 200 nor a redirect.
+    /// The status of the response is neither 200 nor a redirect. Contains the host and the status.
     #[error("{0} answered {1}")]
     Status(String, StatusCode),
-    /// The response is a redirect.
+    /// The response is a redirect. Contains the host.
     #[error("{0} answered with a redirect, which is not followed")]
     Redirect(String),
     /// The archive is larger than this number of bytes.

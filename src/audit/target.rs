@@ -81,10 +81,11 @@ pub(super) fn all(gate: &Gate, chosen: &Chosen) -> Vec<Target> {
 
 type Matchers<'r> = Vec<(&'static Match, Option<&'r Rule>)>;
 
-/// Returns the request matchers of the rules that the audit runs. Each matcher comes with its rule.
+/// Returns pairs of a request matcher and its rule, for the rules that the audit runs.
 ///
-/// If one of the selected rules checks kustomize trees, the result also contains the matchers for all kinds of objects
-/// from which Portcullis reads kustomize trees. Their second value is `None`, because they belong to no rule.
+/// If one of these rules checks kustomize trees, the result also contains the matchers for all kinds of objects from
+/// which Portcullis reads kustomize trees. These matchers belong to no rule, so the second element of their pairs is
+/// `None`.
 fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Matchers<'r> {
     let rules = registry.rules().iter().filter(|rule| chosen.asks(rule, policy));
     let of_rules = rules.flat_map(|rule| rule.matchers.iter().map(move |matcher| (matcher, Some(*rule))));

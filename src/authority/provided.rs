@@ -18,10 +18,10 @@
 //!    `Timing::overlap` for clock differences.
 //! 6. It removes A from every caBundle.
 //!
-//! Some replicas can use a provided CA while others use a CA that Portcullis created, for any length of time. Each
-//! replica then regularly reports which CA it uses. The Secret contains the time of the last report for each CA. A
-//! replica is not ready unless the report for its CA is recent. A CA is removed only if the last report for it is old
-//! enough.
+//! Some replicas may use a provided CA while others use a CA that Portcullis created. This may last for any length of
+//! time. During this time, each replica regularly reports which CA it uses. The Secret contains the time of the last
+//! report for each CA. A replica is not ready unless the report for its CA is recent. A CA is removed only if the last
+//! report for it is old enough.
 
 use time::{Duration, OffsetDateTime};
 

@@ -4,10 +4,10 @@
 //! |---|---|
 //! | `ca.crt`, `ca.key` | the CA that signs leaf certificates |
 //! | `next.crt`, `next.key` | the CA that will sign next, during a rotation |
-//! | `next.published` | time since which every caBundle contains the next CA |
+//! | `next.published` | time at which every caBundle was found to contain the next CA |
 //! | `old.crt` | provided CAs, and former CAs whose leaf certificates a replica may still serve |
 //! | `switched` | time of the last change: a new CA began to sign, or a provided CA was added to `old.crt` |
-//! | `old.confirmed` | time since which every caBundle contains the provided CAs |
+//! | `old.confirmed` | time at which every caBundle was found to contain the provided CAs |
 //! | `used` | time of the last report about each CA; a replica reports which CA it uses |
 //!
 //! A provided CA is the CA of a certificate that is mounted into a replica and was issued outside Portcullis. A key is
@@ -50,7 +50,7 @@ impl fmt::Debug for Authority {
 pub struct Next {
     /// The certificate and the key of the CA.
     pub authority: Authority,
-    /// The time since which every caBundle contains the CA. `None` if a caBundle does not contain the CA yet.
+    /// The time at which every caBundle was found to contain the CA. `None` if a caBundle does not contain the CA yet.
     pub published: Option<OffsetDateTime>,
 }
 
@@ -69,9 +69,9 @@ pub struct State {
     /// or the CA of a certificate that was issued outside Portcullis was added. Replicas wait for a fixed time after
     /// the change before they remove CAs that are no longer used.
     pub switched: Option<OffsetDateTime>,
-    /// The time since which every caBundle contains the CAs of mounted certificates. A mounted certificate is issued
-    /// outside Portcullis, for example by cert-manager. `None` if there are no such certificates, or if a caBundle may
-    /// not contain their CAs yet.
+    /// The time at which every caBundle was found to contain the CAs of mounted certificates. A mounted certificate is
+    /// issued outside Portcullis, for example by cert-manager. `None` if there are no mounted certificates, or if a
+    /// caBundle may not contain their CAs yet.
     pub announced: Option<OffsetDateTime>,
     /// The time of the last report about each CA. Each replica regularly reports which CA it uses, so that other
     /// replicas do not remove this CA. The reports are needed only if some replicas use certificates that are issued
@@ -135,13 +135,13 @@ impl State {
         without(self) == without(other)
     }
 
-    /// Returns the time of the last report that a replica serves a leaf certificate of this CA; `None` if there is no
-    /// report.
+    /// Returns the time of the last report that a replica serves a leaf certificate of the CA `certificate`. `None` if
+    /// there is no report.
     pub fn last_use(&self, certificate: &Certificate) -> Option<OffsetDateTime> {
         self.used.get(&certificate.fingerprint()).copied()
     }
 
-    /// Records that replicas serve leaf certificates of these CAs. `now` is the time of the report.
+    /// Records that replicas serve leaf certificates of the CAs in `certificates`. `now` is the time of the report.
     pub fn record_use<'c>(&mut self, certificates: impl IntoIterator<Item = &'c Certificate>, now: OffsetDateTime) {
         self.used.extend(certificates.into_iter().map(|certificate| (certificate.fingerprint(), now)));
     }

@@ -148,12 +148,12 @@ impl Timing {
 pub struct Bundle(pub Vec<Certificate>);
 
 impl Bundle {
-    /// Returns whether the bundle contains this CA.
+    /// Returns whether the bundle contains the CA `certificate`.
     pub fn holds(&self, certificate: &Certificate) -> bool {
         self.0.contains(certificate)
     }
 
-    /// Returns whether the bundle contains exactly these certificates, in any order.
+    /// Returns whether the bundle contains exactly the certificates in `wanted`, in any order.
     pub fn is(&self, wanted: &[Certificate]) -> bool {
         wanted.iter().all(|one| self.holds(one)) && self.0.iter().all(|one| wanted.contains(one))
     }
@@ -330,7 +330,7 @@ fn restored(seen: &Seen<'_>) -> Option<State> {
     Some(state)
 }
 
-/// Returns whether every caBundle in `bundles` contains this CA.
+/// Returns whether every caBundle in `bundles` contains the CA `certificate`.
 pub fn all_hold(bundles: &[Bundle], certificate: &Certificate) -> bool {
     bundles.iter().all(|bundle| bundle.holds(certificate))
 }
@@ -378,8 +378,9 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
     unknown
 }
 
-/// Returns the next step after the very first CA was created. If `unchanged` is zero, the step is a short wait, to
-/// notice changes by other replicas. Otherwise, the CA begins to sign certificates.
+/// Returns the next step after the very first CA was created. `unchanged` is the time since this replica read the
+/// current state for the first time. If it is zero, the step is a short wait, in which other replicas may change the
+/// state. Otherwise, the CA begins to sign certificates.
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }

@@ -13,8 +13,8 @@ use hashbrown::hash_table::Entry;
 use super::ordered::Ordered;
 use super::records::{Id, Records};
 
-/// The key of an index that has only one object. Packed, because an index may have a million of them: with padding, an
-/// entry would have 16 bytes instead of 12.
+/// The entry of an index for a key with only one object: the hash of the key, and the id of the object. Packed, because
+/// an index may have a million of these entries. With padding, an entry would take 16 bytes instead of 12.
 #[derive(Debug, Clone, Copy)]
 #[repr(Rust, packed(4))]
 struct Single {
@@ -22,7 +22,8 @@ struct Single {
     id: Id,
 }
 
-/// The ids of several objects that an index has under one key. Up to three ids need no allocation.
+/// The ids of the objects that have the same key in an index, if there are at least two. Up to three ids need no
+/// allocation.
 #[derive(Debug)]
 enum Posting {
     Two([Id; 2]),
@@ -53,7 +54,7 @@ impl Posting {
         self.few().iter().copied().chain(self.many().into_iter().flat_map(Ordered::iter))
     }
 
-    /// Creates the list of two objects.
+    /// Creates a list of the ids of two objects.
     fn two(one: Id, other: Id, records: &Records) -> Self {
         let mut ids = [one, other];
         ids.sort_by_key(|id| records.name_bytes(*id));
@@ -192,9 +193,9 @@ impl Postings {
         single + several + self.shared * SHARED_BYTES
     }
 
-    /// Reserves memory for the keys of `more` objects. Assumes that they have on average as many keys as the `stored`
-    /// objects, but at most one key. Without this maximum, one stored object with very many keys would reserve memory
-    /// without limit.
+    /// Reserves memory for the keys of `more` objects. Assumes that each of them has as many keys as the average of the
+    /// `stored` objects, but at most one key. Without this maximum, a single stored object with very many keys would
+    /// cause a reservation without limit.
     pub(super) fn reserve(&mut self, more: usize, stored: usize) {
         let keys = |stored_keys: usize| more.min(more.saturating_mul(stored_keys) / stored.max(1));
         self.single.reserve(keys(self.single.len()), |single| single.hash);

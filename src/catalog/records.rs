@@ -79,7 +79,7 @@ impl Records {
         self.places.len() > 4 * self.len()
     }
 
-    /// Returns the stored object with this id, decoded and as bytes. `None` if the id is unused.
+    /// Returns the decoded record of the object with this id, and the bytes of the record. `None` if the id is unused.
     pub(super) fn get(&self, id: Id) -> Option<(Record<'_>, &[u8])> {
         let bytes = self.bytes_from(id)?;
         let record = Record::read(bytes)?;
@@ -111,13 +111,13 @@ impl Records {
         used.map(|(_, id)| id)
     }
 
-    /// Reserves memory for the places of `more` objects.
+    /// Reserves memory for the locations of `more` objects, but not for their records.
     pub(super) fn reserve(&mut self, more: usize) {
         self.places.reserve_exact(more);
         self.seen.reserve_exact(more / 64);
     }
 
-    /// Frees the unused memory for places, if it is more than half.
+    /// Frees the unused part of the memory that is reserved for locations, if it is more than half.
     pub(super) fn shrink(&mut self) {
         if self.places.capacity() > 2 * self.places.len() {
             self.places.shrink_to_fit();

@@ -3,9 +3,9 @@
 use super::parts::EVERYTHING;
 use crate::admission::Path;
 
-/// The way in which the catalog stores the objects of a kind: which fields are stored, and whether the objects are
-/// watched. Kind, name and namespace are always stored. A rule can read only the stored fields. This also applies to
-/// objects that are read from the API server for one request.
+/// How the catalog stores the objects of a kind: which fields are stored, and whether the objects are watched. Kind,
+/// name and namespace are always stored. A rule can read only the stored fields, even if the object was read from the
+/// API server for one request.
 #[derive(Debug, Clone, Copy)]
 pub enum Storage {
     /// Objects are watched, and stored whole. Only `managedFields` and the last applied configuration are omitted.

@@ -116,9 +116,10 @@ impl Args {
         Ok(Outcomes { audited, before, problem })
     }
 
-    /// Compares the audit with the earlier policy reports in the cluster: sets `is_new` of each finding in `audited`.
-    /// With `--report`, also writes new reports. Returns the version of Portcullis that wrote the earlier reports, and
-    /// the reason why the reports could not be read or written. The version is `None` without earlier reports.
+    /// Sets `is_new` of each finding in `audited`, by comparing the findings with the earlier policy reports in the
+    /// cluster. With `--report`, also writes new reports. Returns the version of Portcullis that wrote the earlier
+    /// reports, and the reason why the reports could not be read or written. The version is `None` without earlier
+    /// reports.
     async fn reported(
         &self,
         client: Client,

@@ -27,8 +27,9 @@ pub(super) fn policy(path: Option<&Path>, registry: &Registry) -> Result<Policy,
 /// File name of the configuration of a repository.
 pub(super) const REPOSITORY_FILE: &str = "portcullis.yaml";
 
-/// Returns the path of the configuration file. Returns `given`, if set. Otherwise, searches the current folder and the
-/// folders above it, up to the root of the git repository. Without a git repository, searches only the current folder.
+/// Returns the path of the configuration file. Returns `given`, if set. Otherwise, searches for `portcullis.yaml` in
+/// the current folder and the folders above it, up to the root of the git repository. Without a git repository,
+/// searches only the current folder.
 pub(super) fn repository_file(given: Option<&Path>) -> Option<PathBuf> {
     if let Some(path) = given {
         return Some(path.to_owned());

@@ -7,15 +7,15 @@ use crate::kustomize::engine::Shared;
 use crate::kustomize::roots::References;
 use crate::kustomize::tree::TreePath;
 
-/// For each build of a command, the folders that no later build uses.
+/// For each build of a command, the folders that no later build uses. Builds are numbered from 0.
 pub(super) struct LastUses<'r> {
     references: &'r HashMap<TreePath, References>,
     folders: Vec<Vec<TreePath>>,
 }
 
 impl<'r> LastUses<'r> {
-    /// Determines which folders no later build uses, for each build. `used` contains the folders that each build uses,
-    /// in the order of the builds. `references` contains the files to which each folder refers.
+    /// Determines the last build that uses each folder. `used` contains the folders that each build uses, in the order
+    /// of the builds. `references` contains the files to which each folder refers.
     pub(super) fn of(
         used: impl Iterator<Item = HashSet<TreePath>>,
         references: &'r HashMap<TreePath, References>,
@@ -31,8 +31,8 @@ impl<'r> LastUses<'r> {
         Self { references, folders }
     }
 
-    /// Removes from `files` and `caches` the data of all folders that no build after the build with this number uses.
-    /// All builds up to this one must have ended.
+    /// Removes from `files` and `caches` the data of each folder whose last use is the build `number`. All builds up to
+    /// this build must have ended.
     pub(super) fn release<'s>(
         &mut self,
         number: usize,
@@ -48,7 +48,7 @@ impl<'r> LastUses<'r> {
         }
     }
 
-    /// Returns the folders that no build after the build with this number uses. Each folder is returned once.
+    /// Returns the folders whose last use is the build `number`. A second call with the same number returns no folders.
     fn after(&mut self, number: usize) -> Vec<TreePath> {
         self.folders.get_mut(number).map(std::mem::take).unwrap_or_default()
     }

@@ -6,7 +6,7 @@ use clap::{ArgMatches, Args, Command, Error, FromArgMatches};
 
 /// The arguments of one command, which are added to its clap command only when the command is used. The summary of the
 /// command is always present, because `portcullis --help` shows it. The long description in `portcullis COMMAND --help`
-/// is that of the arguments.
+/// comes from `T`, the type of the arguments.
 #[derive(Debug)]
 pub(super) struct Lazy<T>(pub(super) T);
 

@@ -81,7 +81,8 @@ pub(super) struct Report {
     pub(super) elsewhere: Vec<(String, String)>,
     /// The Kustomizations that are built from ExternalArtifacts, each with its artifact.
     pub(super) composed: Vec<(String, String)>,
-    /// Number of findings whose level was lowered because no Flux Kustomization or similar object uses their files.
+    /// Number of findings in unused files. Their level was lowered, because no Flux Kustomization or similar object
+    /// uses these files.
     pub(super) unused: usize,
     /// Messages about kustomizations for which `portcullis check` assumed options of kustomize, such as
     /// `--enable-helm`. It assumes options that scripts in the repository use. Each message names the file and line of
@@ -96,7 +97,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Returns the number of findings with this level.
+    /// Returns the number of findings with the level `level`.
     pub(super) fn count(&self, level: Level) -> usize {
         self.findings.iter().filter(|located| located.level == level).count()
     }

@@ -10,8 +10,8 @@ use super::Unusable;
 use crate::kustomize::file::NAMES;
 use crate::kustomize::tree::TreePath;
 
-/// Returns the absolute path of a file or folder that the user gave on the command line. The result contains no
-/// symbolic links and no leading slash. Fails if the path does not exist or is not UTF-8.
+/// Converts a path from the command line to a `TreePath`: resolves symbolic links, and makes the path relative to the
+/// file system root `/`. Fails if the path does not exist or is not UTF-8.
 pub(super) fn tree_path(path: &Path) -> Result<TreePath, Unusable> {
     let whole = path.canonicalize().map_err(|error| Unusable::because(path.display(), error))?;
     let text = whole.to_str().ok_or_else(|| Unusable::because(path.display(), "its name is not UTF-8"))?;
@@ -30,7 +30,7 @@ pub(super) fn folder_path(path: &Path) -> Result<TreePath, Unusable> {
     tree_path(path)
 }
 
-/// A converter from paths on the command line to absolute paths without symbolic links. It resolves each folder only
+/// A converter from paths on the command line to paths in the tree, as in [`tree_path`]. It resolves each folder only
 /// once, so it is fast for many files.
 #[derive(Default)]
 pub(super) struct TreePaths {
@@ -38,8 +38,8 @@ pub(super) struct TreePaths {
 }
 
 impl TreePaths {
-    /// Converts the path of a file to an absolute path without symbolic links and without the leading slash. Fails if
-    /// the file does not exist, or if its path is not UTF-8.
+    /// Converts the path of a file: resolves symbolic links, and makes the path relative to the file system root `/`.
+    /// Fails if the file does not exist, or if its path is not UTF-8.
     pub(super) fn of(&mut self, file: &Path) -> Result<TreePath, Unusable> {
         let (Some(folder), Some(name)) = (file.parent(), file.file_name().and_then(|name| name.to_str())) else {
             return tree_path(file);
@@ -50,9 +50,9 @@ impl TreePaths {
         Ok(self.folder(folder)?.join(name))
     }
 
-    /// Returns the absolute path of a folder with symbolic links resolved, and caches it. Usually joins the name of the
-    /// folder to the absolute path of its parent, which is cheap. Lets the operating system resolve only the topmost
-    /// folder, and paths with symbolic links or `..`.
+    /// Converts the path of a folder, as [`tree_path`] does, and caches the result. Usually converts the parent folder
+    /// and appends the name of the folder, which is cheap. Calls [`tree_path`] only for the topmost folder, and for
+    /// paths that end with `..` or a symbolic link.
     fn folder(&mut self, folder: &Path) -> Result<TreePath, Unusable> {
         if let Some(known) = self.folders.get(folder) {
             return Ok(known.clone());

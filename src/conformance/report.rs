@@ -50,8 +50,8 @@ pub enum Verdict {
     Met,
     /// The deployer violated the requirement.
     Violated,
-    /// The deployer violated the requirement, but some deployers have reasons to do so. The webhook only warns about
-    /// it.
+    /// The deployer violated a requirement that some deployers have reasons to violate. The webhook only warns about
+    /// such a violation.
     Warning,
     /// No scenario tested the requirement.
     NotTested,

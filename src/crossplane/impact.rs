@@ -35,7 +35,8 @@ pub struct Impact {
 /// The effect of a change or deletion of an EnvironmentConfig on one composite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Effect {
-    /// The affected composite. If no composite is known, the Composition or CompositionRevision.
+    /// The affected composite. If no composite of a Composition is known, this is the Composition or
+    /// CompositionRevision.
     pub object: Reference,
     /// The Composition or CompositionRevision of the composite.
     pub composition: Reference,

@@ -105,15 +105,15 @@ impl<C: Configs + ?Sized> Evaluation<'_, C> {
     }
 }
 
-/// Returns whether a source selects the same EnvironmentConfigs for every composite.
+/// Returns whether `source`, an entry of `environmentConfigs`, selects the same EnvironmentConfigs for every composite.
 fn is_independent(source: &EnvironmentSource) -> bool {
     let selector = source.selector.iter().flat_map(|selector| &selector.match_labels);
     source.kind() == SourceType::Reference
         || selector.into_iter().all(|matcher| matcher.kind() == LabelMatcherType::Value)
 }
 
-/// Returns whether no value that a patch reads is missing in the environment. A real composite may provide a missing
-/// value, so the failure of a patch that lacks a value is not certain.
+/// Returns false if a patch reads no value, or if a value that it reads is missing in the environment. Then it is not
+/// certain that the patch always fails, because a real composite may provide the missing value. Otherwise returns true.
 fn has_value(outcome: &PatchOutcome, environment: &Value) -> bool {
     !outcome.reads.is_empty()
         && outcome.reads.iter().all(|read| {

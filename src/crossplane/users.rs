@@ -78,8 +78,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the Compositions or CompositionRevisions that may use the EnvironmentConfig. They name it, or their label
-    /// selector contains the key of one of its labels.
+    /// Returns the Compositions or CompositionRevisions that may use the EnvironmentConfig. They name it, or their
+    /// label selector contains the key of one of its labels.
     fn compositions(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
         let labels = Metadata::of(self.config).labels();
         let keys = labels.into_iter().flat_map(|labels| labels.keys());
@@ -118,8 +118,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns how a source uses the EnvironmentConfig. `None` if the source never selects it. `is_optional` says
-    /// whether a reference to a missing EnvironmentConfig is allowed.
+    /// Returns how `source`, an entry of `environmentConfigs`, uses the EnvironmentConfig. `None` if the entry never
+    /// selects it. `is_optional` says whether a reference to a missing EnvironmentConfig is allowed.
     fn source(&self, source: &EnvironmentSource, is_optional: bool, profile: Profile) -> Option<Usage> {
         match (source.kind(), &source.reference, &source.selector) {
             (SourceType::Reference, Some(reference), _) if reference.name == self.name => {

@@ -1,4 +1,4 @@
-//! The gate: selects the matching rules, runs them, and applies levels and exemptions.
+//! Decides about admission requests: selects the matching rules, runs them, and applies levels and exemptions.
 //!
 //! ```text
 //! request ─► rules that match it ─► live reads ─► mutators or rules ─► levels, exemptions ─► verdict

@@ -36,9 +36,9 @@ pub struct Policy {
     /// CompositeResourceDefinitions with the label [`CHOOSING_LABEL`](crate::catalog::CHOOSING_LABEL) are selected in
     /// addition.
     pub composites: HashSet<String>,
-    /// The maximum levels of findings about kustomization files, from the key `deliveries` of the configuration file. A
-    /// key is the name of a check of such files. For example, `flux-trees` is the check of the files to which Flux
-    /// Kustomizations refer.
+    /// The maximum levels of findings about kustomization files, by the name of the check that reports the findings.
+    /// For example, `flux-trees` is the check of the files to which Flux Kustomizations refer. The configuration file
+    /// has these levels in its key `deliveries`.
     pub deliveries: HashMap<String, Level>,
     /// Hosts from which artifacts may be fetched, in the form `name` or `name:port`. Flux's own hosts are always
     /// permitted.
@@ -132,8 +132,8 @@ impl Policy {
         delivery.limited_by.map_or(own, |info| own.min(limit(info)))
     }
 
-    /// Returns whether an exemption from the rule applies to the request at `now`. If the configuration sets `deny` for
-    /// the namespace of the request, no exemption applies.
+    /// Returns whether an exemption from the rule applies to the request at `now`. No exemption applies if the
+    /// configuration sets the rule to `deny` in the namespace of the request.
     pub fn exempts(&self, info: &RuleInfo, request: &Request<'_>, now: OffsetDateTime) -> bool {
         let exempt = |exemption: &Exemption| {
             !exemption.is_expired(now)

@@ -88,8 +88,8 @@ impl Registry {
         only.with_deliveries(deliveries)
     }
 
-    /// Creates a registry of these rules and mutators. The registry has no checks of kustomization files and no
-    /// CustomResourceDefinitions.
+    /// Creates a registry of the rules `rules` and the mutators `mutators`. The registry has no checks of kustomization
+    /// files and no CustomResourceDefinitions.
     pub fn new(rules: Vec<&'static Rule>, mutators: Vec<&'static Mutator>) -> Self {
         let mut by_resource = ByResource::default();
         for rule in &rules {
@@ -169,7 +169,7 @@ impl Registry {
         Catalog::new(self.kinds()).declaring(self.declarations.clone())
     }
 
-    /// Creates a catalog that contains exactly these objects; see [`Catalog::of`].
+    /// Creates a catalog that contains exactly the objects in `objects`; see [`Catalog::of`].
     pub fn catalog_of(&self, objects: Vec<Value>) -> Catalog {
         let catalog = self.catalog();
         catalog.replace_all(objects);
@@ -287,8 +287,8 @@ impl Registry {
         covering(matchable.flat_map(|matchable| &matchable.deliveries), request)
     }
 
-    /// Returns the rules, mutators and deliveries with a matcher for the resource of a request. Does not look at
-    /// matchers for all resources.
+    /// Returns the rules, mutators and deliveries with a matcher for the resource of a request. Matchers that apply to
+    /// all resources are not included.
     fn matchable(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> Option<&Matchable> {
         match declared_as {
             Some(declaration) => self.by_resource.get(DECLARED, declaration.name),
@@ -348,8 +348,8 @@ mod tests {
         Request { uid, resource, name, namespace, operation, user, dry_run, object, old_object, deadline }
     }
 
-    /// Asserts that `found`, the results of the index, are those that a comparison of all matchers finds. Returns the
-    /// number of results.
+    /// Asserts that the index finds the same matches as a search through the matchers of `all`. `found` contains the
+    /// matches that the index found. Returns the number of matches.
     fn compare<T>(
         found: impl Iterator<Item = Matched<T>>,
         all: &[&'static T],

@@ -1,5 +1,5 @@
-//! Go values that one transform of a Crossplane Composition returns and the next transform receives. Crossplane passes
-//! them in variables of type `any`, so JSON cannot represent all of them. An example is NaN.
+//! Go values that one transform of a Crossplane Composition returns and the next transform receives. They have the Go
+//! type `any`, so some of them, such as NaN, cannot be represented in JSON.
 
 use serde_json::Value;
 
@@ -105,7 +105,7 @@ pub fn type_of(value: &Value) -> &'static str {
     }
 }
 
-/// Returns a text with U+FFFD for each invalid byte, as `encoding/json` writes it.
+/// Converts bytes to a text. Replaces each invalid byte sequence with U+FFFD, as `encoding/json` does.
 fn lossy(bytes: &[u8]) -> String {
     let mut text = String::new();
     for chunk in bytes.utf8_chunks() {

@@ -1,4 +1,4 @@
-//! Decodes base64 like Go's `encoding/base64` with the standard alphabet, with Go's error messages.
+//! Decodes base64 in the standard alphabet as Go's `encoding/base64` does, with Go's error messages.
 
 /// Decodes a base64 text. Line breaks are skipped. Padding is required.
 ///

@@ -1,4 +1,5 @@
-//! Parses and formats durations like `time.ParseDuration` and `time.Duration.String`, in nanoseconds.
+//! Parses and formats durations as Go's `time.ParseDuration` and `time.Duration.String` do. Durations are in
+//! nanoseconds.
 
 use std::time::Duration;
 

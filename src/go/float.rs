@@ -1,4 +1,4 @@
-//! Formats floating-point numbers like `strconv.FormatFloat`.
+//! Formats floating-point numbers as Go's `strconv.FormatFloat` does.
 
 /// Maximum number of digits that are computed for a `float64`. All further digits are zero, because no `float64` has
 /// more digits.

@@ -1,5 +1,4 @@
-//! Parses Kubernetes quantities like `resource.ParseQuantity` of `k8s.io/apimachinery`. The results are floating-point
-//! numbers.
+//! Parses Kubernetes quantities to floating-point numbers, as `resource.ParseQuantity` of `k8s.io/apimachinery` does.
 
 use std::cmp::Ordering;
 

@@ -1,19 +1,19 @@
-//! Quotes strings like Go.
+//! Quotes strings as Go does.
 //!
 //! Source: `strconv.Quote` and related functions. Rust's Unicode tables decide which characters are printable. These
 //! tables are newer than Go's.
 
-/// Quotes a text like the verb `%q` of Go's `fmt`: `"a\"b"`.
+/// Quotes a text as the verb `%q` of Go's `fmt` does: `"a\"b"`.
 pub fn quote(text: &str) -> String {
     quote_with(text, '"', false)
 }
 
-/// Quotes a text like the verb `%+q` of Go's `fmt`, in ASCII.
+/// Quotes a text as the verb `%+q` of Go's `fmt` does. The result is ASCII.
 pub(super) fn quote_ascii(text: &str) -> String {
     quote_with(text, '"', true)
 }
 
-/// Quotes a text like Go, with the quotation mark `mark`. If `is_ascii` is true, escapes all characters that are not
+/// Quotes a text as Go does, with the quotation mark `mark`. If `is_ascii` is true, escapes all characters that are not
 /// ASCII.
 pub(super) fn quote_with(text: &str, mark: char, is_ascii: bool) -> String {
     let mut quoted = String::with_capacity(text.len() + 2);

@@ -1,4 +1,4 @@
-//! Parses booleans and numbers like `strconv`, with Go's error messages.
+//! Parses booleans and numbers as Go's `strconv` does, with Go's error messages.
 
 use super::quote;
 

@@ -4,7 +4,7 @@
 //! A manifest is reported only if kustomize can build the folder with it. These manifests are not reported:
 //!
 //! - Manifests whose name occurs in another file of the folder, even in a comment such as `# - debug.yaml`.
-//! - Manifests for tools other than the API server, such as kpt. The API group or an annotation shows this.
+//! - Manifests for tools other than the API server, such as kpt, according to their API group or an annotation.
 //! - Manifests in a folder that an Argo CD Application applies without kustomize.
 //! - Roles that kubebuilder generates for users of a CustomResourceDefinition.
 //! - Secrets, Pods, Jobs and Flux Kustomizations, because people often apply them by hand.
@@ -201,8 +201,8 @@ impl Search<'_> {
         false
     }
 
-    /// Returns whether kustomize can build `folder` after the edit `entry` of its kustomization file `file`. The edit
-    /// adds a manifest to the list `resources`.
+    /// Returns whether kustomize can build `folder` after the fix `entry` is applied to `file`, the kustomization file
+    /// of the folder. The fix adds a manifest to the list `resources`.
     ///
     /// Returns `false` if the build fails, for example because another manifest contains the same object. Also returns
     /// `false` if the result of the build is unknown, for example because of a remote resource.
@@ -292,8 +292,8 @@ mod tests {
 
     const CONFIG_MAP: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: extra\n";
 
-    /// Checks these files for manifests that no kustomization lists. Each element of `files` is a path and a text.
-    /// Returns each finding as one line with position, rule id and message.
+    /// Checks `files` for manifests that no kustomization lists. Each element of `files` is a path and a text. Returns
+    /// each finding as one line with position, rule id and message.
     fn forgotten(files: &[(&str, &str)]) -> Vec<String> {
         let memory = files.iter().fold(Memory::new(), |memory, (path, text)| memory.file(path, *text));
         let tree = Arc::new(Tree::new(memory, "/"));

@@ -69,8 +69,9 @@ impl Loader<'_> {
     ///
     /// # Errors
     ///
-    /// If the entry does not lead to a file, or if `options` do not allow the kustomization to load this file. For a
-    /// URL, if fetching is disabled or fails.
+    /// - If the entry does not lead to a file.
+    /// - If `options` do not allow the kustomization to load the file.
+    /// - If the entry is a URL, and fetching is disabled or fails.
     pub fn file(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFile> {
         if is_http(entry) {
             return match tree.fetch() {
@@ -95,9 +96,10 @@ impl Loader<'_> {
     ///
     /// # Errors
     ///
-    /// If the entry does not lead to a folder, or is a path that kustomize does not allow, such as an absolute path.
-    /// Also if the folder is being built, or contains a folder that is being built. For the address of a git
-    /// repository, if fetching is disabled or fails.
+    /// - If the entry does not lead to a folder.
+    /// - If the entry is a path that kustomize does not allow, such as an absolute path.
+    /// - If the folder is being built, or contains a folder that is being built.
+    /// - If the entry is the address of a git repository, and fetching is disabled or fails.
     pub fn folder(&self, tree: &Tree, entry: &str, options: &Options) -> Result<TreePath, NoFolder> {
         if entry.is_empty() {
             return Err(NoFolder::Empty);

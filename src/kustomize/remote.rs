@@ -159,14 +159,15 @@ fn leads_out(folder: &str) -> bool {
 }
 
 /// Returns the parameter `ref` of a URL query, or the parameter `version` if `ref` is missing or empty. Returns an
-/// empty string if both are missing, or if Go cannot parse the query.
+/// empty string if both are missing, or if the query is invalid in Go.
 fn reference(query: &str) -> String {
     let Some(pairs) = pairs(query) else { return String::new() };
     let first = |wanted: &str| pairs.iter().find(|(key, _)| key == wanted).map(|(_, value)| value.clone());
     first("ref").filter(|value| !value.is_empty()).or_else(|| first("version")).unwrap_or_default()
 }
 
-/// Parses a URL query into pairs of key and value, like Go's `url.ParseQuery`. Returns `None` if Go reports an error.
+/// Parses a URL query into pairs of key and value, as Go's `url.ParseQuery` does. Returns `None` if the query is
+/// invalid in Go.
 fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     let pair = |text: &str| {
         let (key, value) = text.split_once('=').unwrap_or((text, ""));
@@ -175,8 +176,8 @@ fn pairs(query: &str) -> Option<Vec<(String, String)>> {
     query.split('&').filter(|text| !text.is_empty()).map(pair).collect()
 }
 
-/// Unescapes a text like Go's `url.QueryUnescape`. Invalid UTF-8 becomes U+FFFD. Returns `None` if an escape is
-/// invalid.
+/// Unescapes a text, as Go's `url.QueryUnescape` does. Invalid UTF-8 becomes U+FFFD. Returns `None` if an escape
+/// sequence is invalid.
 fn unescaped(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

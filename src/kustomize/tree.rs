@@ -145,8 +145,8 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// If a part of the path does not exist or is not a folder. Also if the path leads out of the tree or into a cycle
-    /// of links.
+    /// - If a part of the path does not exist or is not a folder.
+    /// - If the path leads out of the tree, or into a cycle of links.
     pub fn locate(&self, from: &TreePath, entry: &str) -> Result<Located, Lost> {
         if is_name(entry) && self.source.is_plain_folder(from) {
             return self.evaluate(from.clone(), vec![entry.to_owned()]);
@@ -174,7 +174,7 @@ impl Tree {
         self.source.entry(path)
     }
 
-    /// Returns the content of a file. The path must not contain links; `locate` returns such paths.
+    /// Returns the content of a file. The path must not contain links. [`Tree::locate`] returns paths without links.
     ///
     /// # Errors
     ///

@@ -175,8 +175,8 @@ impl ComponentReference {
     }
 
     /// Returns the reference with `context` as its repository context, if the reference has none of its own. Otherwise,
-    /// the reference is unchanged. `context` is the repository context of the Landscaper Context; `None` if it has
-    /// none.
+    /// returns the reference unchanged. `context` is the repository context of the Landscaper Context; `None` if the
+    /// Landscaper Context has none.
     #[must_use]
     pub fn or_repository_context(mut self, context: Option<&RepositoryContext>) -> Self {
         if self.repository_context.is_none() {

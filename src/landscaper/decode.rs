@@ -17,7 +17,8 @@ pub struct Problem {
     pub wanted: &'static str,
 }
 
-/// Creates the problem for a value in the field `field` that does not have the type `wanted`.
+/// Creates the problem that a field has a value of the wrong type. `field` is the path of the field, `value` is its
+/// value, and `wanted` is the expected type.
 pub(super) fn problem(field: FieldPath, value: &Value, wanted: &'static str) -> Problem {
     Problem { field, is: wire::kind_of(value), found: wire::brief(value), wanted }
 }
@@ -28,10 +29,10 @@ pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
     object.get(key)?.as_str().filter(|text| !text.is_empty())
 }
 
-/// Calls `read` for a part of an object, and adds the problems that `read` reports to `problems`. The field paths of
-/// these problems get the path of the part as a prefix. `place` returns this prefix.
+/// Reads a part of an object with `read`, and appends the problems that `read` finds to `problems`. `read` uses field
+/// paths relative to the part. `place` returns the field path of the part, which is put before these field paths.
 ///
-/// `place` is called only if there is a problem, because most objects have none.
+/// `place` is called only if there is a problem, because most objects have no problems.
 pub(super) fn within(
     problems: &mut Vec<Problem>,
     place: impl FnOnce() -> FieldPath,

@@ -20,7 +20,7 @@ use crate::admission::json as wire;
 /// has about a tenth of its original size.
 pub const MAX_DECOMPRESSED_BYTES: u64 = 32 * 1024 * 1024;
 
-/// Base64 as in Go: trailing bits are ignored, and padding is required.
+/// The base64 decoder. As in Go, it ignores unused bits in the last character, and requires padding.
 const BASE64: GeneralPurpose =
     GeneralPurpose::new(&STANDARD, GeneralPurposeConfig::new().with_decode_allow_trailing_bits(true));
 
@@ -84,8 +84,8 @@ pub fn templates(spec: &Value) -> Result<Templates, Unreadable> {
     Ok(Templates { items: read(list.as_deref())?, compressed })
 }
 
-/// Returns the list of DeployItem templates in the `spec` of an Execution as JSON. The list is `None` if it is missing.
-/// The second value is `true` if the list was decompressed from `spec.deployItemsCompressed`.
+/// Returns the list of DeployItem templates in the `spec` of an Execution as JSON, and whether the list was
+/// decompressed from `spec.deployItemsCompressed`. The list is `None` if it is missing.
 ///
 /// # Errors
 /// Fails in the same cases as [`templates`], but does not check whether the value is a list, or whether its elements

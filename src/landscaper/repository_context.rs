@@ -150,7 +150,10 @@ fn not_a_string(value: &Value, field: &FieldPath) -> Problem {
 
 /// Returns the string in the field `name` of a JSON object, as Go's `encoding/json` decodes it. Letter case is ignored,
 /// so several keys can match. The last one in alphabetical order wins, because the API server sends keys in this order.
-/// Returns an empty string if no key matches. `null` is ignored, and any other value is returned as an error.
+/// Keys with the value `null` are ignored. Returns an empty string if no key matches.
+///
+/// # Errors
+/// Returns the value of a matching key if the value is neither a string nor `null`.
 fn string_of<'v>(members: &'v Map<String, Value>, name: &str) -> Result<&'v str, &'v Value> {
     let mut field = "";
     for (_, value) in members.iter().filter(|(key, _)| fold(key).eq(fold(name))) {

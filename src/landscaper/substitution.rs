@@ -163,15 +163,15 @@ pub enum Outcome {
         /// The attributes in which the component reference differs from the `source` of the `overwrites` entry.
         differs: Vec<Attribute>,
     },
-    /// Landscaper applied the entry of the list `overwrites`. It set the attributes in the entry's `substitution` in
-    /// the component reference, because the `source` matched and no earlier entry had set any of them.
+    /// Landscaper applied the entry of the list `overwrites`: the component reference gets the attributes in the
+    /// entry's `substitution`. The `source` of the entry matches, and no earlier entry has set any of these attributes.
     Applied {
         /// The attributes of the reference that this `overwrites` entry has set. The list is empty if the
         /// `substitution` of the entry specifies no attribute.
         set: Vec<Attribute>,
     },
-    /// The entry of the list `overwrites` matches the component reference, but Landscaper did not apply it. It would
-    /// set an attribute that an earlier entry has already set. In this case, Landscaper ignores the whole entry.
+    /// Landscaper ignored the whole entry of the list `overwrites`, although its `source` matches the component
+    /// reference. An earlier entry has already set at least one of the attributes that this entry would set.
     Rejected {
         /// The attributes that this entry would set but earlier entries have already set, each with the index of the
         /// earlier entry.

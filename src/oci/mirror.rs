@@ -29,8 +29,9 @@ impl FromStr for Mirror {
 
 impl Mirror {
     /// Returns the address of a repository on the mirror of its registry. If the registry has no mirror, returns
-    /// `repository` unchanged. A mirror needs its own credentials. Fails if the address on the mirror is invalid, for
-    /// example too long.
+    /// `repository` unchanged. Fails if the address on the mirror is invalid, for example too long.
+    ///
+    /// The credentials of the registry are not used for the mirror. The mirror needs its own credentials.
     pub fn apply(mirrors: &[Self], repository: Repository) -> Result<Repository, RepositoryError> {
         match mirrors.iter().find(|mirror| mirror.host == repository.host) {
             Some(mirror) => Repository::new(&mirror.base, &repository.path),

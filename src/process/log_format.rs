@@ -1,7 +1,7 @@
 //! Formats log records: time, level, target and fields.
 //!
 //! Every decision is logged, so slow formatting would slow down every decision. The formatters of tracing-subscriber
-//! support colors and spans, and use a serializer. This module needs none of these.
+//! are slower, because they support colors and spans, and use a serializer. Portcullis needs none of these features.
 
 use std::fmt::{self, Debug, Write as _};
 

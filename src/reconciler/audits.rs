@@ -50,8 +50,7 @@ pub struct AuditSettings {
 
 /// A controller that periodically audits the objects of the cluster, while this replica is the leader.
 pub(super) struct Audits {
-    /// The settings of periodic audits. `None` if this controller does not run, and only its RBAC permissions are
-    /// written to a manifest.
+    /// The settings of periodic audits. `None` if the controller is created only to list the permissions that it needs.
     pub(super) settings: Option<AuditSettings>,
     /// Flux Kustomizations whose kustomize trees have become broken, or have been repaired, since the last audit.
     pub(super) trees: Arc<ChangedTrees>,
@@ -188,8 +187,8 @@ impl AuditSettings {
         Ok(audited)
     }
 
-    /// Audits `objects` again, and updates the policy reports of their namespaces. `audited` is the previous result of
-    /// the audit. Returns the new result, which is the same as after an audit of the whole cluster.
+    /// Audits `objects` again, and updates the policy reports of their namespaces. `audited` is the result of the
+    /// previous audit. Returns `audited` with the new findings about `objects`.
     async fn again(&self, audited: &Audited, objects: &[Reference], tools: &Tools) -> Result<Audited, AuditFailure> {
         let later = self.audit.objects(&tools.client, objects).await?;
         let audited = audited.clone().updated(objects, later);

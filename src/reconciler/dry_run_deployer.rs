@@ -142,12 +142,12 @@ impl DryRunDeployer {
     }
 }
 
-/// Returns whether the DeployItem `item`, which has a dry-run annotation, should be processed as a dry run. A
-/// DeployItem inherits its dry-run annotations from its root, the last object in its chain of owners, usually an
-/// Installation.
+/// Returns whether the DeployItem `item`, which has a dry-run annotation, should be processed as a dry run. Compares
+/// the dry-run annotations of `item` with those that it inherits from its root. The root is the last object in its
+/// chain of owners, usually an Installation.
 ///
-/// - Returns `true` if the DeployItem has no root, or has the annotations that it inherits from the root.
-/// - Returns `false` if it has other annotations, because these may be outdated.
+/// - Returns `true` if both are equal, or if `item` has no root.
+/// - Returns `false` if they differ, because the annotations of `item` may be outdated.
 /// - Fails if an owner cannot be read.
 async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
     match with_live_reads(tools, |view| inheritance(item, &object.namespace, view)).await {

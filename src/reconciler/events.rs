@@ -82,8 +82,8 @@ impl Events {
         }
     }
 
-    /// Returns the recorder for Events with this note. Each note has its own recorder. Otherwise, a recorder would
-    /// count Events with the same object and reason as repetitions, even if their notes differ.
+    /// Returns the recorder for Events with the message `note`. Each message has its own recorder. Otherwise, a
+    /// recorder would count Events with the same object and reason as repetitions, even if their messages differ.
     fn recorder(&self, note: &str) -> Recorder {
         let mut recorders = self.recorders.lock().unwrap_or_else(PoisonError::into_inner);
         if recorders.len() >= MAX_NOTES && !recorders.contains_key(note) {

@@ -88,8 +88,8 @@ impl Controller for HeldSources {
     }
 }
 
-/// Returns whether a kind is a Flux source that source-controller reconciles immediately when an annotation requests
-/// it, as `flux reconcile` does.
+/// Returns whether objects of a kind are Flux sources that source-controller reconciles immediately when they get the
+/// annotation that `flux reconcile` sets.
 fn is_requested(kind: &Kind) -> bool {
     deployed::is_source(kind) && deployed::ON_REQUEST.iter().any(|one| std::ptr::eq(*one, kind))
 }

@@ -136,9 +136,9 @@ pub struct Deleted {
 /// The numbers of changes and decisions that were dropped because the queue of the writer was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The sequence number of this line. The line reports that changes or decisions are missing from the recording. It
-    /// has the same number as the next line, so that a replay processes it before that line. At the end of the
-    /// recording, the number is `u64::MAX`.
+    /// The position of the missing changes or decisions: the sequence number of the line that follows this one in the
+    /// file. A replay processes this line before the following line. At the end of the recording, the number is
+    /// `u64::MAX`.
     pub change: u64,
     /// The number of changes of the catalog or the configuration that are missing in the recording, because the queue
     /// of the writer was full.

@@ -132,8 +132,8 @@ impl Writer {
         self.write(&line)
     }
 
-    /// Writes a line with the numbers of changes and decisions that were dropped since the last call. Writes nothing if
-    /// both numbers are 0. `change` is the sequence number for this line. It is the number of the next line, or
+    /// Writes a [`Line::Lost`] with the numbers of changes and decisions that were dropped since the last call. Writes
+    /// nothing if both numbers are 0. `change` is the sequence number of the line that the caller writes next, or
     /// `u64::MAX` at the end of the recording.
     fn write_lost(&mut self, change: u64) -> Result<(), End> {
         let changes = self.shared.lost_changes.swap(0, Ordering::Relaxed);

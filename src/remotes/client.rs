@@ -125,8 +125,8 @@ impl Client {
     }
 }
 
-/// Selects which `headers` of a request to `intended` may also be sent to `url`. Returns all headers if both URLs have
-/// the same scheme and server. Otherwise, returns only the headers without credentials.
+/// Returns those `headers` of a request to `intended` that may also be sent to `url`. If both URLs have the same scheme
+/// and server, these are all headers. Otherwise, these are only the headers without credentials.
 pub(super) fn headers_for(url: &str, intended: &str, headers: &[String]) -> Vec<String> {
     let is_same = url[..server_end(url)] == intended[..server_end(intended)];
     let is_secret = |header: &str| {

@@ -29,8 +29,9 @@ const DEADLINE: Duration = Duration::from_secs(120);
 ///
 /// # Errors
 ///
-/// If the server cannot be reached, has no such commit, or needs too much time. Also if the commit exceeds the limits
-/// for files, or the cache cannot be written.
+/// - The server cannot be reached, has no such commit, or needs too much time.
+/// - The commit exceeds the limits for files.
+/// - The cache cannot be written.
 pub(super) fn fetch(url: &str, reference: &str, cache: &Path, client: &Arc<Client>) -> Result<PathBuf, String> {
     let folder = cache.join(super::hash(url.as_bytes()));
     let bare = checkout::partial(&folder.join("clone"));

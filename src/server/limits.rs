@@ -57,8 +57,8 @@ pub const LARGE_WAITING: usize = 8;
 /// within one second. The TLS handshakes for 100 new connections take 1 to 2 % of the time of one processor.
 ///
 /// The number is limited, because a TLS handshake costs as much as fourteen requests. If every 429 response closed its
-/// connection, an overloaded server would do little else than handshakes. The connections are closed at even intervals,
-/// because a hundred handshakes at once would delay all other requests.
+/// connection, an overloaded server would spend most of its time on handshakes. The connections are closed at even
+/// intervals, because a hundred handshakes at once would delay all other requests.
 pub const CLOSES: u32 = 100;
 /// Maximum number of open connections. This is twice the number of requests in flight, because idle connections count
 /// too. Each connection costs about 40 KiB of TLS and HTTP buffers.
@@ -110,7 +110,7 @@ pub struct Limits {
     pub queue_deadline: Duration,
     /// Time for which all permits may be in use before a long queue counts as overload.
     pub burst: Duration,
-    /// Queue length that never counts as overload.
+    /// Maximum queue length of a burst. Only a longer queue can count as overload.
     pub burst_length: usize,
     /// Computing time after which a thread yields to the runtime.
     pub yield_after: Duration,
@@ -122,8 +122,8 @@ pub struct Limits {
     pub connections: usize,
     /// Timeout of the TLS handshake.
     pub handshake: Duration,
-    /// Timeout from the first byte of a request to the end of its head. Enforced with a precision of a quarter of the
-    /// timeout.
+    /// Timeout from the first byte of a request to the end of its head. The server may notice the end of the timeout
+    /// late, by up to a quarter of the timeout.
     pub head: Duration,
     /// Maximum time for receiving the body of a request, after its request line and headers have been received.
     pub body_arrival: Duration,

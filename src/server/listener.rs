@@ -60,7 +60,7 @@ pub struct Options {
 }
 
 impl Options {
-    /// Returns the default options for these addresses.
+    /// Returns the default options, with `address` for the webhook port and `admin` for health probes and metrics.
     pub fn new(address: SocketAddr, admin: SocketAddr) -> Self {
         Self {
             address,

@@ -1,8 +1,8 @@
 //! Handles the line breaks that only go-yaml recognizes, and byte order marks within the text. Besides the line feed,
 //! go-yaml breaks lines at U+0085, U+2028, U+2029 and a carriage return without a line feed.
 //!
-//! Our parser does not break lines at these characters. So this module replaces each of them before parsing: with
-//! spaces within quotes, and otherwise with a line feed. It also folds the lines of scalars that contain such
+//! Our parser does not break lines at these characters. So before parsing, this module replaces each of them with a
+//! line feed, or with spaces if the character is within quotes. It also folds the lines of scalars that contain such
 //! characters.
 //!
 //! Source: `is_break`, `read_line` and `yaml_parser_scan_plain_scalar` of go-yaml.

@@ -18,8 +18,8 @@ pub(super) enum As {
     /// The text of a Kubernetes object, which is parsed as kubectl parses it. The types of scalars follow go-yaml v2,
     /// so an unquoted `yes` is a boolean.
     Object,
-    /// A kustomization file. It is parsed like an object. In addition, a text is reported if go-yaml and this parser
-    /// may parse it differently.
+    /// A kustomization file. It is parsed like an object. In addition, a text is reported if go-yaml and our parser may
+    /// parse it differently.
     Kustomization,
     /// A manifest or patch, which is parsed as kustomize parses it. The text of each scalar is preserved, as in nodes
     /// of go-yaml v3. A text is reported if go-yaml and our parser may parse it differently.
@@ -219,8 +219,9 @@ fn is_behind(text: &str) -> bool {
     is_flow && text.matches(['[', '{']).count() <= text.matches([']', '}']).count()
 }
 
-/// Returns whether a document is a flow collection, such as `{…}`, that is followed by text other than comments.
-/// go-yaml scans the start of this text as another document. `begin` and `end` are the byte offsets of the collection.
+/// Returns whether a document is a flow collection, such as `{…}`, and text other than comments follows it. go-yaml
+/// scans the start of the following text as another document. `begin` and `end` are the byte offsets of the document in
+/// `text`.
 pub(super) fn has_more(text: &str, begin: usize, end: usize) -> bool {
     let is_flow = text.get(begin..).is_some_and(|text| text.starts_with(['[', '{']));
     let rest = text.get(end..).filter(|_| is_flow).unwrap_or_default();

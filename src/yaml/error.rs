@@ -36,7 +36,7 @@ pub enum Problem {
     #[error("invalid YAML follows the `...` that ends the document; kustomize reads only the beginning of it")]
     BehindEnd,
     /// A directive, such as `%YAML 1.1`, follows a document without a document end marker (`...`). Our parser rejects
-    /// such a directive. go-yaml ends the document before it, if go-yaml can parse the directive.
+    /// such a directive. go-yaml ends the document at the directive, if it can parse the directive.
     #[error("a directive follows a document that does not end with `...`")]
     Directive,
     /// Our parser and go-yaml may parse the text differently. Only reported for files that kustomize reads.

@@ -2,8 +2,8 @@
 //! positions.
 //!
 //! A separate parser is needed, because kubectl parses a text as JSON if possible, and only otherwise as YAML. Nearly
-//! all JSON is also YAML. But the two parsers treat surrogate pairs, long keys, and floats without a fraction (`1.0`)
-//! differently.
+//! all JSON is also YAML. But a JSON parser and a YAML parser treat surrogate pairs, long keys, and floats without a
+//! fraction (`1.0`) differently.
 
 use serde_json::Value;
 

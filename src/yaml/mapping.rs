@@ -109,8 +109,9 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Returns the reason why go-yaml may reject a key. `None` if there is no such reason. A key must be on one line,
-    /// unless `?` precedes it.
+    /// Returns a problem if go-yaml rejects the mapping key at `span` or may reject it, and otherwise `None`. For
+    /// example, go-yaml rejects a key of several lines, unless `?` precedes the key. `text` is the text of the key,
+    /// whose length is checked in manifests. Keys of Kubernetes objects are not checked.
     pub(super) fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
         if self.what == As::Manifest && text.len() > dialect::MAX_KEY_LENGTH {
             return Some(Problem::Dialect(dialect::LONG.to_owned()));

@@ -23,9 +23,9 @@ use super::stream::Chunk;
 use super::{Limits, quotes, strict};
 
 /// Parses the first YAML document of `chunk` into a node. Returns `None` if `chunk` contains no document, for example
-/// only comments. `source` is the number of the file, which each node contains. If `with_anchors` is true, each mapping
-/// entry with a null key occurs twice in the node. The reason is that kyaml duplicates such entries when it expands
-/// anchors.
+/// only comments. `source` is the number of the file, and is stored in each node. If `with_anchors` is true, each
+/// mapping entry with a null key occurs twice in the node. The reason is that kyaml duplicates such entries when it
+/// expands anchors.
 pub(super) fn read(
     chunk: Chunk<'_>,
     source: u32,
@@ -107,7 +107,8 @@ struct NodeReader<'t, 'l> {
     end: usize,
     /// The end of the token of the event before the current one, as a byte offset in the document.
     last: usize,
-    /// The end of the current event's token, as a byte offset in the document. For a mapping, this is its start.
+    /// The end of the current event's token, as a byte offset in the document. If the event begins a mapping, this is
+    /// the start of the mapping instead.
     token: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Parses and formats numbers like Go's `strconv`.
+//! Parses and formats numbers as Go's `strconv` does.
 
 use std::borrow::Cow;
 
@@ -31,8 +31,8 @@ fn separates_digits(text: &str) -> bool {
     (0..bytes.len()).filter(|at| bytes[*at] == b'_').all(|at| digit(at.checked_sub(1)) && digit(Some(at + 1)))
 }
 
-/// Parses an integer like Go's `strconv.ParseInt(text, 0, 64)`. If the integer is too large, parses it like
-/// `ParseUint`, which accepts no sign.
+/// Parses an integer as Go's `strconv.ParseInt(text, 0, 64)` does. If the integer is too large, parses it as
+/// `ParseUint` does, which accepts no sign.
 fn integer(text: &str) -> Option<Scalar<'static>> {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let magnitude = magnitude(unsigned)?;
@@ -58,7 +58,7 @@ fn magnitude(text: &str) -> Option<u64> {
     if digits.starts_with(['+', '-']) { None } else { u64::from_str_radix(digits, radix).ok() }
 }
 
-/// Parses binary numbers like go-yaml. In such a number, a sign may follow the prefix.
+/// Parses a binary number, as go-yaml does. In this format, a sign may follow the prefix `0b`.
 fn signed_binary(text: &str) -> Option<Scalar<'static>> {
     i64::from_str_radix(text.strip_prefix("0b")?, 2).ok().map(Scalar::Int)
 }
@@ -101,7 +101,7 @@ pub(super) fn as_integer(float: f64) -> Option<i64> {
     (float.fract() == 0.0 && float.abs() < JSON_EXPONENT).then(|| format_float(float, 'f', None).parse().ok())?
 }
 
-/// Formats a float that is a mapping key, like `strconv.FormatFloat(float, 'g', -1, 32)`, with YAML's names for
+/// Formats a float that is a mapping key, as `strconv.FormatFloat(float, 'g', -1, 32)` does, but with YAML's names for
 /// infinity and NaN.
 pub(super) fn float_key(float: f64) -> String {
     let float = float as f32;

@@ -1,4 +1,4 @@
-//! Splits a stream of documents before parsing, like kubectl: at every line that begins with `---`.
+//! Splits a stream of documents before parsing, as kubectl does: at every line that begins with `---`.
 //!
 //! Source: `YAMLReader.Read` of k8s.io/apimachinery.
 

@@ -1,4 +1,4 @@
-//! An HTTP server that serves artifacts like source-controller. It can also send wrong responses, or none at all.
+//! An HTTP server that serves artifacts as source-controller does. It can also send wrong responses, or none at all.
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -75,8 +75,8 @@ impl ArtifactServer {
         self.artifact_with_answer(packed, revision, Answer::Bytes)
     }
 
-    /// Serves an archive under a new path like [`Self::artifact`], but responds as `answer` specifies. The digest in
-    /// the returned artifact is always that of the archive.
+    /// Serves an archive under a new path. `answer` determines the response from the content of the archive. The digest
+    /// in the returned artifact is always the digest of the archive, even if the response has other content.
     pub fn artifact_with_answer(
         &self,
         packed: &[u8],

@@ -169,7 +169,7 @@ fn folders(old: &[(&str, &str)], new: &[(&str, &str)]) -> TempDir {
     folder
 }
 
-/// The HTML page that `portcullis diff` prints for a change.
+/// The HTML page that `portcullis diff` prints for the differences between two folders.
 struct Page(String);
 
 impl Page {
@@ -196,7 +196,7 @@ impl Browser {
         named.or_else(|| found.find(|program| program.is_file())).map(Self)
     }
 
-    /// Opens a page in the browser with this URL fragment, runs a script in the page, and returns the resulting HTML
+    /// Opens a page with a URL fragment in the browser, runs a script in the page, and returns the resulting HTML
     /// document.
     fn dom(&self, page: &Page, fragment: &str, script: &str) -> String {
         let folder = tempfile::tempdir().unwrap();

@@ -40,7 +40,7 @@ pub fn objects(text: &str) -> Vec<Value> {
     documents.into_iter().map(|document| document.value).collect()
 }
 
-/// An admission request, with the objects in the cluster and the policy of the gate.
+/// An admission request, with the objects in the cluster and the policy that applies to the request.
 pub struct Case {
     pub operation: Operation,
     pub object: Value,
@@ -88,7 +88,7 @@ impl Case {
         self
     }
 
-    /// Replaces the judge, which checks the kustomize trees to which objects refer.
+    /// Replaces the [`Judge`], which checks the kustomize trees to which objects refer.
     pub fn with_trees(mut self, trees: Arc<dyn Judge>) -> Self {
         self.trees = trees;
         self

@@ -142,7 +142,7 @@ impl Page {
         self.decide_under(example, self.policy())
     }
 
-    /// Decides the request of an example under this policy.
+    /// Decides the request of an example under `policy`.
     pub fn decide_under(&self, example: &Example, policy: Policy) -> Decision {
         example.case(policy).expect("the example is a request").decide(Phase::Validate)
     }
@@ -181,9 +181,9 @@ impl Example {
         Some(if self.files.is_empty() { case } else { case.with_trees(Arc::new(EveryArtifact(self.tree()))) })
     }
 
-    /// Returns findings about the consequences of a Flux Kustomization for deployed objects, such as deletions. Every
-    /// source in the example contains the same files. The revision of another source comes from the status of the
-    /// stored source.
+    /// Returns findings about the consequences of a Flux Kustomization for deployed objects, such as deletions. All
+    /// sources of an example have the same files. The source of the Kustomization has a fixed revision; the revisions
+    /// of other sources come from the status of the stored objects.
     fn consequences(&self, report: &Report, policy: &Policy) -> Vec<Finding> {
         let (Action::Flux { object }, Some(rendered)) = (&self.action, &report.rendered) else { return Vec::new() };
         let (object, stored) = (objects(object).remove(0), objects(self.stored));
@@ -243,7 +243,7 @@ impl Example {
     }
 }
 
-/// A judge for which every artifact contains the tree of the example.
+/// A [`Judge`] that does not fetch artifacts: it takes the tree of the example as the content of every artifact.
 struct EveryArtifact(Arc<Tree>);
 
 impl Judge for EveryArtifact {

@@ -20,9 +20,9 @@ use crate::support::harness::{review, review_of};
 /// Number of concurrent calls. The pool keeps at most 25 idle connections, so the client opens and closes connections
 /// all the time.
 const WORKERS: usize = 30;
-/// Time after which the client closes an idle connection. It is shorter than the lame-duck period, at whose end the
-/// server closes connections that were idle all the time. If the client started a call at that moment, the call would
-/// fail. HTTP/1.1 cannot prevent this.
+/// Time after which the client closes an idle connection. It is shorter than the lame-duck period. At the end of the
+/// lame-duck period, the server closes connections that were idle for the whole period. If the client started a call at
+/// that moment, the call would fail, and HTTP/1.1 cannot prevent this.
 const CLIENT_IDLE: Duration = Duration::from_secs(2);
 /// Interval in which the client reads the stored caBundle. A real API server uses a changed caBundle sooner.
 const BUNDLE_POLL_INTERVAL: Duration = Duration::from_millis(500);
@@ -133,8 +133,8 @@ async fn update_pool(cluster: kube::Client, address: SocketAddr, current: Arc<Ar
     }
 }
 
-/// Calls a webhook path until the tally ends. The pause between calls depends on the worker, so that some connections
-/// are idle for a while.
+/// Calls a webhook path until the tally is stopped. The pause between calls depends on the worker, so that some
+/// connections are idle for a while.
 async fn run_worker(worker: usize, pool: Arc<ArcSwap<Pool>>, tally: Arc<Tally>) {
     let (small, large) = (review("storm"), review_of("widgets", "storm", 300_000));
     let mut calls = 0;

@@ -17,7 +17,8 @@ const RENEWAL_TIMEOUT: Duration = Duration::from_secs(90);
 /// Timeout for a replacement of the CA. The replacement takes about the lifetime of a leaf certificate, two overlaps of
 /// the old and the new CA (`--ca-overlap`), and a few poll intervals.
 const CA_CHANGE_TIMEOUT: Duration = Duration::from_secs(150);
-/// Time in which the relay passes the end of a connection to the client, even on a busy machine.
+/// Maximum time after which a client notices that a connection to a killed replica has ended, even on a busy machine.
+/// The relay passes the end of the connection to the client.
 const DISCONNECT_DELAY: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const ETCD_PAUSE: Duration = Duration::from_secs(4);
@@ -27,7 +28,8 @@ const ETCD_PAUSE: Duration = Duration::from_secs(4);
 pub enum Incident {
     /// One of two replicas ends gracefully, and a new one starts.
     Restart,
-    /// The certificate in the mounted Secret is replaced, or every replica issues itself a new leaf certificate.
+    /// With a mounted Secret, the certificate in the Secret is replaced. With self-managed certificates, every replica
+    /// issues itself a new leaf certificate.
     Rotation,
     /// The CA is replaced. The incident begins with the request for a new CA, and ends when no caBundle contains the
     /// old CA.
@@ -49,12 +51,12 @@ struct Killed {
 
 impl Killed {
     /// Returns whether the kill of the replica explains a failed call. This is the case if the call began before the
-    /// Service stopped using the replica, or if it used a connection to the replica whose end the client had not
-    /// noticed.
+    /// Service stopped using the replica, or if the call used a connection to the replica and the client had not
+    /// noticed that this connection was closed.
     ///
-    /// For a call of the direct client, the failure contains the client's address of the connection, which identifies
-    /// the replica. For a call of the API server, the replica is unknown. But the Service sends new connections to the
-    /// other replica, so a broken connection must be an older one.
+    /// For a call of the direct client, the message of the failure contains the client's address of the connection,
+    /// which identifies the replica. For a call of the API server, the replica is unknown. But the Service sends new
+    /// connections to the other replica, so a broken connection must be an older one.
     fn explains(&self, failure: &Failure, environment: &TestEnvironment) -> bool {
         let from = failure.message.rsplit_once("(from ").and_then(|(_, rest)| rest.trim_end_matches(')').parse().ok());
         match from {
@@ -69,7 +71,7 @@ impl Killed {
     }
 }
 
-/// The number of calls of one kind of client during an incident, and its failed calls.
+/// The number of calls by one kind of client during an incident, and the failed calls among them.
 pub struct Outcome {
     pub times: usize,
     pub calls: usize,
@@ -147,8 +149,8 @@ pub fn end_oldest(environment: &TestEnvironment) {
     environment.service.remove(replica.address);
 }
 
-/// Kills a replica, and removes it from the Service immediately afterwards. In a real cluster, the kubelet needs about
-/// a second to notice. Then starts a new replica.
+/// Kills a replica, removes it from the Service immediately, and starts a new replica. In a real cluster, the kubelet
+/// needs about a second to notice that the process has ended.
 fn kill(environment: &TestEnvironment) -> Killed {
     let replica = environment.take_replica();
     let address = replica.address;

@@ -60,10 +60,10 @@ use chaos_cluster::writers::{Writers, failed_webhook_calls};
 const RESTARTS: usize = 20;
 const ROTATIONS: usize = 5;
 /// Lifetime of leaf certificates in seconds. A replica renews its leaf certificate after two thirds of this time. The
-/// last third is longer than a restart of the API server, which the renewal needs.
+/// renewal needs the API server, so the last third is longer than a restart of the API server.
 const LEAF_LIFE: u32 = 75;
 
-/// The results with one source of certificates.
+/// The results of all incidents with one source of certificates.
 struct Run {
     way: &'static str,
     rows: Vec<Row>,

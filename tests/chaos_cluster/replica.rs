@@ -11,8 +11,8 @@ use crate::user::User;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// The lame-duck period in seconds. It is shorter than in production, but the relay that acts as the Service still
-/// notices in this time that the replica is not ready, even on a busy machine.
+/// The lame-duck period in seconds. It is shorter than in production, but long enough for the relay that acts as the
+/// Service to notice that the replica is not ready, even on a busy machine.
 const LAME_DUCK: &str = "3";
 
 /// A running replica. If it is dropped, the process is killed.

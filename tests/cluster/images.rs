@@ -13,7 +13,7 @@ pub const NEXT: &str = "next";
 const WRITER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/packages/image.py");
 const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };
 
-/// Imports the image of Portcullis from `archive`, and tags it as the scenarios need it. Also imports the `pause`
+/// Imports the image of Portcullis from `archive`, and adds the tags that the scenarios use. Also imports the `pause`
 /// image, which contains the first process of every pod.
 pub fn import(node: &Node, archive: &Path) -> io::Result<()> {
     let pause = node.folder().join("pause.tar");

@@ -162,8 +162,8 @@ impl Node {
     }
 
     /// Waits until the node has the condition `Ready`, and the default ServiceAccount exists. After a reboot, the
-    /// condition can still be `True` from before, until the lease of the node expires. So scenarios also wait until
-    /// their pods are ready.
+    /// condition keeps its old value `True` until the lease of the node expires. So scenarios also wait until their
+    /// pods are ready.
     fn wait_until_ready(&self) -> Result<(), NodeError> {
         let is_ready = || {
             let wait = ["wait", "--for=condition=Ready", "node/node", "--timeout=1s"];

@@ -15,7 +15,8 @@ metadata: {name: emergency, namespace: default}
 spec: {exports: []}
 ";
 
-/// Stops all replicas, admits requests again as docs/emergency.md says, and follows its section on recovery.
+/// Stops all replicas, and follows docs/emergency.md: first the commands that make the API server admit requests again,
+/// and then the commands of the section on recovery.
 pub fn emergency(environment: &mut TestEnvironment) -> Result<(), String> {
     let page = Page::read("emergency.md");
     environment.shell.write("fragment.yaml", FRAGMENT);
@@ -108,8 +109,8 @@ pub fn install_restricted(environment: &mut TestEnvironment) -> Result<(), Strin
     uninstall(environment)
 }
 
-/// Follows docs/getting-started.md from the installation to the removal. Checks the denial on the page, and its log
-/// record.
+/// Follows docs/getting-started.md from the installation to the removal. Checks that the denial is as on the page, and
+/// that the log contains a record of the denial.
 pub fn get_started(environment: &mut TestEnvironment) -> Result<(), String> {
     let page = Page::read("getting-started.md");
     environment.succeed(&page.block("## 2. Install Portcullis", "sh", 0))?;

@@ -8,8 +8,8 @@ use crate::stage::Expected::{EveryWriteIsAnswered, EveryWriteIsChecked, Failures
 use crate::stage::{Expected, Scenario, TestEnvironment};
 use crate::{certificates, changes, faults, removal};
 
-/// Timeout for the servers to use a changed configuration. The kubelet updates a mounted ConfigMap within about a
-/// minute.
+/// Timeout for the servers to reload a changed configuration. The servers read the configuration from a mounted
+/// ConfigMap, which the kubelet updates within about a minute.
 pub const RELOAD_TIMEOUT: Duration = Duration::from_mins(3);
 /// Shell command that applies a ConfigMap with a kustomize tree that violates rule KZ001.
 pub const APPLY_WRONG_TREE: &str = "kubectl apply -f examples/getting-started/wrong.yaml";
@@ -60,7 +60,8 @@ const fn scenario(
     Scenario { name, description, expected, run }
 }
 
-/// Installs the chart as docs/install.md says, and checks that a mistake is denied as docs/getting-started.md shows.
+/// Installs the chart as docs/install.md says, and checks that a tree with a mistake is denied as
+/// docs/getting-started.md shows.
 fn install(environment: &mut TestEnvironment) -> Result<(), String> {
     let page = Page::read("install.md");
     environment.succeed(&page.block("## 2. Install the chart in shadow mode", "sh", 0))?;
@@ -78,8 +79,8 @@ fn install(environment: &mut TestEnvironment) -> Result<(), String> {
     check_denial_of_getting_started(environment)
 }
 
-/// Sets the level of family KZ to `deny`, and checks that a mistake is denied as docs/getting-started.md shows.
-/// docs/install.md sets this level only to `warn`.
+/// Sets the level of family KZ to `deny`, and checks that a tree with a mistake is denied as docs/getting-started.md
+/// shows. docs/install.md sets this level only to `warn`.
 fn check_denial_of_getting_started(environment: &TestEnvironment) -> Result<(), String> {
     environment.succeed(&format!("{UPGRADE} --set config.rules.KZ=deny"))?;
     environment
@@ -90,7 +91,7 @@ fn check_denial_of_getting_started(environment: &TestEnvironment) -> Result<(), 
     check_denial_on_page(environment, &Page::read("getting-started.md"))
 }
 
-/// Runs the command of docs/getting-started.md that is denied, and checks that its output is the one on the page.
+/// Runs the command of docs/getting-started.md that is denied, and checks that its output is the output on the page.
 pub fn check_denial_on_page(environment: &TestEnvironment, page: &Page) -> Result<(), String> {
     let shown = page.block("## 3. Apply a tree with a mistake", "console", 0);
     let (command, expected) = shown.split_once('\n').ok_or("the page shows no output")?;

@@ -11,10 +11,11 @@ use crate::streams::{Counts, Streams};
 
 /// Interval for polling.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Number of writes of each stream before a scenario starts, and again after it ends. A scenario fails if a stream has
-/// fewer answered writes.
+/// Number of writes that each stream makes before a scenario starts, and again after the scenario has ended. A scenario
+/// fails if fewer than this number of writes of a stream were answered.
 const MIN_WRITES: usize = 40;
-/// Timeout for the writes before a scenario, and for those after it. The API server may not answer them.
+/// Timeout for the writes before a scenario, and for those after a scenario. It ends the wait if the API server does
+/// not answer the writes.
 const MIN_WRITES_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The environment of the scenarios: the node, a shell, and a runtime for the streams of writes.
@@ -55,8 +56,8 @@ pub struct Row {
     pub scenario: &'static Scenario,
     /// The duration, including the writes before and after the scenario.
     pub duration: Duration,
-    /// The counts of the stream whose webhook fails closed, then those of the stream whose webhook fails open. `None`
-    /// if the scenario has no writes.
+    /// The number of writes of each stream, by outcome. The webhook of the first stream fails closed, and the webhook
+    /// of the second stream fails open. `None` if the scenario has no writes.
     pub counts: Option<[Counts; 2]>,
     /// The error message, if the scenario failed.
     pub failure: Option<String>,
@@ -69,7 +70,8 @@ impl TestEnvironment {
         Self { shell: Shell::open(&node), node, runtime: runtime.expect("a runtime starts") }
     }
 
-    /// Runs a scenario, and returns its result. Both streams write during the scenario, unless it requires no writes.
+    /// Runs a scenario, and returns its result. Both streams write during the scenario, unless `scenario.expected` is
+    /// [`Expected::NoWrites`].
     pub fn run_scenario(&mut self, scenario: &'static Scenario) -> Row {
         let start = Instant::now();
         if scenario.expected == Expected::NoWrites {

@@ -25,7 +25,7 @@ const PAUSE: Duration = Duration::from_millis(25);
 /// Maximum number of error messages that a stream keeps for the report.
 const SHOWN: usize = 10;
 
-/// The counts of the writes of one stream.
+/// The number of writes of one stream, by outcome.
 #[derive(Debug, Clone, Default)]
 pub struct Counts {
     /// Number of writes that the API server answered.

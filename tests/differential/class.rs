@@ -15,14 +15,15 @@ pub enum Layer {
     Content,
     /// Plugins, Helm charts and remote resources, which the analysis does not execute or fetch.
     Outside,
-    /// No layer: the error has no class.
+    /// No layer: no part in `ERROR_PATTERNS` occurs in the error message.
     Unclassified,
 }
 
 use Layer::{Content, File, Identity, Objects, Outside, References, Unclassified};
 
-/// Parts of error messages, each with its layer. The first part that occurs in a message decides. Specific parts come
-/// first, because kustomize wraps errors: a message about an error in a folder also says that the folder is not a file.
+/// Parts of error messages, each with its layer. The first part that occurs in a message determines the class and the
+/// layer of the error. Specific parts come first, because kustomize wraps errors: a message about an error in a folder
+/// also says that the folder is not a file.
 const ERROR_PATTERNS: &[(&str, Layer)] = &[
     ("index out of range [0] with length 0", References),
     ("panic: ", Content),
@@ -102,7 +103,8 @@ const ERROR_PATTERNS: &[(&str, Layer)] = &[
     ("trouble configuring builtin", Identity),
 ];
 
-/// Returns the class of an error of kustomize: the part of the message that decides, and the layer.
+/// Returns the class and the layer of an error of kustomize. The class is the first part in `ERROR_PATTERNS` that
+/// occurs in the message.
 pub fn of(error: &str) -> (&'static str, Layer) {
     let error = error.rsplit_once("recursed accumulation of path").map_or(error, |(_, innermost)| innermost);
     ERROR_PATTERNS
@@ -112,9 +114,9 @@ pub fn of(error: &str) -> (&'static str, Layer) {
         .unwrap_or(("an error that has no class", Unclassified))
 }
 
-/// Returns the rules that report errors of a class. If kustomize fails with such an error, the first finding of the
-/// analysis must be of one of these rules. Empty if a class does not determine the rules: an entry that is neither a
-/// file nor a folder, for example, can be meant as either.
+/// Returns the rules that report errors of a class. If kustomize fails with an error of the class, the first finding of
+/// the analysis must be of one of these rules. Empty if the class does not determine the rules. For example, an entry
+/// that is neither a file nor a folder can be meant as a file or as a folder.
 pub fn rules(class: &str) -> &'static [&'static str] {
     match class {
         "expected kind != 'Component'" => &["KZ001"],

@@ -100,7 +100,7 @@ const LISTS: &[&str] = &[
     "configurations",
 ];
 
-/// Applies one random mutation. Leaves the case unchanged after four mutations that are not applicable.
+/// Applies one random mutation. Tries up to four mutations; if none of them is applicable, leaves the case unchanged.
 pub fn mutate(dice: &mut Dice, case: &mut Case) {
     for _ in 0..4 {
         let mutation = MUTATIONS[dice.below(MUTATIONS.len())];
@@ -139,7 +139,7 @@ fn rename_file(dice: &mut Dice, case: &mut Case) -> Option<()> {
     Some(())
 }
 
-/// Moves the entries of one list to another by renaming the field.
+/// Renames a list field of a kustomization file, so that its entries are in another list.
 fn rename_list(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let (from, to) = (dice.pick(LISTS), dice.pick(LISTS));
     edit(dice, case, |_, lines| {

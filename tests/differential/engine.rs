@@ -17,7 +17,8 @@ const BASE: &str = "/srv/portcullis-tree";
 pub struct AnalysisResult {
     /// The verdict. `None` if the analysis panicked.
     pub verdict: Option<Verdict>,
-    /// The rule of the error that kustomize would report first. Empty if kustomize may report another error before it.
+    /// The rule of the finding about the error that kustomize reports first. Empty if it is not known which error
+    /// kustomize reports first.
     pub rule: &'static str,
     /// The findings, and the reasons of an unknown verdict, as text for people.
     pub reported: String,

@@ -80,9 +80,9 @@ struct Comparison {
 /// The kind of a disagreement between the analysis and kustomize.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 enum Disagreement {
-    /// The analysis rejects the tree by this rule, and kustomize builds it.
+    /// The analysis rejects the tree because of this rule, but kustomize builds the tree.
     WronglyRejected(&'static str),
-    /// The analysis accepts the tree, and kustomize fails with an error of this class.
+    /// The analysis accepts the tree, but kustomize fails with an error of this class.
     WronglyAccepted(&'static str),
     /// The analysis panicked.
     Panicked,
@@ -201,8 +201,8 @@ impl Run<'_> {
     }
 }
 
-/// Returns the seed of the tree `number` in a run whose seed is `first`. A seed has at most ten digits, so that users
-/// can easily type it.
+/// Returns the seed of tree number `number` in a run with the seed `first`. A seed has at most ten digits, so that
+/// users can easily type it.
 fn seed(first: u64, number: u64) -> u64 {
     Dice::new(first.wrapping_mul(0x1_0000_0001).wrapping_add(number)).number() % 10_000_000_000
 }
@@ -230,7 +230,8 @@ fn mutate_recorded(dice: &mut Dice, recorded: &[(bool, Case)]) -> Case {
     case
 }
 
-/// Returns the recorded cases that need neither network nor git, each with whether kustomize builds it.
+/// Returns the recorded cases that need neither network nor git. The boolean of each case is whether kustomize builds
+/// the case.
 fn recorded_cases() -> Vec<(bool, Case)> {
     let texts = [
         include_str!("../vectors/kustomize/trees.json"),

@@ -36,7 +36,8 @@ pub fn minimise(case: &Case, mut is_still_wrong: impl FnMut(&Case) -> bool) -> C
     }
 }
 
-/// Removes runs of lines from a file, the longest runs first.
+/// Tries to remove runs of lines from a file, the longest runs first. `attempt` returns whether the smaller case is
+/// kept.
 fn remove_lines(best: &mut Case, path: &str, attempt: &mut impl FnMut(&mut Case, Case) -> bool) {
     let count = |best: &Case| best.files.get(path).map_or(0, |text| text.lines().count());
     let mut length = count(best);

@@ -9,7 +9,7 @@ use crate::class::{self, Layer};
 use crate::engine::AnalysisResult;
 use crate::oracle::Answer;
 
-/// Maximum number of characters that are printed of an error without a class. The last characters are printed, because
+/// Maximum number of characters that are printed of an unclassified error. The last characters are printed, because
 /// they contain the reason.
 const SHOWN: usize = 160;
 
@@ -17,7 +17,7 @@ const SHOWN: usize = 160;
 #[derive(Debug, Default)]
 pub struct Tally {
     rows: BTreeMap<(Option<Layer>, &'static str), Counts>,
-    /// The last characters of errors without a class.
+    /// The last characters of the unclassified errors.
     unclassified: BTreeSet<String>,
 }
 

@@ -6,8 +6,8 @@
 //!
 //! The CRDs come from the folders in `PORTCULLIS_CRDS` and `PORTCULLIS_CROSSPLANE_CRDS`. Without these variables,
 //! Landscaper's CRDs come from the Go module that `assets/go.mod` pins, and Crossplane's CRDs from the Go module that
-//! `assets/crossplane/go.mod` pins. The second file is separate, because the requirements of Crossplane would change
-//! the versions of the programs.
+//! `assets/crossplane/go.mod` pins. `assets/crossplane/go.mod` is a separate file, because the requirements of
+//! Crossplane would change the versions of the programs.
 //!
 //! Helm renders the chart. It is the program in `PORTCULLIS_HELM`, or is built in the version that `assets/helm/go.mod`
 //! pins.
@@ -62,7 +62,8 @@ const CROSSPLANE: Crds = Crds {
 struct Crds {
     /// The name of the folder in the cache to which the CRD files are copied.
     entry: &'static str,
-    /// The environment variable that can name a folder with the CRD files, which then replaces the Go module.
+    /// The environment variable that can name a folder with the CRD files. If the variable is set, the Go module is not
+    /// used.
     variable: &'static str,
     /// The folder whose `go.mod` pins the version of the Go module.
     pins: &'static str,
@@ -70,7 +71,7 @@ struct Crds {
     module: &'static str,
     /// The folder of the CRD files in the Go module, such as `crds/manifests`.
     folder: &'static str,
-    /// The prefix of the names of the files that are copied.
+    /// The prefix of the CRD file names. Files with other names are not copied.
     prefix: &'static str,
 }
 
@@ -99,7 +100,7 @@ pub enum AssetsError {
          a Helm 3 or 4; `make test-fast` runs everything else"
     )]
     NoHelm,
-    /// Go is not installed, and the environment variable with a folder of CRDs is not set.
+    /// Go is not installed, and no environment variable names a folder with the CRDs.
     #[error(
         "the end-to-end tests need the CRDs of {module}: install Go 1.26 or newer, or set {variable} to a folder that \
          holds them as yaml files; `make test-fast` runs everything else"
@@ -110,7 +111,7 @@ pub enum AssetsError {
         /// The environment variable that can name a folder with the CRDs.
         variable: &'static str,
     },
-    /// The folder in an environment variable lacks a required file.
+    /// The folder that an environment variable names does not contain a required file.
     #[error("{variable} is {}, which does not contain {missing}", folder.display())]
     Incomplete {
         /// The environment variable that names the folder.
@@ -185,7 +186,8 @@ pub fn helm() -> Result<PathBuf, AssetsError> {
     Ok(folder.join("helm"))
 }
 
-/// Returns the cache key of the programs and of Landscaper's CRDs. It changes whenever the built programs would change.
+/// Returns the cache key of the programs and of Landscaper's CRDs. The key changes whenever the built programs would
+/// change.
 fn key() -> String {
     cache::key(&[GO_MOD, GO_SUM, &version_stamps(pinned_kubernetes()), OS, ARCH])
 }
@@ -271,8 +273,8 @@ fn build(package: &str, target: &Path) -> Result<(), AssetsError> {
     build_kubernetes(PINS, package, target)
 }
 
-/// Builds a Go package in the version that the `go.mod` in the folder `pins` requires, with the version stamps of
-/// Kubernetes. Writes the program to the file `target`.
+/// Builds a program of Kubernetes in the version that the `go.mod` in the folder `pins` requires, and writes it to the
+/// file `target`. The built program reports the pinned version of Kubernetes as its version.
 pub fn build_kubernetes(pins: &str, package: &str, target: &Path) -> Result<(), AssetsError> {
     eprintln!("e2e: building {package}");
     let mut command = go();
@@ -280,8 +282,8 @@ pub fn build_kubernetes(pins: &str, package: &str, target: &Path) -> Result<(), 
     build_with(command, &format!("-s -w {}", version_stamps(pinned_kubernetes())), package, target)
 }
 
-/// Adds the arguments of `go build` to `command`, with `flags` for the linker, and runs it. Writes the program to the
-/// file `target`.
+/// Runs `command`, a `go` command without arguments, as `go build`. `flags` are flags for the linker. Writes the
+/// program to the file `target`.
 pub fn build_with(mut command: Command, flags: &str, package: &str, target: &Path) -> Result<(), AssetsError> {
     command.args(["build", "-mod=readonly", "-buildvcs=false", "-ldflags", flags, "-o"]).arg(target).arg(package);
     let ended = Process::start(&mut command).and_then(|process| process.wait());

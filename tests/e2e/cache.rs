@@ -41,10 +41,10 @@ impl Cache {
     }
 
     /// Returns the path of the folder for the entry `name`. If the cache does not contain the entry, calls `make` with
-    /// an empty folder, in which `make` creates the files.
+    /// an empty temporary folder, in which `make` creates the files.
     ///
-    /// This folder gets its final name when `make` has succeeded. A lock prevents that two runs create entries at the
-    /// same time.
+    /// If `make` succeeds, renames the temporary folder to its final name. A lock prevents two runs from creating
+    /// entries at the same time.
     pub fn entry<E: From<CacheError>>(
         &self,
         name: &str,

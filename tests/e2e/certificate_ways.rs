@@ -1,8 +1,8 @@
 //! Tests of changes between the ways to issue certificates, during writes to the API server.
 //!
-//! For each change, every replica is replaced by a replica with the arguments that the chart renders for the new way.
-//! The webhook configurations of the chart are applied again, as Helm 4 and Helm 3 apply them. There is no kubelet and
-//! no Deployment controller, and no hook runs.
+//! For each change, every replica is replaced with a replica that has the arguments that the chart renders for the new
+//! way. The webhook configurations of the chart are applied again, as Helm 4 and Helm 3 apply them. The cluster has no
+//! kubelet and no Deployment controller, and the hooks of the chart do not run.
 
 use std::path::PathBuf;
 
@@ -97,8 +97,8 @@ fn render_chart(way: &Way) -> Rendered {
     Helm::find().and_then(|helm| helm.render(&way.values)).expect("Helm renders the chart")
 }
 
-/// Applies the webhook configurations twice: server-side as Helm 4 does, which fails on a conflict, and client-side as
-/// Helm 3 does.
+/// Applies the webhook configurations twice: first server-side, as Helm 4 does, and then client-side, as Helm 3 does.
+/// The server-side apply fails if there is a conflict.
 fn register(environment: &TestEnvironment, rendered: &Rendered) {
     for apply in [&["apply", "--server-side", "--field-manager=helm", "-f", "-"][..], &["apply", "-f", "-"]] {
         environment.cluster.kubectl().args(apply).stdin(registration(environment, rendered)).run().expect_success();

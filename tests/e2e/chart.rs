@@ -85,8 +85,8 @@ fn family_combinations() -> Vec<Vec<&'static str>> {
     (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
 }
 
-/// Returns chart values that enable only these rule families, with their optional controllers, audits and stored
-/// Kustomizations.
+/// Returns chart values that enable only the rule families `on`, with their optional controllers. The values also
+/// enable audits and the check of stored Kustomizations.
 fn values_for_families(on: &[&str]) -> Value {
     let all = Registry::standard().families();
     let families: Map<_, _> = all.into_iter().map(|one| (one.to_owned(), json!(on.contains(&one)))).collect();
@@ -157,8 +157,8 @@ fn assert_same_objects(rendered: &Rendered, families: &[&str]) {
     }
 }
 
-/// Returns whether `portcullis manifests` writes this object of the chart. It writes no Deployments, Services or
-/// similar objects, and no rights for certificates.
+/// Returns whether `portcullis manifests` writes this object of the chart. `portcullis manifests` writes no
+/// Deployments, Services or similar objects, and no rights for certificates.
 fn is_written_by_manifests(object: &Value) -> bool {
     const KINDS: [&str; 6] =
         ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition"];
@@ -443,8 +443,8 @@ fn pod_spec(object: &Value) -> Option<Value> {
     has_pod_template.then(|| object["spec"]["template"]["spec"].clone())
 }
 
-/// Checks that a server with a self-managed CA gets the rights with which the tests in `self_managed` run, and the
-/// arguments for this CA.
+/// Checks that the chart grants a server with a self-managed CA the same rights that the tests in `self_managed` use,
+/// and sets the arguments for a self-managed CA.
 fn self_managed_servers_get_the_tested_rights(_: &Context) {
     let rendered = helm().render(&json!({"certificate": {"way": "self-managed"}})).expect("Helm renders the chart");
     let tested: Vec<Value> = yaml::read(include_str!("../../certs/self-managed.yaml"), &yaml::Limits::default())
@@ -496,8 +496,9 @@ fn audits_use_the_configuration(_: &Context) {
     );
 }
 
-/// Checks that a hook accepts valid configuration and arguments, and rejects unknown flags, before anything changes.
-/// Issue 21: Helm accepted an unknown flag or rule, and the next Pod did not start.
+/// Checks that the hook for installations and upgrades accepts valid configuration and arguments, and rejects unknown
+/// flags. Before the chart had this hook (issue 21), Helm accepted an unknown flag or rule, and the next Pod did not
+/// start.
 fn checks_configuration_and_arguments(_: &Context) {
     let all_values = merge(
         values_for_families(&Registry::standard().families()),
@@ -546,8 +547,9 @@ fn run_container(container: &Value, config: &std::path::Path) -> Option<i32> {
     Command::new(BINARY).args(local_arguments).output().expect("portcullis runs").status.code()
 }
 
-/// Checks that a change of the configuration does not restart Pods that reload it. The controller manager reads some
-/// values, such as `artifactHosts`, only when it starts, so a change of these values restarts its Pods.
+/// Checks that a change of the configuration does not restart Pods that reload the configuration. The controller
+/// manager reads some values, such as `artifactHosts`, only when it starts, so a change of these values restarts its
+/// Pods.
 fn restarts_pods_only_where_needed(_: &Context) {
     let templates = |config: Value| {
         let rendered =
@@ -584,8 +586,8 @@ fn the_registration_does_not_depend_on_certificate_way(_: &Context) {
     );
 }
 
-/// Checks that a server with a mounted certificate restores the deleted Secret with the state of its CA, like a server
-/// with a self-managed CA.
+/// Checks that a server with a mounted certificate, as a server with a self-managed CA, restores the Secret with the
+/// state of its CA after the Secret was deleted.
 fn restores_the_state_of_the_ca(ctx: &Context) {
     let secret = ["secret", "portcullis-ca", "--namespace", NAMESPACE];
     let state = || {
@@ -815,7 +817,8 @@ fn verify_reports_which_server_answers(ctx: &Context) {
     );
 }
 
-/// Checks the results for the manifests that `make test-kind` uses, because `make test-kind` cannot run everywhere.
+/// Checks that the manifests of `make test-kind` are denied or accepted as `make test-kind` expects. This test exists
+/// because `make test-kind` cannot run everywhere.
 fn the_manifests_of_the_kind_test_are_judged_as_expected(ctx: &Context) {
     rejects(ctx, "default", include_str!("../../examples/getting-started/wrong.yaml"), &["KZ001"]);
     accepts(ctx, "default", include_str!("../../examples/getting-started/right.yaml"));

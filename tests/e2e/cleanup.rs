@@ -118,7 +118,8 @@ fn kill(child: &Mutex<Child>) {
     let _ = child.wait();
 }
 
-/// Locks `mutex`, even if a test panicked while it held the lock. The processes must be killed in this case too.
+/// Locks `mutex`, even if a test panicked while it held the lock, because the processes must be killed after a panic
+/// too.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -47,8 +47,8 @@ fn build_deployer() -> &'static Path {
     })
 }
 
-/// Starts the example deployer in a namespace. `broken` is the requirement that it violates. The process is killed when
-/// the returned value is dropped.
+/// Starts the example deployer in a namespace. `violation` is the requirement that the deployer violates, if any. The
+/// process is killed when the returned value is dropped.
 fn start_deployer(ctx: &Context, ns: &str, violation: Option<&str>) -> io::Result<Process> {
     let mut command = Command::new(build_deployer());
     command.args(["--namespace", ns, "--zone", "ours", "--kubeconfig"]).arg(ctx.cluster.kubeconfig(User::Admin));

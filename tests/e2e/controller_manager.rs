@@ -49,8 +49,8 @@ pub struct Options<'a> {
 pub const FAST_TAKEOVER: [&str; 6] = ["--lease-duration", "1", "--renew-deadline", "0.8", "--retry-period", "0.2"];
 
 impl<'a> Options<'a> {
-    /// Returns options with the ServiceAccount of the controller manager and its dry-run deployer. The Lease is in
-    /// `namespace`, which is the namespace of the test.
+    /// Returns options that start the controller manager with its own ServiceAccount, and with the dry-run deployer.
+    /// `namespace` is the namespace of the test, which also contains the Lease.
     pub fn new(cluster: &Cluster, namespace: &'a str) -> Self {
         let kubeconfig = cluster.kubeconfig(User::ControllerManager);
         Self {

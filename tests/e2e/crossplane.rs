@@ -83,7 +83,7 @@ pub fn kubectl(ctx: &Context, args: &[&str]) -> Output {
 }
 
 /// Creates the CompositeResourceDefinition, the CRD and the webhooks for its composites, once for all tests. Waits
-/// until portcullis changes composites.
+/// until the webhooks change composites at admission.
 pub fn prepare_composites(ctx: &Context) {
     static READY: OnceLock<()> = OnceLock::new();
     READY.get_or_init(|| {
@@ -106,8 +106,8 @@ pub fn prepare_composites(ctx: &Context) {
     });
 }
 
-/// Applies the webhook configurations and rights that `portcullis manifests --definitions` writes, with the CA and the
-/// port of the other webhooks.
+/// Applies the webhook configurations and rights that `portcullis manifests --definitions` writes. These webhooks get
+/// the same CA and port as the webhooks that are already registered.
 fn apply_registration(ctx: &Context) {
     let get = ["get", "validatingwebhookconfiguration", "portcullis", "-o", "json"];
     let registered: Value =

@@ -36,7 +36,8 @@ pub const CASES: &[Case] = &[
 ];
 
 /// Returns the configuration for these tests, which denies revisions with errors at their Flux source. In namespaces
-/// that begin with `lenient-`, `config.yaml` reduces this to warnings. `host` is the allowed host of artifacts.
+/// whose names begin with `lenient-`, `config.yaml` reduces the denials to warnings. `host` is the only host from which
+/// portcullis may fetch artifacts.
 pub fn configuration(host: &str) -> String {
     format!("deliveries: {{flux-sources: deny}}\nguard: {{hold: source}}\nartifactHosts: [\"{host}\"]\n")
 }
@@ -242,7 +243,8 @@ fn vectors() -> Value {
 }
 
 /// Sends every test vector through the API server, as an artifact and a Kustomization. Checks that portcullis reports
-/// errors for exactly those vectors for which Flux fails, apart from warnings and from a vector that needs git.
+/// an error if and only if Flux fails. There are two exceptions: warnings do not count, and portcullis does not report
+/// the error of a vector that needs git.
 fn agrees_with_flux_about_the_test_vectors(ctx: &Context) {
     let ns = ctx.cluster.namespace("vectors");
     for (number, case) in vectors().as_array().expect("the test vectors are a list").iter().enumerate() {

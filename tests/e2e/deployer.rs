@@ -56,7 +56,7 @@ struct Item<'c> {
     generation: Generation,
 }
 
-/// A generation of deployers, which determines the fields of the status that they write.
+/// A generation of deployers. The generations write different fields of the status.
 #[derive(Clone, Copy, PartialEq)]
 enum Generation {
     /// The deployers since Landscaper 0.52, which write `phase`.
@@ -68,8 +68,8 @@ enum Generation {
 const GENERATIONS: [Generation; 2] = [Generation::Newer, Generation::Older];
 
 impl Generation {
-    /// Converts a status of the newer generation to this generation. In the older generation, `phase` has no separate
-    /// phases for deletions, and `deployItemPhase` has only a few phases.
+    /// Converts a status of the newer generation to a status of the generation `self`. In the older generation, `phase`
+    /// has no separate phases for deletions, and `deployItemPhase` has only a few phases.
     fn convert(self, mut status: Value) -> Value {
         let phase = status["phase"].as_str().map(str::to_owned);
         let (Self::Older, Some(phase)) = (self, phase) else { return status };
@@ -93,8 +93,8 @@ fn yaml(name: &str, type_name: &str, spec: &str) -> String {
     )
 }
 
-/// Creates an object, and checks that no DP rule warns. The API server itself warns about the name of Landscaper's
-/// finalizer.
+/// Creates an object, and checks that no DP rule warns. Other warnings are allowed, because the API server itself warns
+/// about the name of Landscaper's finalizer.
 #[track_caller]
 fn create(ctx: &Context, ns: &str, yaml: &str) {
     let output =
@@ -465,8 +465,9 @@ fn denies_invalid_values_of_delete_without_uninstall(ctx: &Context) {
     item.patch(&annotated("true"), &[]).expect_success();
 }
 
-/// Checks that only a user under `deployers.restorers` may restore the status of a running job, which otherwise
-/// violates requirements. This user must not overwrite the status of an open job.
+/// Checks that only users in `deployers.restorers` may restore the status of a running job. For other users, the same
+/// write violates requirements. Even these users must not overwrite the status of an open job, and must not write a
+/// contradictory status.
 fn only_restorers_may_restore_statuses(ctx: &Context) {
     let status = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "a"});
     let item = Item::new(ctx);

@@ -373,8 +373,8 @@ fn warns_about_one_object_that_is_read_from_two_targets(ctx: &Context) {
     warns(ctx, &ns, &two_targets, &["DR011", "is read from two targets"]);
 }
 
-/// Paths that portcullis and kubectl evaluate. For a missing value, kubectl succeeds without a result, and portcullis
-/// fails.
+/// Paths that both portcullis and kubectl evaluate. If a path finds no value, kubectl succeeds with an empty result,
+/// and portcullis returns an error.
 const PATHS: &[&str] = &[
     ".data.token",
     ".data.tls\\.crt",

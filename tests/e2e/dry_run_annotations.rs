@@ -86,9 +86,9 @@ fn resource_version(landscaper: &Landscaper<'_>, kind: &str, name: &str) -> Valu
     landscaper.get(kind, name).expect("the object exists")["metadata"]["resourceVersion"].clone()
 }
 
-/// Checks that the controller manager annotates objects that were created before the webhooks were registered. The
-/// webhooks exclude the namespace of portcullis, so new objects in this namespace are like such objects. The test uses
-/// the Lease of the release.
+/// Checks that the controller manager annotates objects that the webhooks have not annotated, such as objects from
+/// before the registration of the webhooks. The test creates the objects in the namespace of portcullis, which the
+/// webhooks exclude. The test uses the Lease of the release.
 fn annotates_objects_from_before_the_webhooks(ctx: &Context) {
     let _lock = RELEASE_LEASE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: "portcullis-system" };

@@ -132,7 +132,7 @@ fn a_complete_dry_run_succeeds(ctx: &Context) {
 }
 
 /// Runs the commands in `examples/dry-run/README.md` while a controller manager runs, and checks that their output is
-/// as on this page.
+/// the output on this page.
 fn the_commands_of_the_example_work(ctx: &Context) {
     const README: &str = include_str!("../../examples/dry-run/README.md");
     const EXAMPLE: &str = "cu-example";
@@ -386,8 +386,8 @@ impl Drop for History {
     }
 }
 
-/// Checks that Landscaper's deployer contract permits every change of the status of a DeployItem. Returns its phases,
-/// in order.
+/// Checks that Landscaper's deployer contract permits every change of the status of a DeployItem. `versions` are all
+/// versions of the DeployItem. Returns the phases of the DeployItem, in order.
 #[track_caller]
 fn check_status_changes(versions: &[&Value]) -> Vec<String> {
     let is_final = |phase: &Value| ["Succeeded", "Failed", "DeleteFailed"].iter().any(|of| phase == of);

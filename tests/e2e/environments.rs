@@ -33,7 +33,8 @@ enum Action {
     Delete,
 }
 
-/// A rule and an action. For the object `wrong`, the action violates the rule, and for the object `right`, it does not.
+/// A test case for a rule. The action on the object `wrong` violates the rule, and the action on the object `right`
+/// does not.
 struct RuleCase {
     rule: &'static str,
     expected: Expected,
@@ -72,7 +73,7 @@ fn selector(fields: &str) -> String {
     format!("environmentConfigs:\n  - {{type: Selector, selector: {{{fields}}}}}\n")
 }
 
-/// Returns the environment of a Composition, which selects all EnvironmentConfigs whose label `ways` has the value
+/// Returns the field `environment` of a Composition. It selects all EnvironmentConfigs whose label `ways` has the value
 /// `label`, sorted by `data.priority`.
 fn by_priority(label: &str) -> String {
     let labels = format!("matchLabels: [{{key: ways, type: Value, value: {label}}}]");

@@ -156,16 +156,16 @@ impl Gate {
     }
 }
 
-/// Creates `yaml` in a dry run, and returns whether a webhook of `domain` denies it. Used for
-/// [`GateOptions::is_active`].
+/// Creates the object `yaml` in a dry run. Returns whether a webhook whose name ends with `domain` denies the object.
+/// Used for [`GateOptions::is_active`].
 pub fn is_denied(cluster: &Cluster, domain: &str, yaml: &str) -> bool {
     let create = ["create", "--dry-run=server", "-f", "-"];
     let answer = cluster.kubectl().args(create).stdin(yaml).run().stderr;
     answer.contains(&format!("{domain}\" denied the request"))
 }
 
-/// Creates `yaml` in a dry run, and returns whether the output of kubectl contains a warning and `words`. Used for
-/// [`GateOptions::is_active`].
+/// Creates the object `yaml` in a dry run. Returns whether the output of kubectl contains a warning and `words`. Used
+/// for [`GateOptions::is_active`].
 pub fn is_warned_about(cluster: &Cluster, words: &str, yaml: &str) -> bool {
     let create = ["create", "--dry-run=server", "-f", "-"];
     let answer = cluster.kubectl().args(create).stdin(yaml).run().stderr;
@@ -189,7 +189,8 @@ fn prepare(folder: &Path, options: &GateOptions<'_>) -> Result<Rendered, GateErr
     Ok(rendered)
 }
 
-/// Returns chart values that enable the optional controllers, rule families and audits.
+/// Returns chart values that enable the optional controllers, rule families and audits. `authority` is the CA
+/// certificate, and `options` contain the configuration and the collector.
 fn values(authority: &[u8], options: &GateOptions<'_>) -> Value {
     let config = options
         .config

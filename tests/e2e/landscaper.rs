@@ -1,8 +1,9 @@
-//! Simulates Landscaper for dry runs. It makes the same writes as Landscaper's controllers, with one API call each.
+//! Simulates Landscaper for dry runs. Makes the same writes as Landscaper's controllers, with one API call for each
+//! write.
 //!
-//! Sub-installations and DeployItems have generated names. In every pass, the annotations of a sub-installation are
-//! replaced. The templates in an Execution are compressed. The id of a job is copied from the root to all other
-//! objects.
+//! As with Landscaper, sub-installations and DeployItems have generated names, and the templates in an Execution are
+//! compressed. Each pass replaces the annotations of existing sub-installations, and copies the id of the job from the
+//! root to all other objects.
 
 use std::io::Write as _;
 use std::time::Instant;
@@ -42,8 +43,8 @@ impl Landscaper<'_> {
         self.finish(root, job)
     }
 
-    /// Performs the writes that precede the work of the deployers: creates or updates the objects below the root, and
-    /// requests a job.
+    /// Performs the writes that Landscaper makes before the deployers work: creates or updates the objects below the
+    /// root, and requests a job.
     pub fn start(&self, root: &str, subs: &[(&str, Vec<Template>)], job: &str) {
         self.set_status("Installation", root, json!({"jobID": job, "phase": "Init", "observedGeneration": 1}));
         let root = self.get("Installation", root).expect("the root exists");
@@ -62,8 +63,8 @@ impl Landscaper<'_> {
         self.set_status("Installation", &name(&root), json!({"phase": "Progressing"}));
     }
 
-    /// Waits until the deployers have finished the job, and then finishes the Executions and Installations. Returns the
-    /// DeployItems.
+    /// Waits until the deployers have finished the job of every DeployItem. Then writes the final phase and the
+    /// finished job into the status of the Executions and Installations. Returns the DeployItems.
     pub fn finish(&self, root: &str, job: &str) -> Vec<Value> {
         let items = self.finished_items(job);
         let phase = match items.iter().all(|item| item.pointer("/status/phase") == Some(&json!("Succeeded"))) {
@@ -106,7 +107,7 @@ impl Landscaper<'_> {
         self.set_status("DeployItem", &name(item), status);
     }
 
-    /// Deletes a DeployItem, and requests a job from its deployer, which then uninstalls.
+    /// Deletes a DeployItem, and requests a job in which the deployer performs the deletion.
     pub fn delete_item(&self, item: &Value, job: &str) {
         let api = self.api("DeployItem");
         self.cluster

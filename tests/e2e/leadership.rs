@@ -22,8 +22,8 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
-/// Flags that set a longer Lease duration than a test takes. Another replica becomes the leader only if the leader
-/// releases the Lease.
+/// Flags for a Lease duration that is longer than a test takes. So another replica becomes the leader only if the
+/// leader releases the Lease.
 const LONG_LEASE: [&str; 6] = ["--lease-duration", "600", "--renew-deadline", "300", "--retry-period", "0.2"];
 /// Flags with which the leader renews the Lease in time, even on a busy machine.
 const ROBUST_LEASE: [&str; 6] = ["--lease-duration", "5", "--renew-deadline", "4", "--retry-period", "0.2"];

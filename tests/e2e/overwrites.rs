@@ -211,8 +211,8 @@ fn warns_about_names_of_missing_objects(ctx: &Context) {
     accepts(ctx, &ns, INSTALLATION);
 }
 
-/// Checks that default Contexts can be written while portcullis does not answer. Landscaper's context controller
-/// retries a denied write of a default Context every 40 ms.
+/// Checks that default Contexts without overwrites can be written while portcullis does not answer. Otherwise,
+/// Landscaper's context controller would retry the denied write of a default Context every 40 ms.
 fn without_a_server_default_contexts_can_be_written(ctx: &Context) {
     let ns = ctx.cluster.namespace("outage");
     let registered = UnreachableServer::register(ctx, "validating", &ns);

@@ -39,8 +39,8 @@ const FLUX: [&str; 2] = ["--as=system:serviceaccount:flux-system:kustomize-contr
 const ARGO_CD: [&str; 2] =
     ["--as=system:serviceaccount:argocd:argocd-application-controller", "--as-group=system:masters"];
 
-/// Returns a ConfigMap as YAML. It is in the namespace of a test, because portcullis compares the objects of all
-/// Kustomizations in the cluster.
+/// Returns a ConfigMap as YAML. The ConfigMap has an explicit namespace, so that no two tests render the same object:
+/// portcullis compares the objects of all Kustomizations in the cluster.
 fn config_map(ns: &str, name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: {ns}\n")
 }
@@ -54,7 +54,8 @@ fn set_inventory(ctx: &Context, ns: &str, name: &str, ids: &[String]) {
     patch.run().expect_success();
 }
 
-/// Returns a Kustomization with the source `fleet`. Waits until portcullis can read the tree of this source.
+/// Returns a Kustomization with the source `fleet`. `spec` contains additional fields of its `spec`. Waits until
+/// portcullis can read the tree of the source.
 fn kustomization_with_readable_tree(ctx: &Context, ns: &str, name: &str, spec: Value) -> Value {
     let mut object = kustomization(name, "fleet", name, &[]);
     object["spec"]

@@ -110,8 +110,8 @@ fn an_update_is_judged(ctx: &Context) {
     assert!(!output.status.success() && output.stderr.starts_with(expected), "{output}");
 }
 
-/// Checks that the finalizer of an object that is being deleted can be removed, although the object is invalid. Such an
-/// object may have been stored before the webhooks were registered.
+/// Checks that the finalizer of an object that is being deleted can be removed, although the object is invalid. An
+/// invalid object may have been stored before the webhooks were registered.
 fn finalizers_can_be_removed_from_invalid_objects(ctx: &Context) {
     let ns = ctx.cluster.namespace("finalizer");
     let with_finalizer = GOOD.replace("{name: my-overwrites}", "{name: my-overwrites, finalizers: [example.org/held]}");

@@ -78,7 +78,7 @@ impl Proxy {
         Ok(file)
     }
 
-    /// Stops the proxy. It does not respond to requests that arrive later.
+    /// Stops the proxy. Afterwards, requests get no response.
     pub fn stop(&self) {
         self.state.is_stopped.store(true, Ordering::SeqCst);
     }

@@ -65,7 +65,7 @@ const UNUSED_RIGHTS: &[(&str, &str, &str)] = &[
     ),
 ];
 /// The API group of the composites in the tests, as a prefix of resource names. The chart grants no rights on
-/// composites, because users define the kinds of composites. Users also grant these rights.
+/// composites, because users define the kinds of composites and grant these rights themselves.
 const COMPOSITES_GROUP_PREFIX: &str = "demo.org/";
 
 /// The name of a ConfigMap that a test also creates in a namespace where portcullis must not read it. The test expects

@@ -1,7 +1,7 @@
 //! Tests of replicas that manage their CA themselves, and write it into the caBundles of all webhooks of portcullis.
 //! The tests run on a separate cluster.
 //!
-//! For this, the replicas have exactly the rights in `certs/self-managed.yaml`.
+//! The replicas have exactly the rights in `certs/self-managed.yaml`.
 
 use std::sync::Arc;
 
@@ -24,12 +24,13 @@ use crate::support::pki::Authority;
 pub const CASES: &[Case] =
     &[("self_managed::a_self_managed_ca_survives_incidents", a_self_managed_ca_survives_incidents)];
 
-/// The lifetime of a leaf certificate in seconds. A replica renews its leaf certificate after two thirds of this time,
-/// so it can wait for a CA for the last third, eight seconds. A new CA takes an overlap of two seconds, and longer on a
-/// busy machine.
+/// The lifetime of a leaf certificate in seconds. A replica renews its leaf certificate after two thirds of this time.
+/// If the CA changes then, the replica can wait for the new CA for the remaining eight seconds. A change of the CA
+/// takes two seconds, the time of the overlap, and longer on a busy machine.
 const LEAF_LIFE: u32 = 24;
 
-/// A webhook configuration of another owner, and a webhook of another owner in a configuration of portcullis.
+/// Webhooks that do not belong to portcullis: one in a separate webhook configuration, and one in a configuration of
+/// portcullis. Used to check that the replicas do not change them.
 const FOREIGN_WEBHOOKS: &str = "apiVersion: admissionregistration.k8s.io/v1
 kind: ValidatingWebhookConfiguration
 metadata: {name: theirs}
@@ -61,8 +62,8 @@ fn a_self_managed_ca_survives_incidents(_: &Context) {
     leaves_foreign_webhooks_alone(&environment);
 }
 
-/// Checks that the server accepts only the client certificate of the API server. The webhooks are active, so the API
-/// server has used its certificate. The other clients have no certificate, or a certificate with another name.
+/// Checks that the server accepts only the client certificate of the API server. Rejected clients have no certificate,
+/// or a certificate with another name.
 fn accepts_only_the_api_server(environment: &TestEnvironment, clients: &Clients) {
     let bundle = environment.secret("ca.crt").unwrap();
     let root = CertificateDer::from_pem_slice(bundle.as_bytes()).unwrap();

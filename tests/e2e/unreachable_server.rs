@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 use crate::context::Context;
 use crate::sentences::accepts;
 
-/// A registration of webhooks whose server does not answer. It is deleted when this value is dropped, so that a failed
-/// test does not disturb other tests.
+/// A registration of webhooks whose server does not answer. When this value is dropped, the registration is deleted, so
+/// that a failed test does not disturb other tests.
 pub struct UnreachableServer<'c> {
     ctx: &'c Context,
     /// The resource type and the name of the webhook configuration, as arguments of kubectl.

@@ -32,8 +32,8 @@ type Answers = HashMap<String, (u16, Vec<u8>)>;
 pub struct Api(Arc<Mutex<Answers>>);
 
 impl Api {
-    /// Creates a server with a Kustomization that has this inventory. Its source has an artifact with this URL and
-    /// archive.
+    /// Creates a server with a Kustomization that has this inventory, and with its source. The source has an artifact
+    /// at `url`, with the digest of `archive`.
     pub fn with_inventory(inventory: &[String], url: &str, archive: &[u8]) -> Self {
         let api = Self::default();
         let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
@@ -66,7 +66,7 @@ impl Api {
         self.0.lock().unwrap().insert(path.to_owned(), (status, body.to_vec()));
     }
 
-    /// Adds a ConfigMap that belongs to the Kustomization.
+    /// Adds a ConfigMap with the owner labels of the Kustomization.
     pub fn add_owned_config_map(&self, name: &str, annotations: &Value) {
         let labels =
             json!({"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});
@@ -136,7 +136,7 @@ pub fn inventory_ids(names: &[&str]) -> Vec<String> {
     names.iter().map(|name| format!("shop_{name}__ConfigMap")).collect()
 }
 
-/// Returns a server whose service proxy serves the archive.
+/// Returns a server with a Kustomization whose artifact can be downloaded through the API server's service proxy.
 pub fn api_with_proxy() -> Api {
     let api = Api::with_inventory(&inventory_ids(&["web", "old", "data"]), URL, &archive());
     api.set_bytes(PROXIED, 200, &archive());

@@ -190,7 +190,8 @@ fn tree(seed: u64) -> Case {
     case
 }
 
-/// Minimizes a tree, and prints it with both results.
+/// Minimizes the tree of a seed, and prints the smaller tree with both results. The smaller tree has the same kind of
+/// difference, `expected`.
 fn print_minimized(expected: &str, seed: u64, oracle: &mut Oracle) {
     let minimized = minimise::minimise(&tree(seed), |case| {
         let mut written = case.clone();

@@ -140,7 +140,7 @@ fn compare(checkout: &Checkout, oracle: &mut Oracle, results: &Mutex<Results>) {
     eprintln!("render: {} with {} kustomizations", checkout.name, checkout.roots.len());
 }
 
-/// Returns a reason without the quoted names in it, by which reasons are counted.
+/// Removes the quoted names from a reason, so that reasons that differ only in names are counted together.
 fn class(reason: &str) -> String {
     reason.split('"').step_by(2).collect::<Vec<_>>().join("…")
 }

@@ -98,12 +98,13 @@ impl Decide for Stub {
     }
 }
 
-/// Returns a review of a widget, for which the stub decides.
+/// Returns an AdmissionReview about a widget, a resource about whose requests the stub decides.
 pub fn review(name: &str) -> Vec<u8> {
     review_of("widgets", name, 0)
 }
 
-/// Returns a review whose object has `padding` additional bytes.
+/// Returns an AdmissionReview about an object of the resource `plural` with the name `name`. The object has `padding`
+/// additional bytes.
 pub fn review_of(plural: &str, name: &str, padding: usize) -> Vec<u8> {
     serde_json::json!({
         "apiVersion": "admission.k8s.io/v1",

@@ -56,7 +56,7 @@ impl Service {
         self.replicas.lock().unwrap().retain(|replica| replica.address != address);
     }
 
-    /// Returns the replica that got the last connection from this address of a client.
+    /// Returns the address of the replica to which the last connection from the client address `client` was forwarded.
     pub fn replica_of(&self, client: SocketAddr) -> Option<SocketAddr> {
         self.replicas_by_client.lock().unwrap().get(&client).copied()
     }
@@ -88,7 +88,7 @@ async fn forward(
     }
 }
 
-/// Probes a replica until it is removed.
+/// Probes a replica periodically until it is removed from `replicas`.
 async fn probe(address: SocketAddr, admin: SocketAddr, replicas: Weak<Mutex<Vec<Replica>>>) {
     loop {
         let answer = get(admin, "/readyz").await;

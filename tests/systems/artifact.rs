@@ -129,8 +129,8 @@ fn forward(address: IpAddr, to: String) -> io::Result<u16> {
     Ok(port)
 }
 
-/// Checks that `portcullis plan` uses the current artifact of the source. The Kustomization depends on another one that
-/// does not exist, so Flux does not apply this artifact during the test.
+/// Checks that `portcullis plan` uses the current artifact of the source. Flux does not apply this artifact during the
+/// test, because the Kustomization depends on a Kustomization that does not exist.
 fn plans_the_current_artifact(ctx: &Context<'_>) {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let maps = ["a", "b", "kept"].map(|name| (format!("app/{name}.yaml"), config_map(name, "one")));

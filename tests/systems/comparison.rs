@@ -21,8 +21,8 @@ pub struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Checks that both runs succeeded, and that their results are the same. Returns the failure or the differences as
-    /// an error.
+    /// Checks that both runs succeeded with equal snapshots, that denials occurred as expected, and that controllers
+    /// did not make too many additional writes. Returns the failure or the differences as an error.
     pub fn check(&self) -> Result<(), String> {
         let (without, with) = (self.without.outcome.as_ref()?, self.with.outcome.as_ref()?);
         let mut problems: Vec<String> = self.unexpected_denials();

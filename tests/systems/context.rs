@@ -248,8 +248,8 @@ impl<'a> Context<'a> {
         changed.chain(unfinished).collect()
     }
 
-    /// Returns all objects of the scenario that have a kind in `System::kinds`. They are in the order of these kinds,
-    /// and sorted by name.
+    /// Returns all objects of the scenario whose kinds are in `System::kinds`. The objects are in the order of the
+    /// kinds, and the objects of a kind are sorted by name.
     fn objects(&self) -> Vec<Value> {
         (self.testbed.system.kinds)(&self.namespace).iter().flat_map(|kind| self.list(kind)).collect()
     }

@@ -92,9 +92,10 @@ pub fn configuration(_: &Fixtures) -> String {
     "environmentConfigs: {onChange: deny}\ncomposites: [\"*\"]\n".to_owned()
 }
 
-/// Returns whether Crossplane has finished processing a composite or claim: both `Synced` and `Ready` are true. Before
-/// that, an object can stay unchanged for seconds, because Crossplane retries with increasing delays after a conflict.
-/// An object without a status counts as finished, because Crossplane cannot write the status of some composites.
+/// Returns whether Crossplane has finished processing a composite or claim: both `Synced` and `Ready` are true. It is
+/// not sufficient to wait until the object stays unchanged, because Crossplane retries with increasing delays after a
+/// conflict. An object without a status counts as finished, because Crossplane cannot write the status of some
+/// composites.
 pub fn is_converged(object: &Value) -> bool {
     let is_reconciled = ["XThing", "Thing"].iter().any(|kind| object["kind"] == *kind);
     !is_reconciled

@@ -103,7 +103,8 @@ fn define(ctx: &Context<'_>) {
 }
 
 /// Returns a Composition that composes one object with the name of the composite. With a generated name, Crossplane
-/// 1.17 may compose a second object: if its cache does not contain the kind yet, it does not find the first one.
+/// 1.17 may compose a second object: if Crossplane's cache does not contain the kind yet, Crossplane does not find the
+/// first object.
 fn composition(ctx: &Context<'_>, environment: &Value, patches: &Value) -> Value {
     let mut patches = patches.as_array().expect("the patches are a list").clone();
     patches.push(json!({"type": "FromCompositeFieldPath", "fromFieldPath": "metadata.name",

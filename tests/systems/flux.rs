@@ -102,7 +102,7 @@ pub fn start_with(cluster: &Cluster, fixtures: &Fixtures, pin: &str, arguments: 
     start_at(cluster, fixtures, pin, arguments, &artifact_host(fixtures))
 }
 
-/// Starts the controllers like [`start_with`]. `advertised` is the host in the URLs of artifacts. It may differ from
+/// Starts the controllers as [`start_with`] does. `advertised` is the host in the URLs of artifacts. It may differ from
 /// the address on which source-controller listens.
 pub fn start_at(
     cluster: &Cluster,
@@ -255,14 +255,14 @@ pub struct Broken {
     repository: Repository,
     /// The commit that does not build.
     pub commit: String,
-    /// Resource versions of the GitRepository and the Kustomization before the commit, each with the plural name of its
-    /// kind.
+    /// The states of the GitRepository and of the Kustomization before the commit. Each entry contains the plural name
+    /// of the kind, and the resource version.
     before: [(&'static str, String); 2],
     /// Number of revisions in the repository that do not build.
     number: usize,
 }
 
-/// Waits until Flux has applied a tree, and then publishes a revision that does not build.
+/// Waits until Flux has applied a tree that builds, and then publishes a revision that does not build.
 pub fn break_tree(ctx: &Context<'_>) -> Broken {
     publish_broken(ctx, start_with_applied_tree(ctx).0, 1)
 }
@@ -320,9 +320,10 @@ pub fn repair(ctx: &Context<'_>, broken: &Broken) {
     ctx.snapshot("repaired");
 }
 
-/// Issue 18, Flux 5: portcullis rejects a revision at its source if the revision does not build. Without portcullis,
-/// Flux fails to build the revision. In both cases, deployed objects stay unchanged. With portcullis, Events about both
-/// objects contain the reason, and `kubectl get` never shows the rejected revision as ready.
+/// Checks that portcullis rejects a revision at its source if the revision does not build (issue 18, Flux 5). Without
+/// portcullis, Flux fails to build the revision. In both cases, deployed objects stay unchanged. With portcullis,
+/// Events about the GitRepository and the Kustomization contain the reason, and `kubectl get` never shows the rejected
+/// revision as ready.
 fn broken(ctx: &Context<'_>) {
     let broken = break_tree(ctx);
     let (plural, words) = if ctx.has_webhooks() {
@@ -486,7 +487,7 @@ fn lax(ctx: &Context<'_>) {
     ctx.snapshot("applied");
 }
 
-/// Tests a Kustomization whose path does not exist in the first revision, but in the second one.
+/// Tests a Kustomization whose path does not exist in the first revision, but exists in the second revision.
 fn late(ctx: &Context<'_>) {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     repository.commit("main", &[("other/settings.yaml", &config_map("settings", "one"))]);

@@ -28,9 +28,9 @@ pub const SYSTEM: System = System {
 /// come after Flux's report if the machine is busy.
 const BROKEN_REVISIONS: usize = 3;
 
-/// Issue 18, Flux 6: for each revision that does not build, the controller manager writes an Event about the
-/// Kustomization. The Event contains the error, and comes before Flux's report. `portcullis audit` reports the revision
-/// too. Without portcullis, only Flux reports the revision.
+/// Checks that the controller manager writes an Event about the Kustomization for each revision that does not build
+/// (issue 18, Flux 6). The Event contains the error, and comes before Flux's report. `portcullis audit` reports the
+/// revision too. Without portcullis, only Flux reports the revision.
 fn broken(ctx: &Context<'_>) {
     let mut broken = flux::break_tree(ctx);
     let mut reported_before_flux = usize::from(is_reported(ctx, &broken));
@@ -57,8 +57,8 @@ fn broken(ctx: &Context<'_>) {
     flux::repair(ctx, &broken);
 }
 
-/// Checks that portcullis reported a revision with its error. Returns whether portcullis did so before Flux. Without
-/// portcullis, returns false.
+/// Checks that an Event of portcullis contains the error of a broken revision. Returns whether portcullis reported the
+/// revision before Flux did. Without portcullis, returns false.
 fn is_reported(ctx: &Context<'_>, broken: &flux::Broken) -> bool {
     if !ctx.has_webhooks() {
         return false;
@@ -109,8 +109,8 @@ fn uid(ctx: &Context<'_>, name: &str) -> Value {
     ctx.get("configmaps", name).expect("the object exists")["metadata"]["uid"].clone()
 }
 
-/// Makes Flux reconcile a Kustomization. Waits until the labels of a ConfigMap name this Kustomization as its owner,
-/// and returns the ConfigMap.
+/// Makes Flux reconcile a Kustomization. Waits until the labels of the ConfigMap `name` contain this Kustomization as
+/// the owner, and returns the ConfigMap. `number` must differ between requests.
 #[track_caller]
 fn reconcile_until_owner(ctx: &Context<'_>, kustomization: &str, name: &str, number: usize) -> Value {
     let request = format!("reconcile.fluxcd.io/requestedAt={number}");

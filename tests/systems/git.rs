@@ -19,9 +19,9 @@ const ADDRESS: &str = "systems@example.org";
 /// Maximum size of a request body, in bytes. Clients only fetch, so their requests are small.
 const MAX_BODY: u64 = 1 << 20;
 
-/// The port of the only Git server in this process, and the folder that it serves now. Each run of a system sets a new
-/// folder. A repository has the same URL in all runs, so commits with files that contain the URL have the same hash
-/// too.
+/// The port of the only Git server in this process, and the folder that the server currently serves. Each run of a
+/// system sets a new folder. A repository has the same URL in all runs, so commits with files that contain the URL have
+/// the same hash in all runs too.
 static SERVER: OnceLock<(u16, Arc<Mutex<PathBuf>>)> = OnceLock::new();
 
 /// The Git repositories of one run of a system. Dropping this value deletes them.

@@ -43,7 +43,7 @@ pub const RULE: &str = "GD001";
 /// Names of the ConfigMaps that a revision deletes. There are more of them than `maxCount` allows.
 pub const DELETED_CONFIG_MAPS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// Commits ConfigMaps with these names, and further files. If `number` is not 0, requests that source-controller
+/// Commits ConfigMaps with these names, and the files in `more`. If `number` is not 0, requests that source-controller
 /// fetches the commit. Returns the commit hash.
 pub fn publish(
     ctx: &Context<'_>,
@@ -79,9 +79,9 @@ pub fn uids(ctx: &Context<'_>, plural: &str, names: &[&str]) -> Vec<Value> {
     names.iter().map(uid).collect()
 }
 
-/// Waits until the deletions of a revision have been denied, and the condition of the Kustomization contains `words`
-/// and the annotation for an approval. The message must not look like a conflict or an invalid change, because Flux
-/// could then recreate objects.
+/// Waits until the deletions of a revision have been denied, and the condition `Ready` of the Kustomization contains
+/// `words` and the annotation for an approval. Checks that the message of the condition does not look like a conflict
+/// or an invalid change, because Flux could then recreate objects.
 #[track_caller]
 fn wait_until_denied(ctx: &Context<'_>, commit: &str, words: &str) {
     let ready = |object: &Value| -> Option<Value> {

@@ -30,9 +30,9 @@ fn commit(repository: &crate::git::Repository, names: &[&str], value: &str) -> S
     repository.commit("main", &files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect::<Vec<_>>())
 }
 
-/// Waits until the condition `Ready` of the GitRepository reports that `commit` is withheld. Checks that its message
-/// contains the command that approves the revision, and that the GitRepository still has the artifact of the commit
-/// `before`.
+/// Waits until the condition `Ready` of the GitRepository reports that `commit` is withheld. Checks that the message of
+/// the condition contains the command that approves the revision, and that the GitRepository still has the artifact of
+/// the commit `before`.
 #[track_caller]
 fn wait_until_withheld(ctx: &Context<'_>, commit: &str, before: &str) {
     let namespace = &ctx.namespace;
@@ -53,7 +53,8 @@ fn wait_until_withheld(ctx: &Context<'_>, commit: &str, before: &str) {
     assert_eq!(object["status"]["artifact"]["revision"], format!("main@sha1:{before}"));
 }
 
-/// Checks that `commit` is the last revision that kustomize-controller attempted, for each Kustomization of the source.
+/// Checks for each Kustomization of the source that `commit` is the last revision that kustomize-controller attempted
+/// and applied.
 #[track_caller]
 fn assert_last_attempted(ctx: &Context<'_>, commit: &str) {
     for name in ["app", "other"] {
@@ -73,10 +74,10 @@ fn approve(ctx: &Context<'_>, commit: &str) {
     ctx.kubectl(&["annotate", "--overwrite", KUSTOMIZATIONS, "app", &approval]);
 }
 
-/// Publishes a revision without the ConfigMaps [`DELETED_CONFIG_MAPS`]. With portcullis, checks that the source
-/// withholds the revision until it is approved, so that the Kustomization `other` keeps the old revision too. After the
-/// approval, the controller manager must request a reconciliation of the source, because the interval of the source is
-/// one hour.
+/// Publishes a revision without the ConfigMaps [`DELETED_CONFIG_MAPS`]. With portcullis, checks that the revision is
+/// withheld at its source until it is approved. Until then, the Kustomization `other` also keeps the old revision.
+/// After the approval, the controller manager must request a reconciliation of the source, because the interval of the
+/// source is one hour.
 fn delete_many(ctx: &Context<'_>, repository: &crate::git::Repository, before: &str, number: usize) -> String {
     let all: Vec<_> = DELETED_CONFIG_MAPS.into_iter().chain(["kept"]).collect();
     let old = uids(ctx, "configmaps", &all);

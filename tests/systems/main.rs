@@ -135,8 +135,8 @@ fn main() -> ExitCode {
     run(&options, &Arguments::from_iter(arguments))
 }
 
-/// Parses the options of this test suite. Returns them, and the other arguments, which are standard options of test
-/// binaries.
+/// Parses the command line. Returns the options of this test suite, and the other arguments, which are standard options
+/// of test binaries.
 fn parse(arguments: Vec<String>) -> (Options, Vec<String>) {
     let (mut options, mut others) = (Options::default(), Vec::new());
     let mut arguments = arguments.into_iter();
@@ -159,7 +159,7 @@ fn number(argument: Option<String>) -> u64 {
     argument.and_then(|text| text.parse().ok()).expect("this option needs a number")
 }
 
-/// Checks that all programs are built that the systems need. If not, prints the missing ones and returns a failure.
+/// Checks that all programs that the systems need are built. If not, prints the missing ones and returns a failure.
 fn check() -> ExitCode {
     let pins = SYSTEMS.iter().flat_map(|system| system.pins);
     let missing: Vec<_> = pins.filter(|pin| !programs::pin(pin).is_built()).collect();

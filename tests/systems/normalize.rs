@@ -24,14 +24,14 @@ static TIME: LazyLock<Regex> = LazyLock::new(|| {
 static DURATION: LazyLock<Regex> =
     LazyLock::new(|| Regex::new(r"\b\d+(\.\d+)?(ms|µs|s)\b").expect("the pattern is valid"));
 
-/// Matches the start time of a deployer, which is the end of its identity.
+/// Matches the start time of a deployer in seconds, which is the suffix of the deployer's identity.
 static START_TIME: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"-\d{10}\b").expect("the pattern is valid"));
 
-/// Matches the generated end of the name of a Secret. The Secret contains the exports of a DeployItem.
+/// Matches the generated suffix in the name of a Secret that contains the exports of a DeployItem.
 static EXPORT_SUFFIX: LazyLock<Regex> =
     LazyLock::new(|| Regex::new("-[a-z0-9]{5}-export$").expect("the pattern is valid"));
 
-/// Matches a digest of a generated name. Landscaper uses such digests as names of DataObjects.
+/// Matches a digest. Landscaper uses digests as the names of DataObjects.
 static DIGEST: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[a-z2-7]{32}\b").expect("the pattern is valid"));
 
 /// Returns the objects by kind and name, without data that differs between runs. `addresses` contains addresses and

@@ -19,8 +19,8 @@ use crate::cache::{self, Cache, CacheError};
 use crate::cleanup::Process;
 
 const PINS: &str = include_str!("assets/pins.json");
-/// Environment variable that names a folder with programs that were built elsewhere. This folder contains a folder for
-/// each entry of `assets/pins.json`, in which the folder `crds` is optional.
+/// Environment variable that names a folder with programs that were built elsewhere. The folder contains a subfolder
+/// for each entry of `assets/pins.json`, with the programs and optionally a folder `crds`.
 const VARIABLE: &str = "PORTCULLIS_SYSTEMS";
 /// Number of parallel compilations (`go build -p`). It is low, because the machine has other work.
 const PARALLEL: &str = "2";

@@ -46,11 +46,11 @@ pub struct Scenario {
     pub description: &'static str,
     /// The function that runs the scenario.
     pub steps: fn(&Context<'_>),
-    /// Text in the message of a denial. At least one request of a controller must be denied with it, and none with
-    /// another message. `None` if no request of a controller may be denied.
+    /// Text that the error message of every denied request of a controller contains. At least one request must be
+    /// denied. `None` if no request of a controller may be denied.
     pub denial: Option<&'static str>,
-    /// Name of another entry in `assets/pins.json` whose programs the scenario needs. If they are not built, the
-    /// scenario is skipped.
+    /// Name of an additional entry in `assets/pins.json` whose programs the scenario needs. If these programs are not
+    /// built, the scenario is skipped.
     pub needs: Option<&'static str>,
 }
 

@@ -21,12 +21,12 @@ pub(super) struct Load {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Random arrivals for a duration. The rate is given as a multiple of the capacity.
+    /// Random arrivals. Contains their rate, as a multiple of the capacity, and the duration of the load.
     Open(f64, Duration),
     /// Twenty bursts of this number of requests, at this interval.
     Bursts(usize, Duration),
-    /// Connections that send the next request immediately after an answer, or 2 ms after a rejection. The load lasts
-    /// two seconds.
+    /// This number of connections. Each connection sends its next request immediately after an answer, or 2 ms after a
+    /// rejection. The load lasts two seconds.
     Closed(usize),
     /// Like `Closed`, but starts after 200 ms of overload. Requests during the overload are not counted.
     ClosedAfterOverload(usize),
@@ -70,7 +70,7 @@ struct Simulation {
     /// Arrivals by time and request number. The value is true if the request comes from a connection of a closed load,
     /// which sends the next request afterwards.
     arrivals: BTreeMap<(Instant, u64), bool>,
-    /// Waiting requests by deadline and request number.
+    /// Waiting requests by deadline and request number. The boolean value is the same as in `arrivals`.
     waiting: BTreeMap<(Instant, u64), (Waiting, bool)>,
     serving: Option<(Instant, Instant, bool)>,
     count: u64,
@@ -201,7 +201,8 @@ impl Simulation {
         }
     }
 
-    /// Rejects the requests that the queue has evicted. Their senders are dropped.
+    /// Rejects the requests that the queue has evicted. For an evicted request, the queue has dropped the sender of its
+    /// channel, so the receiver reports that the channel is closed.
     fn collect_evicted(&mut self, now: Instant) {
         use tokio::sync::oneshot::error::TryRecvError::Closed;
         let is_evicted = |waiting: &mut Waiting| matches!(waiting.receiver.try_recv(), Err(Closed));

@@ -168,8 +168,8 @@ fn resource(group: &str, kind: &str, registry: &Registry) -> Option<&'static Mat
     matchers.find(|matcher| matcher.group == group && matcher.kind == kind)
 }
 
-/// Returns whether a CompositeResourceDefinition can declare kinds of the API group `group`. The name of such a group
-/// contains a dot, and does not end with `.k8s.io`, which is reserved for Kubernetes.
+/// Returns whether CompositeResourceDefinitions can declare kinds in the API group `group`. The name of the group must
+/// contain a dot. Names that end with `.k8s.io` are reserved for Kubernetes.
 fn may_be_declared(group: &str) -> bool {
     group.contains('.') && !group.ends_with(".k8s.io")
 }

@@ -21,7 +21,8 @@ const FOREIGN: [&str; 4] = [".git", "node_modules", "third_party", "vendor"];
 /// Maximum size of a script, in bytes. Larger files are skipped, because they are data and not scripts.
 const MAX_BYTES: u64 = 1 << 19;
 
-/// Patterns for options of kustomize in scripts, with the rule whose findings depend on the option.
+/// Patterns for options of kustomize in scripts. Each item has the pattern, the option, and the id of the rule whose
+/// findings depend on the option.
 const FLAGS: [(&str, Flag, &str); 3] = [
     (r#"load[-_]restrictor[="', ]+LoadRestrictionsNone"#, Flag::LoadAny, "KZ010"),
     (r"--enable[-_]helm\b", Flag::Helm, "KZ015"),

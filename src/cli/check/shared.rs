@@ -14,11 +14,9 @@ use crate::kustomize::tree::TreePath;
 /// The id of the rule that reports patches that select nothing.
 const RULE: &str = "KZ025";
 
-/// The findings about patches that select no object, with the number of kustomization roots in which each finding
-/// occurs. A kustomization root is a folder that is built.
-///
-/// The key of the map is the address of the finding in memory. The value also contains the folder of the file with the
-/// finding.
+/// The findings about patches that select no object. A key is the address of a finding in memory. A value contains the
+/// folder of the file with the finding, and the number of kustomization roots in which the finding occurs. A
+/// kustomization root is a folder that is built.
 #[derive(Default)]
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
@@ -64,9 +62,13 @@ fn users(scan: &Scan, builds: &[Build]) -> HashMap<TreePath, usize> {
     users
 }
 
-/// Returns the folders that a kustomize build uses. These are the root folder, the components that Flux or Argo CD adds to it, and
-/// all folders to which their kustomization files refer, directly or indirectly. If the root folder has no
-/// kustomization file, they also include each folder below it that has one, because Flux then builds these folders.
+/// Returns the folders that a kustomize build uses:
+///
+/// - the root folder
+/// - the components that Flux or Argo CD adds to the root
+/// - if the root folder has no kustomization file, each folder below it that has one, because Flux then builds these
+///   folders
+/// - all folders to which the kustomization files in these folders refer, directly or indirectly
 pub(super) fn folders(scan: &Scan, build: &Build) -> HashSet<TreePath> {
     let Build { root, options, .. } = build;
     let components = options.added_components().map(|entry| TreePath::from(&*format!("{root}/{entry}")));

@@ -46,8 +46,8 @@ pub(super) struct Trees {
     options: Options,
     pub(super) used: Used,
     /// Whether the check reads the scripts and `.gitignore` files of the repository. Scripts show with which options
-    /// kustomize is called. Scripts and `.gitignore` files show which missing files are generated before a build, and
-    /// are therefore no errors.
+    /// kustomize is called. A missing file is not an error if a script or `.gitignore` file shows that the file is
+    /// generated before a build.
     reads_scripts: bool,
     scripts: OnceLock<Scripts>,
 }

@@ -70,8 +70,8 @@ fn mark(action: &Action) -> char {
     }
 }
 
-/// Returns a note about the state of a root, such as ` (new)`. The text output shows the note after the path of the
-/// root. The note is empty if the root builds before and after the change.
+/// Returns a suffix that describes the state of a root, such as ` (new)`. The text output shows the suffix after the
+/// path of the root. The suffix is empty if the root builds before and after the change.
 pub(super) fn note(state: &State) -> &'static str {
     match state {
         State::Builds => "",

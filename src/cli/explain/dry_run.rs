@@ -129,9 +129,11 @@ fn below(installation: &Stored, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stor
 }
 
 /// Returns the exports of a DeployItem with their values. For an Execution without DeployItems, returns the exports of
-/// its templates. Returns an empty list for other objects. If `is_dry_run` is true, also collects the fragments that
-/// the DryRunConfiguration `configuration` does not contain. For each of them, `missing` gets the identity of the
-/// object and the JSON paths that exports read.
+/// its templates. Returns an empty list for other objects.
+///
+/// `configuration` is the DryRunConfiguration, from which the values are read. If `is_dry_run` is true, adds to
+/// `missing` the identity of each object that an export needs but `configuration` does not contain, with the JSON paths
+/// that exports read.
 fn exports(
     kind: &'static Kind,
     stored: &Stored,

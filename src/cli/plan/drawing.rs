@@ -51,7 +51,8 @@ impl Group {
     }
 }
 
-/// Returns the first `most` items, and a line that counts the others.
+/// Returns the first `most` items, and a line with the number of the other items. The line is `None` if there are no
+/// other items.
 fn bounded<T>(items: &[T], most: usize) -> (&[T], Option<String>) {
     let shown = items.get(..most).unwrap_or(items);
     let left_out = items.len() - shown.len();

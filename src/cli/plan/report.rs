@@ -27,7 +27,7 @@ pub(super) struct Row {
     pub(super) action: &'static str,
     deletion: Deletion,
     id: ObjectId,
-    /// The name of the object that this object replaces; `None` if it replaces none.
+    /// The name of the old object that the object in this row replaces; `None` if it replaces none.
     replaces: Option<String>,
     pub(super) note: Option<String>,
 }

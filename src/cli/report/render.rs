@@ -39,8 +39,8 @@ pub(super) fn text(report: &Report) -> String {
     text + summary(report).trim_end() + &time.unwrap_or_default() + "\n"
 }
 
-/// Returns the findings to show in groups, denials first. A group contains the findings with the same rule and text.
-/// Findings about manifests that no kustomization lists are grouped by the kustomization file that could list the
+/// Returns the findings to show in groups, denials first. A group contains the findings with the same rule, level and
+/// text. Findings about manifests that no kustomization lists are grouped by the kustomization file that could list the
 /// manifests. With `--verbose`, each finding is a group of its own.
 fn groups(report: &Report) -> Vec<Vec<&Located>> {
     let least = if report.is_verbose { Level::Audit } else { Level::Warn };
@@ -161,8 +161,8 @@ fn summary(report: &Report) -> String {
     format!("checked {objects} in {files}{roots}: {}{}\n", parts.join(", "), elsewhere(report))
 }
 
-/// Formats each finding as a workflow command of GitHub Actions. GitHub shows such a command as an annotation in the
-/// pull request.
+/// Formats each finding as a workflow command of GitHub Actions, which GitHub shows as an annotation in the pull
+/// request.
 pub(super) fn github(report: &Report) -> String {
     let found = report.findings.iter().filter(|located| located.level > Level::Audit).map(|located| {
         let command = if located.level == Level::Deny { "error" } else { "warning" };

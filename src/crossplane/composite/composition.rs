@@ -24,8 +24,8 @@ use crate::crossplane::kinds::{
     self, BY_COMPOSITE_TYPE, BY_REVISED, COMPOSITION_LABEL, COMPOSITIONS, DEFINITIONS, REVISIONS,
 };
 
-/// Maximum number of Compositions for the type of a composite that are compared with the composite's selector. If there
-/// are more, Portcullis does not predict which one Crossplane selects.
+/// Maximum number of Compositions that Portcullis compares with a composite's selector. If the type of the composite
+/// has more Compositions, Portcullis does not predict which one Crossplane selects.
 const MAX_CANDIDATES: usize = 100;
 /// Maximum number of revisions of one Composition that are compared to find the newest. Crossplane keeps all revisions,
 /// but there are few, because each revision is a change by a person.
@@ -112,7 +112,7 @@ struct Choosing<'c> {
 
 impl Choosing<'_> {
     /// Returns the field `key` that Crossplane adds to composites, such as `compositionSelector`. Since Crossplane 2,
-    /// these fields are in `spec.crossplane`. If the composite does not have this object, reads the field from `spec`.
+    /// these fields are in `spec.crossplane`. If the composite has no `spec.crossplane`, reads the field from `spec`.
     /// `None` if the field is missing.
     fn inner(&self, key: &str) -> Option<&Value> {
         crossplane_fields(self.composite)?.get(key)
@@ -157,8 +157,8 @@ impl Choosing<'_> {
     ///
     /// - The composite and its definition have no revision selector.
     /// - The update policy is not `Automatic`.
-    /// - The labels of `current` match the selector. Crossplane copies these labels into the next revision, which may not
-    ///   exist yet.
+    /// - The labels of `current` match the selector. Crossplane copies these labels into the next revision, which may
+    ///   not exist yet.
     fn revision_of(&self, current: Chosen) -> Choice {
         let default = || self.of_definition("defaultCompositionRevisionSelector");
         let selector = labels(self.inner("compositionRevisionSelector").or_else(default));

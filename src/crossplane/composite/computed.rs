@@ -78,8 +78,8 @@ impl Computed {
         steps.any(|step| !is_other(&step.action))
     }
 
-    /// Returns the evaluated sources of EnvironmentConfigs. Each item has the index of the pipeline step, the index of
-    /// the source in this step, and the result.
+    /// Returns the results of the entries of `environmentConfigs`, which select EnvironmentConfigs. Each item has the
+    /// index of the pipeline step, the index of the entry in this step, and the result of the entry.
     pub fn sources(&self) -> impl Iterator<Item = (usize, usize, &SourceOutcome)> {
         self.computation.steps.iter().flat_map(|step| {
             let sources = match &step.action {

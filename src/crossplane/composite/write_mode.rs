@@ -61,8 +61,8 @@ fn changes_spec(request: &Request<'_>) -> bool {
     request.operation == Operation::Create || request.object().get("spec") != request.old_object().get("spec")
 }
 
-/// Returns whether any composite has references to EnvironmentConfigs. Crossplane up to 1.17 writes such references if
-/// its environments are enabled.
+/// Returns whether any composite has references to EnvironmentConfigs. Only Crossplane up to 1.17 with
+/// `--enable-environment-configs` writes such references.
 fn was_used(view: &View<'_>) -> bool {
     view.declared().iter().any(|kind| view.count(kind, &WITH_REFERENCES, "", WITH_REFERENCES_KEY) > 0)
 }

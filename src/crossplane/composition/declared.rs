@@ -8,9 +8,8 @@ use crate::crossplane::environment::{Action, Declaration, Patch, PatchType, Patc
 use crate::crossplane::field_path::Path;
 use crate::crossplane::schema::{Found, Schema};
 
-/// The fields of an environment that a Composition declares or sets. An annotation of the Composition contains or names
-/// the declared schema of the environment. Patches and default data can set additional fields, which are not in the
-/// schema.
+/// The fields of an environment that a Composition declares or sets. The Composition declares fields in a JSON Schema.
+/// Its patches and default data can set additional fields, which are not in the schema.
 pub(super) struct Declared {
     schema: Arc<Schema>,
     /// Paths in the environment to which patches write.

@@ -3,7 +3,7 @@
 //!
 //! Crossplane's first design document of environments used other field names in `spec.environment`, such as
 //! `reference`. They are converted to the current names, such as `ref`. If a Composition cannot be decoded, the
-//! functions return `None` or an empty list, and [`super::problems`] reports why.
+//! functions of this module return `None` or an empty list, and [`super::problems`] reports why.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

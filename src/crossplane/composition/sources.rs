@@ -1,8 +1,9 @@
 //! Checks how a Composition selects EnvironmentConfigs: the fields `environmentConfigs` and `policy`.
 //!
 //! A field is required in these cases:
-//! - Crossplane's own webhook checked it up to 1.17 (`Validate` in `apis/apiextensions/v1/composition_environment.go`).
-//! - The function function-environment-configs dereferences it without a check.
+//! - Crossplane's own webhook required the field up to 1.17 (`Validate` in
+//!   `apis/apiextensions/v1/composition_environment.go`).
+//! - The function function-environment-configs dereferences the field without a check.
 
 use super::labels;
 use super::problem::{Problem, Topic};

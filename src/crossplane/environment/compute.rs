@@ -15,7 +15,7 @@ use crate::go::{floats, quote};
 pub struct Computation {
     /// The results of the steps that ran.
     pub steps: Vec<StepOutcome>,
-    /// The environment after all steps, with `apiVersion` and `kind`; `null` if there is none.
+    /// The environment after all steps, with `apiVersion` and `kind`. `null` if there is no environment.
     pub environment: Value,
     /// The composite after the computation of its environment. Patches may have changed the composite.
     pub composite: Value,

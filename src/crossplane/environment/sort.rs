@@ -11,13 +11,13 @@ use crate::catalog::Stored;
 use crate::crossplane::field_path::Path;
 use crate::go::{Any, fmt, quote, type_of};
 
-/// Sorts EnvironmentConfigs by the value at `path`, in the same way as the software that `profile` stands for:
-/// Crossplane or function-environment-configs. EnvironmentConfigs with equal values are sorted by name, because this
-/// software leaves their order undefined.
+/// Sorts EnvironmentConfigs by the value at `path`. `profile` says whether they are sorted as in Crossplane up to 1.17
+/// or as in function-environment-configs. EnvironmentConfigs with equal values are sorted by name, because their order
+/// is undefined in both programs.
 ///
 /// # Errors
-/// The error message of this software, if the path is invalid or the values cannot be compared. For Crossplane up to
-/// 1.17, a missing value is an error too.
+/// The error message of Crossplane or function-environment-configs, if the path is invalid or the values cannot be
+/// compared. For Crossplane up to 1.17, a missing value is an error too.
 pub fn sort(profile: Profile, path: &str, configs: &mut [Arc<Stored>]) -> Result<(), String> {
     let keys = match profile {
         Profile::Native117 => native_keys(path, configs)?,

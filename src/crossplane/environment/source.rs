@@ -7,7 +7,7 @@ use super::Profile;
 use super::names::{names, or_default};
 
 names! {
-    /// The type of a source, which says whether the source selects EnvironmentConfigs by name or by labels.
+    /// The type of an entry of `environmentConfigs`: whether the entry selects EnvironmentConfigs by name or by labels.
     SourceType {
         /// Selects one EnvironmentConfig by name. This is the default.
         Reference = "Reference",
@@ -63,13 +63,13 @@ names! {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvironmentSource {
-    /// Whether the source selects EnvironmentConfigs by name or by labels.
+    /// Whether the entry selects EnvironmentConfigs by name or by labels.
     #[serde(rename = "type")]
     pub source_type: SourceType,
-    /// The EnvironmentConfig of a source of type Reference.
+    /// The EnvironmentConfig to select, for entries of type `Reference`.
     #[serde(rename = "ref")]
     pub reference: Option<Reference>,
-    /// The selector of a source of type Selector.
+    /// The selector of EnvironmentConfigs, for entries of type `Selector`.
     pub selector: Option<Selector>,
     /// The path in the environment under which the data is merged. Only function-environment-configs reads this field,
     /// since version 0.7.

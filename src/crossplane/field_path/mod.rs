@@ -97,7 +97,8 @@ impl Path {
         self.segments.iter().filter_map(index).max()
     }
 
-    /// Returns the value at this path in an object. Wildcards are not expanded: `*` is a member with this name.
+    /// Returns the value at this path in an object. Wildcards are not expanded: `*` stands for a member with the name
+    /// `*`.
     ///
     /// # Errors
     /// If the value is missing (see [`PathError::is_not_found`]) or a parent has the wrong type.
@@ -117,7 +118,8 @@ impl Path {
     /// Merges a value with the existing value at the path. If `options` is `None`, replaces the existing value.
     ///
     /// # Errors
-    /// As for [`Path::set`] and [`Path::get`]. Also if a list would be appended to a value that is not a list.
+    /// In the same cases as for [`Path::set`] and [`Path::get`], and if a list would be appended to a value that is not
+    /// a list.
     pub fn merge(&self, object: &mut Value, value: Value, options: Option<MergeOptions>) -> Result<(), PathError> {
         merge::merge(self, object, value, options)
     }

@@ -1,4 +1,4 @@
-//! EN003: invalid regular expressions, capture groups and formats in transforms. Also transforms that do not accept the
+//! EN003: transforms with invalid regular expressions, capture groups or formats, and transforms that do not accept the
 //! type of their input.
 
 use super::{WRITTEN_COMPOSITIONS, text_findings, with_help_in_message};

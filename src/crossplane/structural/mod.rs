@@ -105,8 +105,8 @@ impl Structural {
     }
 
     /// Returns a description of the first CEL rule or format that may reject a value at a path. `None` if there is
-    /// none. Rules about changes count only if `operation` is an update. This function does not evaluate CEL rules or
-    /// formats.
+    /// none. Rules that need `oldSelf` count only if `operation` is an update. This function does not evaluate CEL
+    /// rules or formats.
     pub fn undecided(&self, path: &Path, operation: Operation) -> Option<String> {
         path::undecided(&self.spec, path, operation)
     }

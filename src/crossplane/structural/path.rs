@@ -16,7 +16,7 @@ const MAX_PARTS: usize = 10_000;
 #[derive(Debug, Clone, Copy)]
 struct Rules<'s>(&'s Value);
 
-/// Looks up a path that begins with `spec` in the schema of `spec`.
+/// Looks up a path that begins with `spec`. The parameter `spec` is the schema of the composite's field `spec`.
 pub(super) fn at<'s>(spec: &'s Value, path: &Path) -> Field<'s> {
     let mut place = "spec".to_owned();
     let mut schema = spec;
@@ -47,8 +47,8 @@ fn pruned<'s>(schema: &Value, segment: &Segment, at: String) -> Field<'s> {
 }
 
 /// Returns a description of the first CEL rule or format that may reject a value at a path; `None` if there is none.
-/// `spec` is the schema of `spec`. If the schema at the path has more than [`MAX_PARTS`] subschemas, returns a text
-/// that says so. CEL rules and formats are not evaluated.
+/// The parameter `spec` is the schema of the composite's field `spec`. If the schema at the path has more than
+/// [`MAX_PARTS`] subschemas, returns a text that says so. CEL rules and formats are not evaluated.
 pub(super) fn undecided(spec: &Value, path: &Path, operation: Operation) -> Option<String> {
     let mut schema = spec;
     for (at, segment) in path.segments().iter().enumerate().skip(1) {

@@ -95,9 +95,8 @@ pub(super) struct Rules {
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The condition under which the webhooks with `failurePolicy` `Fail` and `Ignore` divide the requests for this
-    /// resource. It holds if at least one of the rule families in it, such as `OW`, is enabled. Otherwise, the webhook
-    /// with `Ignore` receives all these requests.
+    /// The condition under which the requests for this resource are divided. It holds if at least one of several rule
+    /// families, such as `OW`, is enabled. Otherwise, the webhook with `Ignore` receives all these requests.
     pub(super) when: When,
 }
 

@@ -87,9 +87,9 @@ impl Registration {
         (!rules.is_empty()).then_some(role)
     }
 
-    /// Returns the YAML of a Role and its binding. The Role permits reading objects of unwatched kinds by name. The
-    /// text is empty if there are no such kinds. The Role covers only the namespace of Portcullis, so other namespaces
-    /// need their own Roles.
+    /// Returns the YAML of a Role and its binding. The Role permits reading objects by name, for kinds that the server
+    /// does not watch. The text is empty if there are no such kinds. The Role covers only the namespace of Portcullis,
+    /// so other namespaces need their own Roles.
     fn reading_by_name(&self, registry: &Registry) -> String {
         let Self { namespace, service_account, .. } = self;
         let is_named = |kind: &Kind| kind.is_read_by_name() && !kind.is_read_everywhere();

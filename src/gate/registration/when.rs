@@ -115,9 +115,9 @@ impl Choice {
         }
     }
 
-    /// Returns `text` if at least one of these rule families, such as `OW`, is enabled, and an empty string otherwise.
-    /// `text` contains lines of a manifest. For the Helm chart, returns `text` between a template `if` and `end`, so
-    /// that Helm evaluates the condition.
+    /// Returns `text` if at least one of the rule families in `families`, such as `OW`, is enabled, and an empty string
+    /// otherwise. `text` contains lines of a manifest. For the Helm chart, returns `text` between a template `if` and
+    /// `end`, so that Helm evaluates the condition.
     pub fn lines_for(&self, families: &[&'static str], text: String) -> String {
         self.lines(&When::any(families.iter().copied().collect()), None, text)
     }

@@ -1,4 +1,4 @@
-//! Decodes JSON like `encoding/json`, with Go's error messages.
+//! Decodes JSON as `encoding/json` does, with Go's error messages.
 
 use serde_json::{Number, Value};
 

@@ -1,4 +1,4 @@
-//! Encodes JSON like `encoding/json`.
+//! Encodes values as JSON, as `encoding/json` does.
 
 use std::io::{self, Write};
 
@@ -44,7 +44,7 @@ fn escape(text: String) -> String {
         .replace('\u{2029}', "\\u2029")
 }
 
-/// Formats a float like `encoding/json`: with an exponent if it is very small or large.
+/// Formats a float as `encoding/json` does: with an exponent if the float is very small or large.
 fn number(value: f64) -> String {
     if value == 0.0 || (SMALL..LARGE).contains(&value.abs()) {
         return format_float(value, 'f', None);
@@ -56,7 +56,7 @@ fn number(value: f64) -> String {
     }
 }
 
-/// A JSON formatter that formats floats like Go. It passes all other values to the wrapped formatter.
+/// A JSON formatter that formats floats as Go does. It passes all other values to the wrapped formatter.
 struct GoNumbers<F>(F);
 
 impl<F: Formatter> Formatter for GoNumbers<F> {

@@ -1,4 +1,4 @@
-//! Parses and encodes JSON like Go's `encoding/json`, whose results differ from those of `serde_json`.
+//! Parses and encodes JSON as Go's `encoding/json` does. Its results differ from those of `serde_json`.
 
 mod decode;
 mod encode;

@@ -1,8 +1,8 @@
 //! Regular expressions in Go's syntax.
 //!
-//! A pattern is parsed like in Go's `regexp/syntax`, with the same error messages. Then it is translated to the syntax
-//! of the `regex` crate. Both engines find the same matches, because both use leftmost-first matching. Both take linear
-//! time. Only the syntax differs. In Go:
+//! A pattern is parsed as in Go's `regexp/syntax`, with the same error messages. Then it is translated to the syntax of
+//! the `regex` crate. Go and the `regex` crate find the same matches, because both use leftmost-first matching. Both
+//! take linear time. Only the syntax differs. In Go:
 //!
 //! - `\d`, `\w`, `\s` and `\b` consider only ASCII characters.
 //! - `\Q..\E` quotes a literal text.

@@ -17,16 +17,16 @@ use crate::kustomize::rules::{kz004, kz031};
 use crate::kustomize::tree::{Tree, TreePath};
 
 /// The parts of a kustomization file that come from the kustomize options of an Argo CD Application. Findings about
-/// these parts name the field of the Application. Labels, annotations and replicas are not recorded here.
+/// these parts name the field of the Application. The record does not include labels, annotations and replicas.
 #[derive(Debug, Clone)]
 pub(in crate::kustomize) struct Own {
     field: FieldPath,
     /// The number of entries in `patches` of the original kustomization file. Later entries come from the kustomize
     /// options of the Argo CD Application.
     patches: usize,
-    /// The number of entries in `components` of the original kustomization file, and a list with one number for each
-    /// later entry. Later entries come from the option `components` of the Argo CD Application. The number is the index
-    /// of the option's entry that added the later entry.
+    /// The number of entries in `components` of the original kustomization file. Later entries come from the option
+    /// `components` of the Argo CD Application. The list contains one number for each later entry: the index in the
+    /// option of the element that added the entry.
     components: (usize, Vec<usize>),
     /// The fields `namePrefix`, `nameSuffix`, `namespace` and `images` of the kustomization file, if the Argo CD
     /// Application sets them. Each pair has the name of the field, and the name of the option in the Application that
@@ -62,7 +62,7 @@ impl Own {
 }
 
 /// Applies `spec`, the kustomize options of an Argo CD source, to the kustomization file in the folder `root` of
-/// `tree`. Returns a record of the fields that the options set, and the errors because of which Argo CD fails.
+/// `tree`. Returns a record of the fields that the options set, and the errors that make Argo CD fail.
 pub(in crate::kustomize) fn merge(
     file: &mut KustomizationFile,
     spec: &ArgoSpec,

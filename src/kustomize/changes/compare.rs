@@ -116,9 +116,9 @@ pub(super) fn objects(
     (changes, unchanged)
 }
 
-/// Pairs each deleted object with the created object that has the same name except for the hash. Adds each pair to
-/// `changes` as a replacement, and removes its objects from `gone`, the deleted objects, and `came`, the created
-/// objects.
+/// Finds generated objects whose hash changes. Pairs each object in `gone`, the deleted objects, with the object in
+/// `came`, the created objects, that has the same name except for the hash. Removes both objects from `gone` and
+/// `came`, and adds a replacement to `changes`.
 fn replace(
     gone: &mut BTreeMap<ObjectId, usize>,
     came: &mut BTreeMap<ObjectId, usize>,

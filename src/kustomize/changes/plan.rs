@@ -87,8 +87,8 @@ pub enum State {
     /// The build of the kustomization fails after the change. Before the change, the build fails too, or the folder
     /// does not exist. Contains the error after the change.
     Fails(Cause),
-    /// The changes are unknown. The build before or after the change depends on something that is not executed here,
-    /// such as a network request or another program.
+    /// The changes are unknown. The build before or after the change depends on something that Portcullis does not do,
+    /// such as a network request, or running another program.
     Unknown(Cause),
 }
 

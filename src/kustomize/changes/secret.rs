@@ -20,7 +20,7 @@ pub(super) const FIELDS: [&str; 2] = ["data", "stringData"];
 const SHOWN: usize = 4;
 
 /// Returns the text that replaces the hidden value `value` in reports, such as `(hidden 1f3c09ab)`. The text contains a
-/// part of the hash, or no hash if there is no key.
+/// part of the keyed hash. It contains no hash if the random key [`KEY`] could not be created.
 pub(super) fn hidden(value: &str) -> String {
     let Some(key) = &*KEY else { return "(hidden)".to_owned() };
     let tag = hmac::sign(key, value.as_bytes());

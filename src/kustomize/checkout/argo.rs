@@ -110,8 +110,8 @@ impl Surveyor<'_, '_> {
         }
     }
 
-    /// Records that Argo CD builds a folder for `application`. Queues all Applications that are in the output of this
-    /// build.
+    /// Records that Argo CD builds the folder `root` with the options `spec` for `application`. Queues all Applications
+    /// in the output of this build.
     fn build(&mut self, Source { root, spec }: Source, application: &Object) {
         let options = Options { argo: spec, ..Options::of(Profile::ArgoCd) };
         let is_same = |build: &&mut Build| build.root == root && build.options == options;

@@ -275,9 +275,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Builds a folder with kustomize, and returns the Flux Kustomizations in the output. If one of these
-    /// Kustomizations builds the same folder, returns only this one, because its own build finds the others later.
-    /// `is_used` says whether users probably apply the folder to a cluster.
+    /// Builds a folder with kustomize, and returns the Flux Kustomizations in the output. If some of these
+    /// Kustomizations build the same folder, returns only them, because their builds find the others later. `is_used`
+    /// says whether users probably apply the folder to a cluster.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);

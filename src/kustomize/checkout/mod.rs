@@ -149,8 +149,8 @@ impl Cluster {
 
 impl Build {
     /// Changes the position of a finding about the `spec` of a Flux Kustomization or Application to the file that
-    /// defines this object. Returns other findings unchanged. If the file does not contain the field, for example
-    /// because a patch adds it, lowers the level to `audit`. Errors that make the build fail keep their level.
+    /// defines this object. Returns other findings unchanged. If the file does not contain the reported field, for
+    /// example because a patch adds it, lowers the level to `audit`. Errors that make the build fail keep their level.
     pub fn located(&self, tree: &Tree, finding: TreeFinding) -> TreeFinding {
         let field = match finding.field.segments().first() {
             _ if kz004::is_absent_root(&finding) => FieldPath::of(["spec", "path"]),

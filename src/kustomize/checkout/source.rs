@@ -1,4 +1,4 @@
-//! Determines which Flux sources refer to this checkout.
+//! Determines which Flux sources refer to a checkout, which is a local copy of a git repository.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -241,10 +241,9 @@ impl<'a> Sources<'a> {
     /// `flux bootstrap` writes a Kustomization into the folder that this Kustomization builds. For example, if
     /// `infra/clusters/a/flux-system/gotk-sync.yaml` contains the path `clusters/a`, the top folder is `infra`.
     ///
-    /// If `defined_in` is set, only Kustomizations in this file are considered. If such a Kustomization builds the
-    /// whole top folder, its file is always in the folder that it builds, even if `flux bootstrap` did not write the
-    /// file. This Kustomization is considered only if its file has the name that `flux bootstrap` uses,
-    /// `gotk-sync.yaml`.
+    /// If `defined_in` is set, only Kustomizations in this file are considered. A Kustomization that builds the whole
+    /// top folder is then considered only if the file has the name `gotk-sync.yaml`, which `flux bootstrap` uses. Any
+    /// file would be in the folder that such a Kustomization builds, so other files prove nothing.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));

@@ -185,8 +185,8 @@ impl Plan<'_> {
     }
 
     /// Returns the applied objects that another Kustomization renders instead of this one. Each tuple contains the
-    /// object, namespace and name of the other Kustomization, and a prediction. The prediction says whether Flux
-    /// deletes the object before the other Kustomization applies it.
+    /// object, the other Kustomization as `NAMESPACE/NAME`, and a prediction of whether Flux deletes the object before
+    /// the other Kustomization applies it.
     pub fn moved(&self) -> Vec<(&ObjectId, &str, Deletion)> {
         let mut moved = Vec::new();
         for one in self.moves(self.stale()) {
@@ -279,8 +279,8 @@ mod tests {
     }
 
     /// Returns the findings about the Kustomization `own`, each as rule id and message. `inventory` contains the
-    /// objects that Flux applied for `own`, and `rendered` the objects that it renders now. `siblings` are other
-    /// Kustomizations with the objects that they render.
+    /// objects that Flux applied for `own`. `rendered` contains the objects that `own` renders now. `siblings` are
+    /// other Kustomizations with the objects that they render.
     fn rules(own: &Value, [inventory, rendered]: [&[&str]; 2], siblings: &[(Value, &[&str])]) -> Vec<String> {
         let artifact = Artifact { url: "http://x".into(), digest: "d".into(), revision: "main@sha1:1".into() };
         let siblings: Vec<_> =

@@ -20,7 +20,7 @@ pub enum Fate {
     /// It is unknown whether Flux deletes or keeps the object, because the object in the cluster could not be read.
     /// Contains the error.
     Possible(String),
-    /// Flux keeps the object, for this reason.
+    /// Flux keeps the object. Contains the reason.
     Kept(String),
     /// The object does not exist any more, or is already being deleted.
     Gone,

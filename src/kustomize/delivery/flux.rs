@@ -102,7 +102,7 @@ fn patches(spec: Option<&Value>) -> Vec<Finding> {
 }
 
 /// Returns a finding about an entry of `spec.components` that is invalid regardless of the files in the tree. Also
-/// returns a finding if the entry is a git repository, because it is not fetched. `folder` is the folder in
+/// returns a finding if the entry is a git repository, which Portcullis does not fetch. `folder` is the folder in
 /// `spec.path`, and `lenient` is the value of `spec.ignoreMissingComponents`.
 fn component(entry: &str, folder: &TreePath, lenient: bool) -> Option<TreeFinding> {
     let site = Site::of_file(folder.clone());

@@ -25,8 +25,8 @@ const MAX_FINDINGS: usize = 100;
 /// extremely deep folders.
 const MAX_DEPTH: usize = 64;
 
-/// The result of building and checking kustomize folders: findings and rendered objects. These are the folders that one
-/// object, such as a Flux Kustomization, deploys.
+/// The result of building and checking the kustomize folders that one object, such as a Flux Kustomization, deploys.
+/// Contains the findings and the rendered objects.
 #[derive(Debug, Clone, Default)]
 pub struct Judged {
     /// The findings, in the order in which kustomize would report them.

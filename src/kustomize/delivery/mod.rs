@@ -176,7 +176,7 @@ pub struct Root {
     /// The files for the build, such as `kustomization.yaml`. They come from an archive that must be fetched, or from a
     /// Kubernetes object.
     pub content: Content,
-    /// Which folders of `content` are built: usually one folder, but possibly every root.
+    /// The folders of `content` that are built. Usually, this is one folder.
     pub at: At,
     /// The options of the kustomize build, such as the version of kustomize and the tool that runs it.
     pub options: Options,

@@ -29,7 +29,7 @@ pub struct Sibling {
     /// The folder that the Kustomization builds, with the artifact that contains this folder and the options of the
     /// build.
     pub root: Root,
-    /// The Kustomizations for which this one waits, from `spec.dependsOn`, such as `flux-system/infra`.
+    /// The Kustomizations for which this Kustomization waits, from `spec.dependsOn`, such as `flux-system/infra`.
     pub depends_on: Vec<String>,
     /// The source from which this Kustomization is built, with its revision, such as `revision main@sha1:1 of
     /// GitRepository flux-system/web`. `None` if the Kustomization that is being checked has the same source.
@@ -194,8 +194,11 @@ mod tests {
     /// Returns how many Kustomizations `of_stored` finds for the Kustomization `z0`: first the number of Kustomizations
     /// with the same source as `z0`, then the number of Kustomizations with other sources.
     ///
-    /// The test cluster contains `of_source` Kustomizations with the source of `z0`, including `z0`, and `of_others`
-    /// Kustomizations with `sources` other sources.
+    /// The parameters describe the test cluster:
+    ///
+    /// - `of_source` is the number of Kustomizations with the same source as `z0`. It includes `z0`.
+    /// - `of_others` is the number of Kustomizations with other sources.
+    /// - `sources` is the number of these other sources.
     fn numbers(of_source: usize, of_others: usize, sources: usize) -> [usize; 2] {
         let same = (0..of_source).map(|at| kustomization(&format!("z{at}"), "own"));
         let others = (0..of_others).map(|at| kustomization(&format!("a{at}"), &format!("s{}", at % sources)));

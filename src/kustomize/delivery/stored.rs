@@ -60,13 +60,15 @@ static COMPONENTS: Kind = kind("v1alpha1", "Component", "components");
 static KINDS: [&Kind; 2] = [&KUSTOMIZATIONS, &COMPONENTS];
 static LOOKS_UP: [&Kind; 3] = [&KUSTOMIZATIONS, &COMPONENTS, &NAMESPACES];
 
-/// Index of stored Kustomizations and Components by the folder in their annotation `portcullis.dev/path`.
+/// Index of kustomize's Kustomizations and Components in the cluster, by the folder in their annotation
+/// `portcullis.dev/path`.
 static BY_PATH: Index = Index {
     name: "path",
     parts: &PARTS,
     keys: |object| folder(object).map(|folder| folder.to_string()).into_iter().collect(),
 };
-/// Index of stored Kustomizations and Components by the folders to which they refer in lists such as `resources`.
+/// Index of kustomize's Kustomizations and Components in the cluster, by the folders to which they refer in lists such
+/// as `resources`.
 static BY_REFERENCE: Index = Index {
     name: "reference",
     parts: &PARTS,
@@ -160,7 +162,7 @@ struct Stage<'a> {
     view: &'a View<'a>,
 }
 
-/// A stored Kustomization or Component, with its kind.
+/// A Kustomization or Component of kustomize that is stored in the cluster, with its kind.
 type Object = (&'static Kind, Arc<Stored>);
 
 impl<'a> Stage<'a> {
@@ -258,22 +260,23 @@ impl<'a> Stage<'a> {
         self.users(old).into_iter().filter_map(tell).collect()
     }
 
-    /// Returns the Kustomizations and Components in the cluster whose annotation `portcullis.dev/path` names the folder
-    /// `folder_of`. Omits the object in the request.
+    /// Returns kustomize's Kustomizations and Components in the cluster whose annotation `portcullis.dev/path` names
+    /// the folder `folder_of`. Omits the object in the request.
     fn at(&self, folder_of: &TreePath) -> Vec<Object> {
         let stands = |object: &Value| folder(object).as_ref() == Some(folder_of);
         self.others(&BY_PATH, folder_of).into_iter().filter(|(_, stored)| stands(stored.value())).collect()
     }
 
-    /// Returns the stored Kustomizations and Components that refer to `folder` in a list such as `resources` or
-    /// `components`. Omits the object in the request.
+    /// Returns the objects in the cluster that refer to `folder` in a list such as `resources` or `components`. These
+    /// are Kustomizations and Components of the API group `kustomize.config.k8s.io`. Omits the object in the request.
     fn users(&self, folder: &TreePath) -> Vec<Object> {
         let leads = |object: &Value| entries(object).iter().any(|entry| entry.folder == *folder);
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()
     }
 
-    /// Returns the stored objects that `index` lists for a folder, at most [`MAX_USERS`] of each kind. Omits the object
-    /// in the request. If an object was read live, returns the live version instead of the cached version.
+    /// Returns the objects in the cluster that `index` lists for a folder, at most [`MAX_USERS`] of each kind. These
+    /// are Kustomizations and Components of kustomize. Omits the object in the request. If an object was read live,
+    /// returns the live version instead of the cached version.
     fn others(&self, index: &'static Index, folder: &TreePath) -> Vec<Object> {
         let Request { namespace, resource, .. } = self.request;
         let name = self.request.display_name();

@@ -89,12 +89,12 @@ fn number(text: &str, start: i64) -> (i64, usize) {
     })
 }
 
-/// Returns whether a character is a letter, like Go's `unicode.IsLetter`.
+/// Returns whether a character is a letter, as Go's `unicode.IsLetter` does.
 fn is_letter(char: char) -> bool {
     if char.is_ascii() { char.is_ascii_alphabetic() } else { in_category(&LETTER, char) }
 }
 
-/// Returns whether a character is a decimal digit, like Go's `unicode.IsDigit`.
+/// Returns whether a character is a decimal digit, as Go's `unicode.IsDigit` does.
 fn is_digit(char: char) -> bool {
     if char.is_ascii() { char.is_ascii_digit() } else { in_category(&DIGIT, char) }
 }

@@ -17,9 +17,10 @@ use crate::kustomize::identity::Id;
 use crate::kustomize::node::{Entry, Node, Tag};
 use crate::kustomize::rules::{kz013, kz030, kz031};
 
-/// The fields of a ConfigMap or Secret that a generator with behavior `merge` merges into those of an existing object.
+/// The fields of a ConfigMap or Secret that contain its data. A generator with behavior `merge` merges them into an
+/// existing object.
 const DATA: [&str; 2] = ["data", "binaryData"];
-/// The fields of `metadata` that a generator merges into those of an existing object.
+/// The fields of `metadata` that a generator with behavior `merge` or `replace` merges into an existing object.
 const METADATA: [&str; 2] = ["labels", "annotations"];
 
 impl Run<'_> {
@@ -28,9 +29,10 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// - If the object exists, but the behavior is `create`. If it does not exist, but the behavior is `merge` or
-    ///   `replace`.
-    /// - If several objects have its identity, or the previous identities of an object cannot be read.
+    /// - If the behavior is `create`, and an object with the same identity exists.
+    /// - If the behavior is `merge` or `replace`, and no object with the same identity exists.
+    /// - If several objects have the same identity as the generated object.
+    /// - If the previous identities of an object cannot be read.
     /// - If kustomize cannot merge the labels, annotations or data, for example because a key is empty.
     ///
     /// A build that continues after errors records these errors instead.
@@ -115,8 +117,8 @@ impl Run<'_> {
     }
 }
 
-/// Returns whether kustomize treats the key of an entry in `data` as empty. This is so for an empty string, and for the
-/// YAML value `null` as key in a file. In a generator, the key `null` is an ordinary string.
+/// Returns whether kustomize treats the key of an entry in `data` as empty. The empty string is an empty key. In a
+/// file, the YAML value `null` is an empty key too. In a generator, `null` is an ordinary string.
 fn is_empty(entry: &Entry) -> bool {
     entry.key_tag == Tag::Null || entry.key.is_empty()
 }

@@ -219,7 +219,8 @@ impl Run<'_> {
         }
     }
 
-    /// Records effects of the current build step, such as `namePrefix p-`, if steps are recorded.
+    /// Records effects of the current build step, such as `namePrefix p-`. `words` returns a description of each
+    /// effect. Does nothing if the build does not record its steps.
     pub(super) fn adds(&self, words: impl FnOnce() -> Vec<String>) {
         if let Some(step) = self.log.borrow_mut().step() {
             step.adds.extend(words());

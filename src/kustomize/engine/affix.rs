@@ -46,8 +46,8 @@ impl Affix<'_> {
     ///
     /// # Errors
     ///
-    /// If a field is not a scalar, or its path leads through a scalar. Also if the memory limit of the build is
-    /// exceeded.
+    /// - If a field is not a scalar, or its path leads through a scalar.
+    /// - If the memory limit of the build is exceeded.
     pub(super) fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
         let id = resource.original_id(scope);
         if SKIPPED.iter().any(|skipped| id.gvk.is_selected(skipped)) {

@@ -99,8 +99,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If `what` is an error, and the build stops at its first error. Also if `what` says that the build exceeds a
-    /// limit.
+    /// Returns the error in `what` if the build stops at its first error, or if the error is an exceeded limit.
     fn configured(&self, what: Step<What>) -> Step<What> {
         Ok(self.recover(&mut Lost::Nothing, Lost::Nothing, what)?.unwrap_or(What::LeftOut))
     }

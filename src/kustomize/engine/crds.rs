@@ -21,9 +21,12 @@ const MAX_DEPTH: usize = 64;
 ///
 /// # Errors
 ///
-/// If the file is empty, is neither JSON nor YAML, or contains an invalid type definition. Also if it is unknown how
-/// kustomize reads the file, if a type refers to itself, or two specs of the same field conflict. An error contains the
-/// position in the file, if it is known.
+/// - If the file is empty, or is neither JSON nor YAML.
+/// - If a type definition is invalid, or refers to itself.
+/// - If two specs of the same field have different values of `create`.
+/// - If it is unknown how kustomize reads the file.
+///
+/// The error contains the position in the file, if the position is known.
 pub(super) fn config(bytes: &[u8]) -> Result<Config, (Option<Place>, Failed)> {
     if bytes.is_empty() {
         // kustomize reads the first byte, and crashes if there is none

@@ -131,9 +131,9 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether the path `steps` leads to an existing value in `node`, or to an error. `steps` is the rest of
-    /// the field path. If the result is false and no field may be created, `node` stays unchanged. The caller then need
-    /// not copy it.
+    /// Returns whether the path `steps` leads to an existing value in `node`, or to an error. If not, and if no fields
+    /// are created, a change of the field does not affect `node`. The caller then need not copy `node`. `steps` is the
+    /// rest of the field path.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {
@@ -223,12 +223,12 @@ impl FieldSpec {
 #[error("conflicting field specs for `{0}`: one creates the field and the other does not")]
 pub(super) struct Conflict(pub String);
 
-/// Adds a field spec to a list. Does nothing if the list already has a field spec with the same path that selects the
-/// same or fewer objects.
+/// Adds a field spec to a list. As in kustomize, does nothing if the list already has a field spec with the same path
+/// that selects the same or fewer objects.
 ///
 /// # Errors
 ///
-/// If the two field specs have different values of `create`.
+/// If the list has such a field spec, and its value of `create` differs from the value in `spec`.
 pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(), Conflict> {
     match list.iter().find(|own| own.covers(spec)) {
         Some(own) if own.create != spec.create => Err(Conflict(spec.path.to_string())),
@@ -240,12 +240,12 @@ pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(
     }
 }
 
-/// Adds field specs to a list. Skips a field spec if the list already has one with the same path that selects the same
-/// or fewer objects.
+/// Adds field specs to a list. As in kustomize, skips a field spec if the list already has one with the same path that
+/// selects the same or fewer objects.
 ///
 /// # Errors
 ///
-/// If these two field specs have different values of `create`.
+/// If a skipped field spec and the one in the list have different values of `create`.
 pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Result<(), Conflict> {
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }

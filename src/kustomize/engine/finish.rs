@@ -138,9 +138,10 @@ pub(super) fn managed_by(map: &mut ResMap) {
 ///
 /// # Errors
 ///
-/// If the key of an annotation is empty, a list or a mapping, because kustomize panics in this case. Also if an object
-/// has several fields `annotations` that kustomize cannot merge. Only a build that stops at its first error returns
-/// these errors.
+/// - If the key of an annotation is empty, a list or a mapping, because kustomize panics in this case.
+/// - If an object has several fields `annotations` that kustomize cannot merge.
+///
+/// Only a build that stops at its first error returns these errors.
 pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, with_transformations: bool) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let is_written = !(with_origins && with_transformations);

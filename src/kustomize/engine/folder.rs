@@ -63,7 +63,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the folder cannot be built, for example because it has no kustomization file. Also if a limit is exceeded.
+    /// - If the folder cannot be built, for example because it has no kustomization file.
+    /// - If a limit is exceeded.
     pub(super) fn folder(
         &mut self,
         target: &Target<'_>,

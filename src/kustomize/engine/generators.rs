@@ -120,8 +120,9 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the generator has no name, a duplicate key, or a label or annotation with an empty key. Also if one of its
-    /// literals, files and environment files is invalid or cannot be read.
+    /// - If the generator has no name, or has duplicate keys.
+    /// - If the generator creates a ConfigMap, and a label or annotation has an empty key.
+    /// - If a literal, file or environment file is invalid or cannot be read.
     pub(super) fn generated(
         &self,
         spot: &Spot<'_>,
@@ -147,8 +148,8 @@ impl Run<'_> {
     }
 
     /// Adds the literals, files and environment files of a generator to `pairs`. Continues after an error, to find
-    /// further errors in the same generator. Stores the last error in `last`, because the caller returns it. Reports
-    /// the earlier errors itself.
+    /// further errors in the same generator. Stores the last error in `last`, and the caller returns it. Records all
+    /// earlier errors.
     fn pairs(&self, spot: &Spot<'_>, generator: &Generator, pairs: &mut Pairs, last: &mut Option<Stop>) -> Step<()> {
         let mut gather = |gathered: Step<()>| -> Step<()> {
             let Err(stop) = gathered else { return Ok(()) };

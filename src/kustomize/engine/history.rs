@@ -1,4 +1,4 @@
-//! The history of one field of one object. It contains the value after each step that changed the field.
+//! Records the history of one field: the value of the field after each build step that changed it.
 
 use std::collections::HashMap;
 
@@ -34,9 +34,9 @@ impl History {
         Self { kind: kind.to_owned(), steps: path::split(field, '.'), ..Self::default() }
     }
 
-    /// Records a change for each object in which the field has another value than at the last call. `step` is the name
-    /// of the step that has just run, and `site` is the position of the entry or object that configures the step.
-    /// `site_of` returns the position of an origin.
+    /// Compares the tracked field of each object with its value at the previous call, and records a change if the value
+    /// is different. `step` is the name of the build step that has just run. `site` is the position of the entry or
+    /// object that configures this step. `site_of` returns the position of an origin.
     pub(super) fn record(&mut self, map: &ResMap, step: &str, site: &Site, site_of: impl Fn(Origin) -> Site) {
         for resource in map.resources().iter().filter(|resource| resource.kind() == self.kind) {
             let node = path::lookup(&resource.node, &self.steps);

@@ -47,9 +47,9 @@ impl Identities {
         push(&mut self.kinds, kind);
     }
 
-    /// Returns whether the lists of previous names, namespaces and kinds have the same length. kustomize needs this to
-    /// combine their elements by position. An empty list of namespaces or kinds has length 1, because kustomize splits
-    /// an empty annotation into one empty string. Returns true if there are no names.
+    /// Returns whether the lists of previous names, namespaces and kinds have the same length. If not, kustomize fails,
+    /// because it combines elements at the same position. An empty list of namespaces or kinds has length 1, because
+    /// kustomize splits an empty annotation into one empty string. Returns true if there are no names.
     pub(super) fn agree(&self) -> bool {
         let agrees = |list: &[Arc<str>]| list.len().max(1) == self.names.len();
         self.names.is_empty() || (agrees(&self.namespaces) && agrees(&self.kinds))

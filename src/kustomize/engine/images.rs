@@ -46,8 +46,9 @@ impl<'s> Images<'s> {
     ///
     /// # Errors
     ///
-    /// If an image is not a scalar, a container is not a mapping, or the path of a field spec leads through a scalar.
-    /// Also if the memory limit of the build is exceeded.
+    /// - If an image is not a scalar, or a container is not a mapping.
+    /// - If the path of a field spec leads through a scalar.
+    /// - If the memory limit of the build is exceeded.
     pub(super) fn apply(&self, resource: &mut Resource) -> Result<(), FieldError> {
         if resource.kind() == CRD {
             return Ok(());

@@ -21,7 +21,7 @@ const INTERNAL: &str = "internal.config.kubernetes.io/";
 const STATE: &str = "internal.config.kubernetes.io/state";
 
 impl Resource {
-    /// Reads kustomize's internal annotations, such as previous names, from the object into the fields of this type.
+    /// Reads kustomize's internal annotations, such as previous names, from the object into the fields of [`Resource`].
     pub(super) fn absorb(&mut self) {
         let annotations = self.node.at_path(&["metadata", "annotations"]);
         if !annotations.is_some_and(|map| map.entries().iter().any(|entry| entry.key.starts_with(INTERNAL))) {
@@ -41,8 +41,8 @@ impl Resource {
         };
     }
 
-    /// Changes the annotations of the object as kustomize does after a JSON patch, when it writes all annotations
-    /// again. Their values no longer have a position in a file.
+    /// Changes the annotations of the object as kustomize does when it writes all annotations again after a JSON patch.
+    /// The values of the annotations then no longer have a position in a file.
     ///
     /// Also imitates an error of kustomize: if at least one key needs its quotes, such as `"true"`, kustomize removes
     /// the quotes from all keys.
@@ -60,8 +60,8 @@ impl Resource {
     }
 
     /// Deletes the internal data that kustomize stores in annotations of the object during a build, such as previous
-    /// names. Portcullis stores this data in other fields of this type. Call this function if a patch or merge removes
-    /// all annotations of the object, because kustomize then loses the data.
+    /// names. Portcullis stores this data in fields of [`Resource`]. Call this function if a patch or merge removes all
+    /// annotations of the object, because kustomize then loses the data.
     pub(super) fn forget(&mut self) {
         self.identities = Identities::default();
         self.prefixes.clear();

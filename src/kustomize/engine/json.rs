@@ -17,8 +17,8 @@ pub(super) fn of_node(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed(node)?))
 }
 
-/// Converts a node inside an object to JSON, such as an item of a List. In such a node, keys must be strings. At the
-/// top of an object, kustomize also accepts other keys.
+/// Converts a node inside an object to JSON. For example, the node is an item of a List. All keys of the node must be
+/// strings. Only at the top of an object does kustomize accept other keys; see [`of_node`].
 ///
 /// # Errors
 ///

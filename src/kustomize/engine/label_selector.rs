@@ -31,7 +31,7 @@ enum Test {
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl Labels {
-    /// Parses a selector; `None` if Kubernetes rejects it.
+    /// Parses a selector; `None` if its syntax is invalid in Kubernetes.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let tokens = tokens(text);
         let (mut rest, mut requirements) = (tokens.as_slice(), Vec::new());

@@ -9,11 +9,12 @@ use super::resource::Resource;
 use super::setters::{overwrite, with_style};
 use crate::kustomize::node::{Entry, Node, Origin};
 
-/// Sets labels or annotations in all fields of an object that the field specs select.
+/// Sets the labels or annotations `pairs` in all fields of an object that the field specs `specs` select. The new
+/// values get the origin `origin`.
 ///
 /// # Errors
 ///
-/// If a field spec selects a value that is not a mapping. Also if its path continues below a string or number.
+/// If a field spec selects a value that is not a mapping, or its path leads through a scalar.
 pub(super) fn set(
     resource: &mut Resource,
     pairs: &BTreeMap<String, String>,

@@ -182,8 +182,8 @@ impl Built<'_> {
 ///
 /// # Errors
 ///
-/// If kustomize cannot build the folder. Also if the result of kustomize cannot be determined, for example because a
-/// Helm chart is needed or a limit is exceeded.
+/// If kustomize cannot build the folder, or if Portcullis cannot determine the result of kustomize. For example, a Helm
+/// chart is needed, or a limit is exceeded.
 pub fn build<'a>(
     tree: &'a Tree,
     root: &TreePath,
@@ -213,8 +213,8 @@ pub fn build_shared<'a>(
 }
 
 /// Returns the history of one field of an object: each build step that changed the field, with the new value. `kind`
-/// and `name` are those that the object has after the build. `field` is a path such as `spec.replicas`. Returns `None`
-/// if the object does not exist.
+/// and `name` are the kind and the name of the object after the build. `field` is a path such as `spec.replicas`.
+/// Returns `None` if the object does not exist.
 ///
 /// # Errors
 ///

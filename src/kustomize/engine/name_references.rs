@@ -22,9 +22,11 @@ const ROLE: &str = "roleRef/name";
 ///
 /// # Errors
 ///
-/// If a reference is ambiguous, or a value on the path of a reference has the wrong type. Also if the `apiVersion` of
-/// an object is invalid, or if a RoleBinding names a service account whose namespace is not a string. Only a build that
-/// stops at its first error returns these errors.
+/// - If a reference is ambiguous, or a value on the path of a reference has the wrong type.
+/// - If the `apiVersion` of an object is invalid.
+/// - If a RoleBinding names a service account whose namespace is not a string.
+///
+/// Only a build that stops at its first error returns these errors.
 pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference]) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let targets: Vec<Target> = map.resources().iter().map(|resource| Target::new(resource, &scope)).collect();
@@ -203,8 +205,7 @@ impl Target {
     }
 }
 
-/// An object that may contain references to renamed objects. The [`Rule`] names the field of this object that contains
-/// the references.
+/// An object with a field that may contain the names of renamed objects. `rule` contains the path of this field.
 struct Referrer<'t> {
     names: &'t Names<'t>,
     own: &'t Target,

@@ -44,8 +44,8 @@ impl Namespace<'_> {
     ///
     /// # Errors
     ///
-    /// If a field that contains the namespace is not a scalar, or its path leads through a scalar. Also if the subjects
-    /// of a role binding are not a list of mappings.
+    /// - If a field that contains the namespace is not a scalar, or its path leads through a scalar.
+    /// - If the subjects of a role binding are not a list of mappings.
     pub(super) fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
         let gvk = resource.gvk();
         let is_role_binding = matches!(gvk.kind, "RoleBinding" | "ClusterRoleBinding");

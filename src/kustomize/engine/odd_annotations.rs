@@ -49,8 +49,8 @@ pub(super) fn have_odd_list(metadata: &Node) -> bool {
     metadata.get(FIELD).is_some_and(|annotations| listed(annotations).is_none())
 }
 
-/// Returns how many fields named `annotations` the `metadata` of an object contains. More than one is a mistake of the
-/// user.
+/// Returns how many fields named `annotations` the `metadata` of an object contains. There are several if the user
+/// repeated the field by mistake.
 pub(super) fn count(metadata: &Node) -> usize {
     fields(metadata).count()
 }
@@ -72,8 +72,8 @@ fn is_empty(annotations: &Node) -> bool {
 }
 
 /// Removes the empty `annotations` fields from `metadata` that kustomize removes when it stores a previous identity of
-/// an object in annotations. There can be several such fields, by mistake of the user. This function does not store the
-/// identity, because `Resource` contains it.
+/// an object in annotations. There are several such fields if the user repeated the field by mistake. This function
+/// does not store the identity, because `Resource` contains it.
 ///
 /// # Errors
 ///

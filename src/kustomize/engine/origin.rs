@@ -116,7 +116,7 @@ fn field(out: &mut String, indent: &str, key: &str, text: &str) {
     }
 }
 
-/// Joins and cleans two paths like Go's `filepath.Join`.
+/// Joins and cleans two paths, as Go's `filepath.Join` does.
 fn joined(folder: &str, entry: &str) -> String {
     let whole = [folder, entry].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
     let mut names: Vec<&str> = Vec::new();

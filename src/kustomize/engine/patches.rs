@@ -87,8 +87,11 @@ impl<'s, 'r> Merging<'s, 'r> {
     ///
     /// # Errors
     ///
-    /// If no object or more than one object has this identity, or if the patch cannot be merged. Also if a limit is
-    /// exceeded. A build that continues after errors records errors about the object instead.
+    /// - If no object or more than one object has this identity.
+    /// - If the patch cannot be merged into the object.
+    /// - If a limit is exceeded.
+    ///
+    /// A build that continues after errors records most of these errors instead.
     pub(super) fn merge_by_id(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
         let Some(at) = self.target(map, patch)? else { return Ok(()) };
         if !self.changes_identity() {
@@ -123,8 +126,11 @@ impl<'s, 'r> Merging<'s, 'r> {
     ///
     /// # Errors
     ///
-    /// If no object or more than one object has this identity, or if the patch cannot be merged. Also if a limit is
-    /// exceeded. A build that continues after errors records errors about the object instead.
+    /// - If no object or more than one object has this identity.
+    /// - If the patch cannot be merged into the object.
+    /// - If a limit is exceeded.
+    ///
+    /// A build that continues after errors records most of these errors instead.
     pub(super) fn merge_listed(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
         match self.target(map, patch)? {
             Some(at) => self.merge_into(map, &[at], patch),
@@ -151,8 +157,11 @@ impl<'s, 'r> Merging<'s, 'r> {
     ///
     /// # Errors
     ///
-    /// If the patch cannot be merged into an object. Also if two objects have the same identity after the merge, or if
-    /// a limit is exceeded. A build that continues after errors records errors about single objects instead.
+    /// - If the patch cannot be merged into an object.
+    /// - If two objects have the same identity after the merge.
+    /// - If a limit is exceeded.
+    ///
+    /// A build that continues after errors records most of these errors instead.
     pub(super) fn merge_into(&self, map: &mut ResMap, places: &[usize], patch: &Resource) -> Step<()> {
         let fields: &[&str] = match (places, self.changes_identity()) {
             ([], false) => &[],
@@ -227,8 +236,9 @@ fn merge_with_state(resource: &mut Resource, patch: &Node, schema: &Schema) -> R
     is_left
 }
 
-/// Converts the values in the fields `fields` of a patch's metadata to strings, as kustomize does when it writes these
-/// fields. Null becomes the string `null`, so it does not remove a label. Removes a field without values.
+/// Converts the values in some fields of a patch's `metadata` to strings, as kustomize does when it writes these
+/// fields. `fields` contains the names of the fields, such as `labels`. A null becomes the string `null`, so that it no
+/// longer removes a label. Removes a field without values.
 ///
 /// # Errors
 ///
@@ -291,8 +301,8 @@ impl Operations<'_, '_> {
     ///
     /// # Errors
     ///
-    /// If the patch cannot be applied to an object, and the build stops at its first error. Also if a limit is
-    /// exceeded.
+    /// If a limit is exceeded. In a build that stops at its first error, also if the patch cannot be applied to an
+    /// object.
     pub(super) fn apply(&self, map: &mut ResMap, places: &[usize]) -> Step<()> {
         let (scope, mut lost) = (map.scope.clone(), map.lost);
         for at in places {
@@ -345,8 +355,8 @@ impl Operations<'_, '_> {
     ///
     /// # Errors
     ///
-    /// [`Failed::Unknown`] with the reason if the result cannot be determined. Also if the patch adds the YAML merge
-    /// key `<<`, because kustomize merges its value into the object after the patch.
+    /// [`Failed::Unknown`] with the reason, if the result cannot be determined. This is also the case if the patch adds
+    /// the YAML merge key `<<`, because kustomize merges the value of this key into the object after the patch.
     fn check_is_known(&self, resource: &Resource, was_stored_in_null: bool) -> Result<(), Failed> {
         let several = |metadata: &Node| odd_annotations::count(metadata) > 1;
         let reason = if self.patch.adds_merge_key() {

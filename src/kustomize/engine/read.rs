@@ -17,7 +17,7 @@ const RESOURCE_LIST: &str = "ResourceList";
 ///
 /// # Errors
 ///
-/// If kustomize rejects the text. Also if it is unknown how kustomize reads the text, for example because it is UTF-16.
+/// If kustomize rejects the file, or if it is unknown how kustomize reads it. For example, the file is UTF-16.
 pub(super) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObjects> {
     let text = crate::kustomize::file::text(bytes).map_err(|bad| match bad {
         crate::kustomize::file::BadFile::Encoding(at) => BadObjects::Encoding(at),
@@ -30,8 +30,8 @@ pub(super) fn objects(bytes: &[u8], source: u32) -> Result<Vec<Resource>, BadObj
 ///
 /// # Errors
 ///
-/// If kustomize rejects the text. Also if it is unknown how kustomize reads the text, for example because an object has
-/// two different values of `kind`.
+/// If kustomize rejects the text, or if it is unknown how kustomize reads it. For example, an object has two different
+/// values of `kind`.
 pub(super) fn objects_of_text(text: &str, source: u32) -> Result<Vec<Resource>, BadObjects> {
     let limits = Limits::default();
     let is_one = yaml::is_one_manifest(text);

@@ -127,7 +127,7 @@ impl Sited {
             }
         };
         value.map_err(|failed| match failed.by(self.site.clone(), kz017::invalid_replacement) {
-            // the change that the object lacks may have set the field
+            // an earlier step failed on the source object, and could have set the field
             Stop::Refused(refusal) if one.lost == Lost::Changes => Stop::of_absence(refusal.finding),
             stop => stop,
         })
@@ -228,7 +228,7 @@ fn part_of(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
     Ok(value)
 }
 
-/// Returns whether a target of a replacement selects an object, and does not reject it.
+/// Returns whether an object is a target of a replacement: `select` matches it, and no selector in `rejects` does.
 ///
 /// # Errors
 ///

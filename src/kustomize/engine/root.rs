@@ -69,8 +69,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If kustomize cannot build the folder. Also if the result of kustomize cannot be determined, for example because
-    /// a Helm chart is needed or a limit is exceeded. A build that continues after errors records most errors instead.
+    /// If kustomize cannot build the folder, or if Portcullis cannot determine the result of kustomize. For example, a
+    /// Helm chart is needed, or a limit is exceeded. A build that continues after errors records most errors instead.
     pub(super) fn root(&mut self, root: &TreePath, settings: &Settings) -> Step<ResMap> {
         let folder = self.root_folder(root)?;
         let loader = Loader { root: &folder, referrer: None };

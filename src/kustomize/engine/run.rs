@@ -168,10 +168,10 @@ impl<'a> Run<'a> {
     }
 
     /// Records that kustomize uses a schema to look up whether the kinds of `resources` are namespaced. Does nothing if
-    /// kustomize's built-in table contains all these kinds, because it then needs no schema.
+    /// kustomize's built-in table contains all these kinds, because kustomize then needs no schema.
     ///
-    /// The record is used if a later kustomization sets a custom schema. kustomize then uses both the built-in schema
-    /// and the custom one. Without the record, it would use the custom schema alone.
+    /// The record matters if a later kustomization sets a custom schema. If kustomize has used a schema before, it uses
+    /// both the built-in schema and the custom one. Otherwise, it uses only the custom schema.
     ///
     /// # Errors
     ///
@@ -188,9 +188,8 @@ impl<'a> Run<'a> {
 
     /// Returns the schema that kustomize uses to merge objects.
     ///
-    /// Also records that kustomize has used a schema. If a later kustomization of the build sets a custom schema,
-    /// kustomize then combines it with the built-in schema. Without this record, the custom schema would replace the
-    /// built-in one.
+    /// Also records that kustomize has used a schema. The record matters if a later kustomization sets a custom schema:
+    /// kustomize then combines the custom schema with the built-in one, instead of replacing the built-in one.
     ///
     /// # Errors
     ///
@@ -252,8 +251,9 @@ impl<'a> Run<'a> {
     ///
     /// # Errors
     ///
-    /// If the entry does not name a file that the kustomization may read. For example, the file is missing, outside of
-    /// the folder, or remote and not fetched. Also if the file cannot be read.
+    /// - If the entry does not name a file that the kustomization may read. For example, the file is missing, outside
+    ///   of the folder, or remote and not fetched.
+    /// - If the file cannot be read.
     pub(super) fn load(&self, loader: &Loader<'_>, entry: &str, site: &Site) -> Step<(TreePath, Arc<[u8]>)> {
         let path = loader.file(self.tree, entry, self.options).map_err(|no| self.no_file(loader, entry, site, no))?;
         let bytes = self.read(&path, site)?;
@@ -280,17 +280,17 @@ impl<'a> Run<'a> {
         Site::new(path.clone(), Place { line, column: indent as u32 + 1, start, end }, FieldPath::root())
     }
 
-    /// Records the changes of the field whose history the build records. `step` is the name of the step that has just
-    /// run, and `site` is the position of the entry or object that configures the step. Does nothing if no history is
-    /// recorded.
+    /// Records the changes of the field that [`Run::history`] tracks. `step` is the name of the build step that has
+    /// just run. `site` is the position of the entry or object that configures this step. Does nothing if the build
+    /// tracks no field.
     pub(super) fn observe(&mut self, map: &ResMap, step: &str, site: &Site) {
         let Some(mut history) = self.history.take() else { return };
         history.record(map, step, site, |origin| self.site_of(origin));
         self.history = Some(history);
     }
 
-    /// Returns the recorded changes of one field in the object `uid`, in the order of the build steps. `Run::history`
-    /// says which field is recorded. Stops the recording.
+    /// Returns the recorded changes of the field that [`Run::history`] tracks in the object `uid`, in the order of the
+    /// build steps. Stops the recording.
     pub(super) fn changes(&mut self, uid: u64) -> Vec<Change> {
         self.history.take().map(|history| history.into_changes(uid)).unwrap_or_default()
     }

@@ -28,8 +28,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If the file of the schema cannot be read. Also if the field names both a version and a path, or an unknown
-    /// version.
+    /// - If the file of the schema cannot be read.
+    /// - If the field names both a version and a path, or an unknown version.
     pub(super) fn openapi(&mut self, target: &Target<'_>, is_root: bool) -> Step<()> {
         let openapi = &target.file.kustomization.openapi;
         let site = |key: &str| target.site(FieldPath::of(["openapi", key]));

@@ -94,13 +94,14 @@ fn rank(kind: &str) -> isize {
     FIRST.iter().position(|own| *own == kind).map_or(0, |at| at as isize - FIRST.len() as isize)
 }
 
-/// Returns the bytes of the text by which kustomize compares two kinds.
+/// Returns the text of a group, version and kind, as bytes. kustomize compares these texts to sort kinds.
 fn gvk_text<'r>(gvk: &Gvk<'r>) -> impl Iterator<Item = u8> + use<'r> {
     let [group, version, kind] = [(gvk.group, "~G"), (gvk.version, "~V"), (gvk.kind, "~K")].map(or);
     [group, "_", version, "_", kind].into_iter().flat_map(str::bytes)
 }
 
-/// Returns the bytes of the text by which kustomize compares two objects of the same kind.
+/// Returns the text of an object's namespace and name, as bytes. kustomize compares these texts to sort objects of the
+/// same kind.
 fn id_text<'r>(id: &Id<'r>) -> impl Iterator<Item = u8> + use<'r> {
     [or((id.namespace, "~X")), "|", or((id.name, "~N"))].into_iter().flat_map(str::bytes)
 }

@@ -135,8 +135,8 @@ impl Failed {
     }
 
     /// Converts this failure to the error of a build step. `site` is the position of the entry or object that causes
-    /// it. If kustomize itself fails, `rule` creates the finding that reports the failure. If the result is unknown or
-    /// a limit is exceeded, `rule` is not called.
+    /// the failure. If kustomize itself fails, `rule` creates the finding that reports the failure. If the result is
+    /// unknown or a limit is exceeded, `rule` is not called.
     pub(super) fn by(self, site: Site, rule: impl FnOnce(Site, &str) -> TreeFinding) -> Stop {
         match self {
             Self::Refused(message) => Stop::of_content(rule(site, &message)),

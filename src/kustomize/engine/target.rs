@@ -15,11 +15,11 @@ use crate::kustomize::references::Loader;
 /// A record of which fields of a kustomization file come from the Flux Kustomization or Argo CD Application that builds
 /// the folder. The other fields come from the user.
 pub(super) enum Own {
-    /// Information about which fields of the kustomization file Flux has copied from the spec of its Kustomization.
-    /// Findings about these fields name the field in the spec.
+    /// The fields of the kustomization file that Flux has copied from the spec of the Flux Kustomization. Findings
+    /// about these fields name the field in the spec.
     Flux(flux::Own),
-    /// Describes which fields of the kustomization file Argo CD has copied from the Application. Findings about these
-    /// fields name the field of the Application.
+    /// The fields of the kustomization file that Argo CD has copied from the Application. Findings about these fields
+    /// name the field of the Application.
     Argo(argo::Own),
 }
 
@@ -43,8 +43,7 @@ pub(super) struct Target<'t> {
     /// A record of which fields of the kustomization file come from a Flux Kustomization or an Argo CD Application.
     /// `None` if all fields come from the user.
     pub(super) own: Option<Own>,
-    /// The index of the kustomization file in [`Sources`](super::Sources), the list of files of the build. It starts at
-    /// 1.
+    /// The number of the kustomization file in [`Sources`](super::Sources), the list of files of the build.
     pub(super) source: u32,
     /// The origin to record in annotations of objects from this folder; `None` if the build does not record origins.
     pub(super) note: Option<OriginNote>,

@@ -311,9 +311,11 @@ impl Transformer {
 ///
 /// # Errors
 ///
-/// If the data of an object cannot be converted to JSON. Also if the object is not a ConfigMap or Secret, because the
-/// hash that kustomize computes for other kinds cannot be reproduced here. Only a build that stops at its first error
-/// returns these errors.
+/// - If the data of an object cannot be converted to JSON.
+/// - If the object is not a ConfigMap or Secret, because the hash that kustomize computes for other kinds cannot be
+///   reproduced here.
+///
+/// Only a build that stops at its first error returns these errors.
 pub(super) fn append_hashes(run: &Run<'_>, map: &mut ResMap) -> Step<()> {
     if !map.resources().iter().any(|resource| resource.needs_hash) {
         return Ok(());

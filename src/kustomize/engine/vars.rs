@@ -76,8 +76,8 @@ pub(super) fn point(var: &Var, map: &mut ResMap) -> Result<(), &'static str> {
 ///
 /// # Errors
 ///
-/// If the var has no object, or the object does not have the field of the var. Also if the value is a number that
-/// cannot be parsed.
+/// - If the var has no object, or the object does not have the field of the var.
+/// - If the value is a number that cannot be parsed.
 pub(super) fn value_of(var: &Var, map: &ResMap) -> Result<Value, &'static str> {
     let target = map.resources().iter().find(|resource| resource.vars.iter().any(|name| **name == *var.name));
     let target = target.ok_or("selects no object")?;
@@ -102,8 +102,8 @@ fn typed(node: &Node) -> Option<Value> {
 ///
 /// # Errors
 ///
-/// If a mapping has a key that is not a string, or a sequence has an item that is not a string. Also if the memory
-/// limit of the build is exceeded.
+/// - If a mapping has a key that is not a string, or a sequence has an item that is not a string.
+/// - If the memory limit of the build is exceeded.
 pub(super) fn replace(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> Result<(), FieldError> {
     if node.is_null() {
         return Ok(());

@@ -40,7 +40,8 @@ impl StepKind {
 /// folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The list in the kustomization file that contains the entry, such as `resources`; empty for the root.
+    /// The list in the kustomization file that contains the entry, such as `resources`. Empty for the folder where the
+    /// build starts.
     pub list: &'static str,
     /// The text of the entry that refers to the file or folder of this step, such as `../base`. Empty for the folder
     /// where the build starts, because no entry refers to it.

@@ -1,4 +1,4 @@
-//! Decodes a value into the fields of a struct, like Go's `encoding/json` with `DisallowUnknownFields`.
+//! Decodes a value into the fields of a struct, as Go's `encoding/json` does with `DisallowUnknownFields`.
 
 use serde_json::{Map, Number, Value};
 

@@ -18,8 +18,8 @@ use crate::yaml::{self, Document, Limits, Place};
 pub struct Definitions {
     /// The error that kustomize would report, with its position; `None` if kustomize accepts the file.
     pub fault: Option<(Place, String)>,
-    /// The reason why it is unknown whether kustomize accepts the file, with the position of the value that causes
-    /// this. `None` if it is known.
+    /// The reason why it is unknown whether kustomize accepts the file, with the position of the value that is the
+    /// cause. `None` if it is known whether kustomize accepts the file.
     pub unknown: Option<(Place, String)>,
 }
 
@@ -252,7 +252,7 @@ impl Reader {
     }
 
     /// Follows references from the type `name`, and reports a cycle. `way` contains the types whose references lead to
-    /// this type. `seen` contains all visited types.
+    /// `name`. `seen` contains all visited types.
     fn follow<'m>(
         &mut self,
         members: &'m Map<String, Value>,

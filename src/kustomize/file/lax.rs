@@ -84,7 +84,7 @@ fn text(value: &Value) -> Cow<'_, Value> {
     }
 }
 
-/// Formats a number like Go: integers in full, others like `strconv.FormatFloat(…, 'g', -1, 64)`.
+/// Formats a number as Go does: integers in full, other numbers as `strconv.FormatFloat(…, 'g', -1, 64)` does.
 fn number_text(number: &Number) -> String {
     if number.is_i64() || number.is_u64() {
         return number.to_string();

@@ -77,7 +77,7 @@ pub enum BadFile {
     /// The text exceeds a limit of Portcullis, or go-yaml may parse it differently than Portcullis. kustomize may
     /// accept the text.
     Limit(YamlError),
-    /// The file is not UTF-8, or has a character that YAML does not allow, at this byte offset.
+    /// The file is not UTF-8, or has a character that YAML does not allow. Contains the byte offset of the error.
     Encoding(usize),
     /// The file is UTF-16, which go-yaml supports and Portcullis does not.
     Utf16,

@@ -11,8 +11,8 @@ use crate::kustomize::options::CommonMetadata;
 
 /// The API group in the keys of Flux's labels and annotations.
 const GROUP: &str = "kustomize.toolkit.fluxcd.io";
-/// Labels and annotations that exclude an object. Each tuple contains the key without its prefix, the value in lower
-/// case, and whether Flux still creates the object if it does not exist in the cluster.
+/// Labels and annotations that prevent Flux from applying an object. Each tuple contains the key without its prefix,
+/// the value in lower case, and whether Flux still creates the object if it does not exist in the cluster.
 const EXCLUSIONS: [(&str, &str, bool); 3] =
     [("reconcile", "disabled", false), ("ssa", "ignore", false), ("ssa", "ifnotpresent", true)];
 

@@ -1,7 +1,7 @@
 //! Merges the spec of a Flux Kustomization into the kustomization file in the folder `spec.path`.
 //!
-//! Flux does not transform objects itself. It edits this file. kustomize then applies the transformations in its own
-//! order.
+//! Flux does not transform objects itself. It edits the kustomization file. kustomize then applies the transformations
+//! in its own order.
 
 use crate::admission::FieldPath;
 use crate::admission::field::Segment;

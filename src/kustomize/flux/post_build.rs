@@ -25,8 +25,8 @@ pub(in crate::kustomize) struct Object<'b> {
     pub(in crate::kustomize) node: &'b Node,
     /// The position where the object was read or generated.
     pub(in crate::kustomize) origin: Origin,
-    /// Whether the result of the build for this object is known. It is unknown if the build could not apply some change
-    /// to the object.
+    /// Whether the result of the build for this object is known. False if the build could not apply a change to the
+    /// object.
     pub(in crate::kustomize) is_known: bool,
 }
 

@@ -20,7 +20,7 @@ const MAX_DEPTH: usize = 64;
 /// The state of a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kustomize) enum Variable<'a> {
-    /// The variable is set to this value.
+    /// The variable is set. Contains its value.
     Known(&'a str),
     /// The variable is not set.
     Unset,
@@ -97,8 +97,8 @@ impl Template {
     ///
     /// # Errors
     ///
-    /// If a variable without a default is not set, or if an operation on a variable fails in Flux. Also if the text
-    /// uses an operation that Portcullis does not implement.
+    /// If a variable without a default is not set, if an operation on a variable fails in Flux, or if Portcullis does
+    /// not implement an operation in the text.
     pub(in crate::kustomize) fn evaluate<'v>(
         &self,
         variables: &dyn Fn(&str) -> Variable<'v>,

@@ -1,7 +1,7 @@
 //! The scope of Kubernetes kinds: namespaced or cluster-scoped.
 //!
-//! Source: `precomputedIsNamespaceScoped` of kyaml's `openapi` package, the schema of Kubernetes 1.21. Kinds that are
-//! not in these tables are namespaced, including custom resources.
+//! Source: `precomputedIsNamespaceScoped` of kyaml's `openapi` package, the schema of Kubernetes 1.21. Without a custom
+//! schema, kustomize treats all kinds that are not in these tables as namespaced, including custom resources.
 
 use super::gvk::Gvk;
 

@@ -35,8 +35,8 @@ fn of_map(patch: &mut Node) -> Result<Directive, Problem> {
     Ok(directive)
 }
 
-/// Removes the directive of a list, and returns the directive. It is an element of the list that contains only
-/// `$patch`. Returns `Merge` if there is no such element.
+/// Removes the directive `$patch` from a list of a patch, and returns the directive. In a list, the directive is an
+/// element that contains only `$patch`. Returns `Merge` if there is no such element.
 fn of_list(patch: &mut Node) -> Result<Directive, Problem> {
     let mut elements = patch.items().iter();
     let Some(element) = elements.find(|element| element.get(KEY).is_some()) else { return Ok(Directive::Merge) };

@@ -60,7 +60,7 @@ use walk::{Side, Sources, Walker};
 ///
 /// # Errors
 ///
-/// If the same field has different types in the object and the patch, such as a list and a mapping. Also if a `$patch`
+/// If the same field has different types in the object and the patch, such as a list and a mapping, or if a `$patch`
 /// directive is unknown.
 pub fn merge(object: &Node, patch: &Node, schema: &Schema) -> Result<Option<Node>, MergeError> {
     let sources = Sources::new(Some(object.clone()), Some(patch.clone()));

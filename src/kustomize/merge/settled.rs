@@ -1,8 +1,8 @@
 //! Detects parts of an object that a patch leaves unchanged when kustomize applies it. Portcullis skips these parts
 //! when it merges the patch.
 //!
-//! This must be checked even for parts that the patch does not mention, because kustomize can change these parts too.
-//! For example, it removes empty fields.
+//! Portcullis must check even the parts that the patch does not mention, because kustomize can change these parts too.
+//! For example, kustomize removes empty fields.
 
 use std::collections::HashSet;
 

@@ -78,8 +78,8 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// If the text is empty, or is not a valid OpenAPI document, so that kustomize returns an error or panics. Also if
-    /// it is unknown whether kustomize accepts the text.
+    /// If the text is empty, or is not a valid OpenAPI document, so that kustomize returns an error or panics. Also
+    /// returns an error if it is unknown whether kustomize accepts the text.
     pub fn read(text: &str) -> Result<Arc<Self>, BadSchema> {
         Self::read_beside(text, None)
     }
@@ -89,7 +89,7 @@ impl Schema {
     ///
     /// # Errors
     ///
-    /// In the same cases as [`Schema::read`], for example if the text is empty or is not a valid OpenAPI document.
+    /// If the text is empty or is not a valid OpenAPI document, and in the other cases of [`Schema::read`].
     pub fn read_beside(text: &str, beside: Option<Preferred>) -> Result<Arc<Self>, BadSchema> {
         let document = custom::document(text)?;
         let cluster_scoped = Some(Arc::new(custom::cluster_scoped(&document)?));

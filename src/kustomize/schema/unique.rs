@@ -1,4 +1,4 @@
-//! Parses JSON, and rejects duplicate keys. kustomize parses schemas in this way.
+//! Parses JSON and rejects duplicate keys, as kustomize does when it parses schemas.
 
 use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::{Map, Value};

@@ -1,5 +1,5 @@
-//! Reads a file tree from a tar archive. The archive may be compressed with gzip, such as the artifacts of Flux, or
-//! uncompressed, such as the output of `git archive`.
+//! Reads a file tree from a tar archive. The archive may be compressed with gzip, as Flux's artifacts are, or
+//! uncompressed, as the output of `git archive` is.
 
 use std::cell::Cell;
 use std::io::{self, Read};
@@ -74,8 +74,8 @@ impl Tree {
     ///
     /// # Errors
     ///
-    /// If the archive is not a valid `tar.gz`, contains a path that is too long, or exceeds `limits`. Also if
-    /// `limits.strict` is set, and a path may lead out of the archive.
+    /// - If the archive is not a valid `tar.gz`, contains a path that is too long, or exceeds `limits`.
+    /// - If `limits.strict` is set, and a path may lead out of the archive.
     pub fn archive_within(packed: impl Read, base: &str, limits: ArchiveLimits) -> Result<Self, ArchiveError> {
         Self::unpacked_within(GzDecoder::new(packed), base, limits)
     }

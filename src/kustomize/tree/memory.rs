@@ -83,8 +83,8 @@ impl Memory {
         self.weight
     }
 
-    /// Returns the total cost of parsing all files with these names, in bytes. The cost of a file is an estimate of the
-    /// memory that the parsed file needs (see [`super::cost`]).
+    /// Returns the total cost of parsing all files whose name is in `names`, in bytes. The cost of a file is an
+    /// estimate of the memory that the parsed file needs (see [`super::cost`]).
     pub(super) fn cost_of(&self, names: &[&str]) -> u64 {
         let costs = self.nodes.iter().filter(|(path, _)| names.contains(&path.name())).map(|(_, node)| match node {
             Node::File(content) => super::cost(content),

@@ -89,7 +89,7 @@ fn is_clean(path: &str) -> bool {
     path.is_empty() || path.split('/').all(|name| !matches!(name, "" | "." | ".."))
 }
 
-/// Normalizes an absolute path like Go's `filepath.Clean`. The result contains no `.`, no `..` and no repeated `/`.
+/// Normalizes an absolute path as Go's `filepath.Clean` does. The result contains no `.`, no `..` and no repeated `/`.
 pub(super) fn cleaned(path: &str) -> String {
     let mut names: Vec<&str> = Vec::new();
     for name in path.split('/') {

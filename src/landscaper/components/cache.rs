@@ -135,9 +135,9 @@ impl ComponentCache {
         }
     }
 
-    /// Computes the component tree of `root`, to which the overwrites `entries` are applied. Fetches descriptors that
-    /// the cache lacks or must refresh, with the credentials in `keyring`. Waits for these fetches until the time
-    /// `until`. Descriptors that are not fetched by then are missing in the tree.
+    /// Computes the component tree of the reference `root`, and applies the overwrites `entries` to each reference in
+    /// the tree. Fetches descriptors that the cache lacks or must refresh, with the credentials in `keyring`. Waits for
+    /// these fetches until the time `until`. Descriptors that are not fetched by then are missing in the tree.
     ///
     /// `inside` returns descriptors that need no fetch, such as inline descriptors.
     pub async fn closure(

@@ -167,8 +167,7 @@ impl Closure {
         self.steps.first()
     }
 
-    /// Returns the references whose component version was not read, each with the reason, for example that it does not
-    /// exist.
+    /// Returns the references whose component version was not read, each with the reason, such as [`Gap::Missing`].
     pub fn gaps(&self) -> impl Iterator<Item = (&Step, &Gap)> {
         self.steps.iter().filter_map(|step| match &step.to {
             Target::Gap(gap) => Some((step, gap)),
@@ -187,7 +186,8 @@ impl Closure {
         !self.is_cut && self.gaps().next().is_none()
     }
 
-    /// Returns the references in the descriptor of the component with this index in [`Closure::components`].
+    /// Returns the references in the descriptor of a component. `component` is the index of the component in
+    /// [`Closure::components`].
     pub fn references_of(&self, component: usize) -> impl Iterator<Item = &Step> {
         self.steps.iter().filter(move |step| step.from == Some(component))
     }
@@ -203,9 +203,8 @@ impl Closure {
         lists
     }
 
-    /// Returns the error message that Landscaper reports for the first reference whose component version was not read;
-    /// `None` if all were read. If only Portcullis has not read the version, the message contains the reason of
-    /// Portcullis.
+    /// Returns an error message, in Landscaper's format, for the first reference whose component version was not read;
+    /// `None` if all versions were read. The reasons [`Gap::Pending`] and [`Gap::TooDeep`] occur only in Portcullis.
     pub fn failure(&self) -> Option<String> {
         let (step, gap) = self.gaps().next()?;
         let mut text = match gap {

@@ -28,8 +28,8 @@ pub fn of<'s>(descriptor: &Descriptor, steps: impl Iterator<Item = &'s Step>) ->
     Patch(operations)
 }
 
-/// Returns the JSON Patch operations that write a substitution into the reference at the JSON pointer `pointer`.
-/// `reference` is this reference as the descriptor contains it.
+/// Returns the JSON Patch operations that write a substitution into a component reference. `pointer` is the JSON
+/// pointer to the reference in the patched document. `reference` is the reference before the change.
 pub fn operations_of(pointer: &str, reference: &Reference, substitution: &Substitution) -> Vec<PatchOperation> {
     let changed: Vec<_> = substitution.changed().collect();
     let mut operations = Vec::new();

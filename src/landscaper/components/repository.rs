@@ -14,8 +14,8 @@ const MAX_TAG_LENGTH: usize = 128;
 /// Returns the OCI repository that contains the versions of a component.
 ///
 /// # Errors
-/// Returns a message if the repository context is not a valid OCI registry, or if it does not result in a valid
-/// repository name.
+/// Returns a message if the repository context is not a valid OCI registry, or if the repository context and the
+/// component name do not form a valid repository name.
 pub fn repository(context: &RepositoryContext, component: &str) -> Result<Repository, String> {
     let type_name = context.type_name();
     if !TYPES.contains(&type_name.strip_suffix("/v1").unwrap_or(type_name)) {

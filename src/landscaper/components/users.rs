@@ -14,7 +14,7 @@ const MAX_INSTALLATIONS: usize = 10_000;
 
 /// The Installations that use a ComponentVersionOverwrites object.
 pub struct Users {
-    /// The Installations whose Context names the ComponentVersionOverwrites object, each together with this Context.
+    /// The Installations whose Context names the ComponentVersionOverwrites object, each together with its Context.
     pub installations: Vec<User>,
     /// Whether `installations` may be incomplete, because the maximum number of Contexts or Installations was reached.
     pub is_cut: bool,

@@ -35,7 +35,8 @@ fn compare(a: &str, b: &str) -> Ordering {
 }
 
 /// Splits a version at its dots into identifiers that compare as in Semantic Versioning: numbers by value, and numbers
-/// before words.
+/// before words. Each identifier is a tuple: whether it is a word, its value if it is a number, and its text if it is a
+/// word.
 fn identifiers(text: &str) -> Vec<(bool, u64, String)> {
     let identifier = |part: &str| match part.parse() {
         Ok(number) => (false, number, String::new()),

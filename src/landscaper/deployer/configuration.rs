@@ -42,7 +42,7 @@ pub struct Identities {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Deployer {
-    /// Names of the Kubernetes users as which the deployer sends requests to the API server.
+    /// Names of Kubernetes users. The deployer sends its requests to the API server as one of these users.
     pub users: Vec<String>,
     /// Names of groups. Each user in one of these groups also counts as the deployer.
     pub groups: Vec<String>,
@@ -50,7 +50,7 @@ pub struct Deployer {
     pub types: Vec<String>,
     /// Names of DeployerRegistrations. The deployer also serves the DeployItem types that these registrations list.
     pub registrations: Vec<String>,
-    /// Selectors of the Targets that the deployer serves; an empty list selects all.
+    /// Selectors of the Targets that the deployer serves. If the list is empty, the deployer serves all Targets.
     pub target_selectors: Vec<TargetSelector>,
     /// Whether the deployer honors the dry-run annotation, so that it deploys nothing in a dry run. Landscaper's own
     /// deployers do not.

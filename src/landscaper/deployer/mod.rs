@@ -1,8 +1,8 @@
 //! The contract between Landscaper and the deployers: who may write which fields of a DeployItem, and when.
 //!
 //! [`machine`] is the state machine of a DeployItem, and [`requirements`] are the conditions that every status write
-//! must meet. The rules and `portcullis explain deployer` are derived from these. The text of the contract describes an
-//! older Landscaper; `docs/deployer-contract.md` lists the differences.
+//! must meet. The rules and the output of `portcullis explain deployer` are derived from these two modules. The text of
+//! Landscaper's contract describes an older Landscaper; `docs/deployer-contract.md` lists the differences.
 //!
 //! Source: Landscaper's `docs/technical/deployer_contract.md`, compared with every status write in its code.
 

@@ -111,8 +111,8 @@ fn is_stray(status: &Status<'_>) -> bool {
     status.phase.is_working() && status.job() == Job::None
 }
 
-/// Reports whether `lastReconcileTime` is set after a status write, and is not before the previous value. The two times
-/// may be equal, because their resolution is one second.
+/// Reports whether `lastReconcileTime` is set after a status write, and is not earlier than its previous value. The two
+/// times may be equal, because their resolution is one second.
 pub(super) fn is_stamped(Change { old, new }: &Change<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
 }

@@ -86,8 +86,8 @@ pub fn of(
 /// This is the case if all of these conditions hold:
 /// - The deployer ignores the dry-run annotation.
 /// - The deployer has no Target selectors, so it accepts every Target.
-/// - The deployer processes DeployItems of some type, which its configuration or a DeployerRegistration names. The type
-///   `portcullis.dev/dry-run` in the configuration does not count, because it is used only for dry runs.
+/// - The configuration of the deployer names a type of DeployItems or a DeployerRegistration. The type
+///   `portcullis.dev/dry-run` does not count, because it is used only for dry runs.
 pub fn deploys_any(deployer: &Deployer) -> bool {
     let is_real = |served: &String| served != ROUTE;
     let serves = deployer.types.iter().any(is_real) || !deployer.registrations.is_empty();
@@ -97,8 +97,9 @@ pub fn deploys_any(deployer: &Deployer) -> bool {
 /// Returns whether a deployer processes DeployItems of the type `type_name`. The configuration of the deployer lists
 /// its types, and names DeployerRegistration objects that list more types.
 ///
-/// If the answer `false` may be wrong, the second value refers to a DeployerRegistration whose cached copy may be
-/// outdated. The caller must then read this object from the API server. Otherwise, the second value is `None`.
+/// If the first value is `false` but may be wrong, the second value refers to a DeployerRegistration whose cached copy
+/// may be outdated. The caller must then read this DeployerRegistration from the API server. Otherwise, the second
+/// value is `None`.
 fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Option<Reference>) {
     if deployer.types.iter().any(|served| served == type_name) {
         return (true, None);

@@ -10,7 +10,8 @@ use serde_json::Value;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct TargetSelector {
-    /// The Targets that the selector can match, by name and namespace. If the list is empty, it can match any Target.
+    /// The Targets that the selector can match, by name and namespace. If the list is empty, the selector can match any
+    /// Target.
     pub targets: Vec<TargetName>,
     /// Requirements on the annotations of the Target. All of them must be met.
     pub annotations: Vec<Requirement>,

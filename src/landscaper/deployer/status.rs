@@ -94,7 +94,7 @@ impl<'v> Status<'v> {
     }
 
     /// Reports whether `timeout` has passed between the request of the job and the time `now`
-    /// (`isPickupTimeoutExceeded`). If the time of the request is missing, counts as if no time had passed.
+    /// (`isPickupTimeoutExceeded`). If the time of the request is missing, the elapsed time counts as zero.
     ///
     /// Landscaper skips this check if the timeout is 0.
     pub fn is_pickup_overdue(&self, now: OffsetDateTime, timeout: time::Duration) -> bool {

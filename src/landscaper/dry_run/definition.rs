@@ -2,8 +2,8 @@
 
 use crate::rule::Definition;
 
-/// The CustomResourceDefinition of DryRunConfiguration. Its schema requires the identity of each object in
-/// `spec.exports`, and keeps all other fields.
+/// The CustomResourceDefinition of DryRunConfiguration. Its schema requires an apiVersion, a kind and a name in each
+/// object of `spec.exports`, and keeps all other fields of these objects.
 pub(super) static DRY_RUN_CONFIGURATIONS: Definition = Definition {
     family: "DR",
     file: "crds/dryrunconfigurations.yaml",

@@ -1,9 +1,9 @@
 //! The mutator that copies the dry-run annotations of a root to every object below it.
 //!
 //! Landscaper does not copy these annotations. Each reconciliation replaces the annotations of sub-installations, and
-//! merges the annotations of Executions and DeployItems. The mutator therefore corrects every write. An object without
-//! its annotation would be deployed. So requests are denied if the root cannot be read, or if the webhook does not
-//! answer.
+//! merges the annotations of Executions and DeployItems. The mutator therefore corrects every write. Without the
+//! dry-run annotation, an object below a root in dry run would be deployed. So requests are denied if the root cannot
+//! be read, or if the webhook does not answer.
 //!
 //! In mode `apply`, the mutator also routes DeployItems in dry run to the dry-run deployer, if the dry-run deployer
 //! processes their type. `apply` is the default if the configuration has the section `dryRun`.
@@ -83,8 +83,8 @@ fn is_processed(request: &Request<'_>, view: &View<'_>) -> bool {
     DryRuns::of(view).processes(Route::specified(request.object()).type_name)
 }
 
-/// Returns a notice if a user sets the dry-run annotation of an object to a value other than `inherited`, the value
-/// that the object inherits. `root` is the name of its root.
+/// Returns a warning if a user sets the dry-run annotation of an object to a value other than the inherited one.
+/// `inherited` contains the inherited values, and `root` is the name of the object's root.
 fn overruled(request: &Request<'_>, inherited: DryRunAnnotations<'_>, root: &str) -> Vec<String> {
     let (asked, before) = (DryRunAnnotations::of(request.object()), DryRunAnnotations::of(request.old_object()));
     if asked.dry_run.is_none() || asked.dry_run == inherited.dry_run || asked.dry_run == before.dry_run {

@@ -83,9 +83,9 @@ impl Reading {
     }
 }
 
-/// Returns a reference to the DryRunConfiguration that the object of the request names, so that the caller reads this
-/// DryRunConfiguration from the API server. This read is necessary because the cached DryRunConfiguration may be
-/// outdated. The result is empty if the object names no DryRunConfiguration, or needs none.
+/// Returns a reference to the DryRunConfiguration that the object in the request names. The caller must read this
+/// DryRunConfiguration from the API server, because the cached copy may be outdated. The result is empty if the object
+/// names no DryRunConfiguration, or needs none.
 pub(in crate::landscaper) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if kinds::is(&DRY_RUN_CONFIGURATIONS, request) {
         return Vec::new();

@@ -58,8 +58,8 @@ pub enum Problem {
     /// The path is longer than [`super::MAX_BYTES`].
     #[error("the path is longer than {} bytes", super::MAX_BYTES)]
     TooLong,
-    /// The evaluation takes more than [`super::MAX_STEPS`] steps, the path is nested too deeply, or the key has too
-    /// many fields.
+    /// The evaluation of the path takes more than [`super::MAX_STEPS`] steps, the path is nested too deeply, or the key
+    /// of the export has too many fields.
     #[error("the path takes too many steps to be evaluated here")]
     TooComplex,
 }
@@ -101,7 +101,7 @@ impl PathError {
         }
     }
 
-    /// Returns advice for a frequent mistake, such as braces around the path; `None` if the path has no such mistake.
+    /// Returns advice if the path contains a frequent mistake, such as braces around the path; otherwise `None`.
     pub fn help(&self) -> Option<&'static str> {
         let path = self.path.trim_start_matches('.');
         if path.starts_with('{') {

@@ -50,7 +50,7 @@ struct Evaluation<'a> {
     steps: usize,
     shuffles: u32,
     is_random: bool,
-    /// The number of `range` keywords that were read, but whose loop has not started yet. A loop starts after the
+    /// The number of `range` loops whose keyword was read, but that have not started yet. A loop starts after the
     /// closing brace of its expression, such as `{range .items[*]}`.
     begun: usize,
     /// The number of `range` loops that are running.
@@ -145,7 +145,8 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Counts evaluation steps, and fails if there are more than [`MAX_STEPS`].
+    /// Adds `steps` to the number of evaluation steps. Fails if the total exceeds [`MAX_STEPS`]. The error then
+    /// contains the position of `node`.
     fn count(&mut self, steps: usize, node: &Node) -> Result<(), Failure<'a>> {
         self.steps = self.steps.saturating_add(steps);
         if self.steps > MAX_STEPS { Err(failure(Problem::TooComplex, node, Vec::new())) } else { Ok(()) }

@@ -272,7 +272,7 @@ impl<'t> Parser<'t> {
 
     /// Parses `text`, a part of a JSONPath, as a path of its own. Puts `open` before it, `close` after it, and braces
     /// around all three. For example, the part `0` of `[0,1]` is parsed as `{[0]}`. Returns the syntax elements between
-    /// the first pair of braces.
+    /// the first pair of braces. `at` is the byte offset of `text` in the input of this parser.
     fn nested(&self, open: &str, text: &str, close: &str, at: usize) -> Result<Vec<Node>, PathError> {
         let Some(depth) = self.depth.checked_sub(1) else {
             return Err(PathError::new(Problem::TooComplex, self.place(at)));

@@ -1,6 +1,7 @@
 //! Unquotes strings in the same way as `UnquoteExtend` of client-go and `strconv.UnquoteChar` of Go.
 
-/// Removes the quotes around `text`, and resolves the escape sequences in it; `None` if Go reports invalid syntax.
+/// Removes the quotes around `text`, and resolves the escape sequences in it; `None` if `text` is not a valid quoted
+/// string in client-go.
 pub(super) fn unquote(text: &str) -> Option<String> {
     let quote = text.chars().next().filter(|quote| ['"', '\''].contains(quote))?;
     let inner = text.strip_prefix(quote)?.strip_suffix(quote)?;
@@ -18,7 +19,8 @@ pub(super) fn unquote(text: &str) -> Option<String> {
 }
 
 /// Resolves the escape sequence at the start of `text`, and appends the result to `bytes`. `text` starts after the
-/// backslash of the escape sequence. Returns the text after the escape sequence. `None` if Go reports invalid syntax.
+/// backslash of the escape sequence. Returns the text after the escape sequence; `None` if the escape sequence is
+/// invalid in Go.
 fn escape<'t>(text: &'t str, quote: char, bytes: &mut Vec<u8>) -> Option<&'t str> {
     let kind = text.chars().next()?;
     let rest = &text[kind.len_utf8()..];

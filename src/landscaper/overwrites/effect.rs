@@ -143,9 +143,9 @@ fn inline_references(installation: &Value, entries: &[Entry], root: &ComponentRe
     found
 }
 
-/// Returns the object that must be read from the API server before [`of`] can apply overwrites to an Installation. This
-/// is the Context of the Installation, or the ComponentVersionOverwrites object that the Context names. The list is
-/// empty if the catalog, a cache of objects, already contains all required objects.
+/// Returns references to objects that must be read from the API server before [`of`] can apply overwrites to an
+/// Installation. The list contains the Context of the Installation, or the ComponentVersionOverwrites object that the
+/// Context names. The list is empty if the catalog, a cache of objects, already contains all required objects.
 pub fn live_reads(installation: &Value, namespace: &str, view: &View<'_>) -> Vec<catalog::Reference> {
     let name = installation::context_name(installation);
     let Some(stored) = view.find(&CONTEXTS, namespace, name) else {
@@ -227,8 +227,8 @@ impl Effect {
     /// sets it.
     ///
     /// The lines about the Installation's own component reference come first, then the lines about the references in
-    /// its inline component descriptors. If the patch of these references is too large for an annotation, a last line
-    /// says so.
+    /// its inline component descriptors. If a JSON Patch of the inline component descriptors is too large for an
+    /// annotation of the Installation, a last line says so.
     pub fn lines(&self) -> Vec<String> {
         let mut lines = self.lines_of(&self.substitution);
         for at in &self.references {

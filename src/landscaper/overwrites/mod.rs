@@ -2,8 +2,8 @@
 //!
 //! A Context names one ComponentVersionOverwrites object. Landscaper applies the entries of this object to the
 //! component reference of every Installation with that Context. This module computes the same substitution at
-//! admission. The mutator writes the substitution into annotations. The rules report mistakes in a list before an
-//! Installation uses it.
+//! admission. The mutator writes the substitution into annotations. The rules report mistakes in a
+//! ComponentVersionOverwrites object before an Installation uses it.
 
 pub mod conditions;
 pub mod effect;

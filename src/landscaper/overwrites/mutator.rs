@@ -76,10 +76,10 @@ fn notices(effect: &Effect) -> Vec<String> {
     notices
 }
 
-/// An Installation with the values that the user wrote.
+/// A copy of an Installation that contains the values that the user wrote.
 ///
-/// In mode `apply`, the mutator `overwrites` patches the spec of an Installation. This value is a copy of the
-/// Installation, in which the patch from an earlier request is reverted.
+/// In mode `apply`, the mutator `overwrites` patches the spec of an Installation. In the copy, the patch from an
+/// earlier request is reverted.
 struct Restored(Value);
 
 impl Restored {

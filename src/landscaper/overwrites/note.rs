@@ -89,7 +89,8 @@ impl Note {
         serde_json::from_str(text).ok()
     }
 
-    /// Reports whether the summary is current: it was computed from these overwrites and this component reference.
+    /// Reports whether the summary is current. A summary is current if it was computed from the overwrites `entries`
+    /// and the Installation's component reference `original`.
     pub fn is_about(&self, entries: &[Entry], original: &ComponentReference) -> bool {
         self.from == fingerprint(entries, original)
     }

@@ -119,8 +119,8 @@ fn unreadable(export: &Export) -> Vec<(FieldPath, PathError)> {
     errors.filter(|(_, error)| error.class() != Class::Bound).collect()
 }
 
-/// Reports whether two exports collide: the path in the key of one of them is equal to the path in the key of the
-/// other, or is above or below it.
+/// Reports whether two exports collide. This is the case if the path in the key of one export equals the path in the
+/// key of the other export, or is a prefix of that path.
 fn collide(a: &Export, b: &Export) -> bool {
     let place = |export: &Export| export_path::key(&export.key).map(|groups| groups.concat());
     let (Ok(a), Ok(b)) = (place(a), place(b)) else { return false };

@@ -11,9 +11,11 @@ use crate::landscaper::kinds::{self, CONTEXTS, INSTALLATIONS, OVERWRITES};
 use crate::landscaper::substitution::Entries;
 use crate::rule::{FailurePolicy, Match, MatchCondition, Rule, RuleInfo};
 
-/// Match condition that is true for a write of a Context that names no overwrites, neither before nor after the write,
-/// and whose repository context is an object or missing. If the webhook does not answer, these writes are admitted, and
-/// other writes of Contexts are denied.
+/// Match condition that is true for a write of a Context if both of these conditions hold:
+/// - The Context names no overwrites, neither before nor after the write.
+/// - The repository context of the Context is an object or is missing.
+///
+/// If the webhook does not answer, these writes are admitted, and other writes of Contexts are denied.
 ///
 /// Landscaper's context controller creates a Context `default` without overwrites in every namespace. The controller
 /// retries a denied write about every 40 ms.

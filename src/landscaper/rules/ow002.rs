@@ -52,7 +52,8 @@ const MAX_TRIED: usize = 4096;
 const MAX_MATCHES: usize = 2_000_000;
 
 /// Finds entries of the list `overwrites` that never take effect, because earlier entries already set the same
-/// attributes. Returns the index of each such entry, and the indexes of these earlier entries.
+/// attributes. Returns the index of each entry without effect, and the indexes of the earlier entries that prevent its
+/// effect.
 ///
 /// The function tries component references with different attribute values. For each attribute, it tries all values
 /// that a `source` specifies, and one other value. One is enough, because all values that no `source` specifies have
@@ -142,7 +143,8 @@ impl Forms {
     /// and 2 the version.
     ///
     /// If the entry specifies the attribute, only this value is returned. Otherwise, the values in all earlier entries
-    /// are returned, and 0 for any other value. The values are numbers from the table [`Numbers`].
+    /// are returned, and also 0, which stands for a value in none of them. The values are numbers from the table
+    /// [`Numbers`].
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];

@@ -1,5 +1,5 @@
-//! OW009: reports a ComponentVersionOverwrites entry that matches no component in the tree of any Installation that
-//! uses it.
+//! OW009: reports a ComponentVersionOverwrites entry that matches no component in the component tree of any
+//! Installation that uses the ComponentVersionOverwrites object.
 
 use std::collections::BTreeSet;
 

@@ -58,8 +58,8 @@ impl Write<'_> {
     }
 
     /// Deletes the ConfigMaps that the annotation `portcullis.dev/overwrite-tree` of the Installation lists and that
-    /// are not in `wanted`. If the first ConfigMap is deleted, returns the value of its key `summary`, which lists the
-    /// changes that the overwrites make.
+    /// are not in `wanted`. If these include the first of the Installation's numbered ConfigMaps, returns the value of
+    /// the key `summary` of this ConfigMap. The value lists the changes that the overwrites make.
     async fn delete_stale(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
         let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
         // Every user who may write the Installation may change the list of ConfigMaps. So only ConfigMaps with names

@@ -22,9 +22,9 @@ impl IdleCredit {
         Self { left: policy.burst, updated: now, is_overload: false }
     }
 
-    /// Adds credit for the time since the last update. Credit is the time for which all permits may be in use before a
-    /// long queue counts as overload. Each second adds `policy.idle_credit` seconds, up to `policy.burst` in total.
-    /// Call this function only if a permit was free all the time since the last update.
+    /// Adds credit for the time since the last update. Each second adds `policy.idle_credit` seconds of credit, up to
+    /// `policy.burst` in total. Credit is the time for which all permits may be in use before a long queue counts as
+    /// overload. Call this function only if at least one permit was free during the whole time since the last update.
     pub(super) fn earn(&mut self, now: Instant, policy: QueuePolicy) {
         let earned = now.saturating_duration_since(self.updated).saturating_mul(policy.idle_credit);
         let left = self.left.saturating_add(earned).min(policy.burst);
@@ -36,7 +36,7 @@ impl IdleCredit {
     /// Overload begins if no credit is left and `waiting`, the number of queued requests, is more than
     /// `policy.burst_length`.
     pub(super) fn spend(&mut self, now: Instant, waiting: usize, policy: QueuePolicy) {
-        // A longer step means that this process itself was not scheduled.
+        // A longer time means that this process itself was not scheduled.
         let spent = now.saturating_duration_since(self.updated).min(policy.overload_deadline);
         let left = self.left.saturating_sub(spent);
         let is_overload = left.is_zero() && waiting > policy.burst_length;

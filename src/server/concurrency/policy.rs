@@ -12,7 +12,7 @@ pub(in crate::server) struct QueuePolicy {
     /// Time for which all permits may be in use before a long queue counts as overload. The limiter stores this time as
     /// credit. Busy time uses up the credit, and idle time refills it up to this maximum.
     pub(in crate::server) burst: Duration,
-    /// Maximum queue length that never counts as overload.
+    /// Maximum queue length of a burst. Only a longer queue can count as overload.
     pub(in crate::server) burst_length: usize,
     /// Number of seconds of credit that the server earns in each second in which a permit is free. Each second in which
     /// all permits are in use costs one second of credit. A long queue counts as overload only when no credit is left.

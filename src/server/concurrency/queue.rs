@@ -16,7 +16,7 @@ const AVERAGED: u32 = 64;
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) free: usize,
-    /// Moving average of the times for which requests hold permits.
+    /// Moving average of permit hold times.
     pub(super) mean_hold: Duration,
     pub(super) credit: IdleCredit,
     /// Admission requests that are partly processed and wait for a permit to continue, for example after I/O. They are

@@ -242,7 +242,7 @@ async fn permit_survives_cancelled_requests() {
     let granted = gone.pop();
     drop(gone);
     drop(busy);
-    // It was granted the permit and is never polled again.
+    // This request was granted the permit, but is never polled again.
     drop(granted);
     assert!(limiter.first_permit().now_or_never().flatten().is_some());
 }

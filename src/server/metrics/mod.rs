@@ -33,7 +33,8 @@ pub struct Metrics {
     certificate_expiry: Gauge,
 }
 
-/// A value that counts as one in a gauge until it is dropped.
+/// A guard for one item that a gauge counts, such as an open connection. Subtracts one from the gauge when it is
+/// dropped.
 #[derive(Debug)]
 pub(super) struct Counted<'m>(&'m Gauge);
 

@@ -114,7 +114,7 @@ fn resource(request: &Request<'_>) -> String {
     if group.is_empty() { text(plural) } else { text(&format!("{plural}.{group}")) }
 }
 
-/// Returns the ids of the rules with findings, without duplicates. At most [`RULES`] ids.
+/// Returns the ids of the rules with findings, without duplicates. Returns no more than [`RULES`] ids.
 fn rules(findings: &[Finding]) -> Value {
     let mut ids: Vec<&'static str> = Vec::new();
     for finding in findings {

@@ -124,7 +124,7 @@ pub enum Usage {
 }
 
 /// Returns a list of mappings with merge keys, such as containers with names. `keys` contains the merge keys and their
-/// possible values. The first key is rarely missing.
+/// possible values. The first key is rarely missing. `rest` adds the other fields of a mapping.
 fn keyed_list(dice: &mut Dice, usage: Usage, keys: &[(&str, &[&str])], rest: impl Fn(&mut Dice, Yaml) -> Yaml) -> Yaml {
     let mut items = Vec::new();
     for _ in 0..dice.below(4) {

@@ -16,8 +16,8 @@ pub fn suffix(builder: &mut FolderBuilder<'_>) {
     rename_exports(builder, |name| format!("{name}{suffix}"));
 }
 
-/// Renames about half of the folder's objects. The others keep their names, because patches can also use the names
-/// before a prefix or suffix is added.
+/// Renames about half of the folder's exports, as a prefix or suffix does. The other exports keep their names, because
+/// patches can also use the names before a prefix or suffix is added.
 fn rename_exports(builder: &mut FolderBuilder<'_>, name: impl Fn(&str) -> String) {
     for id in &mut builder.folder.exports {
         if builder.dice.chance(50) && id.kind != "Namespace" && id.kind != "CustomResourceDefinition" {

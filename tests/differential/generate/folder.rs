@@ -29,8 +29,8 @@ pub struct FolderBuilder<'a> {
 
 type Step = fn(&mut FolderBuilder<'_>);
 
-/// Functions that add parts other than resources to a kustomization. Functions that occur several times are chosen more
-/// often.
+/// Functions that add fields to a kustomization, except for the lists of manifests and folders. A function that occurs
+/// several times is chosen more often.
 const STEPS: &[Step] = &[
     fields::prefix,
     fields::suffix,
@@ -161,8 +161,8 @@ impl FolderBuilder<'_> {
         }
     }
 
-    /// Generates an object that is not in this folder, and usually in no other folder. Returns `None` if it finds no
-    /// such object.
+    /// Generates the id of a new object, and adds it to the exports of this folder. The object is not in this folder
+    /// yet, and usually in no other folder. Returns `None` if several attempts find no new object.
     fn new_object(&mut self) -> Option<ObjectId> {
         let must_be_unique = self.dice.chance(85);
         for _ in 0..4 {
@@ -246,7 +246,7 @@ impl FolderBuilder<'_> {
         self.file("data", content.to_owned())
     }
 
-    /// Returns a list of one or two random strings of `of`.
+    /// Returns a list of one or two random strings from `of`.
     pub fn texts(&mut self, of: &[&str]) -> Yaml {
         let count = 1 + self.dice.below(2);
         texts((0..count).map(|_| self.dice.pick(of)).collect::<Vec<_>>())

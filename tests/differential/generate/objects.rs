@@ -153,8 +153,8 @@ impl ObjectId {
     }
 }
 
-/// Returns the text of mappings with unusual keys: keys that are not strings, that look like other types, or that are
-/// duplicate.
+/// Returns the text of mappings with unusual keys: keys that are not strings, that look like other types, or that occur
+/// twice.
 fn mapping_with_unusual_keys(dice: &mut Dice) -> String {
     let keys = [
         "1",

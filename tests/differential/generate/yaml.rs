@@ -35,7 +35,7 @@ pub fn map<const N: usize>(entries: [(&str, Yaml); N]) -> Yaml {
 }
 
 impl Yaml {
-    /// Returns the mapping with another entry at its end. Other values are not changed.
+    /// Returns the mapping with an additional entry at its end. A value that is not a mapping is returned unchanged.
     pub fn with(mut self, key: &str, value: Yaml) -> Self {
         if let Yaml::Map(entries) = &mut self {
             entries.push((key.to_owned(), value));

@@ -30,7 +30,7 @@ struct Kustomization {
     is_component: bool,
     /// The entries of the fields that accept folders.
     entries: Vec<String>,
-    /// All strings of the file that have one line.
+    /// All strings in the file that consist of one line.
     texts: Vec<String>,
 }
 
@@ -126,8 +126,8 @@ fn collect_texts(value: &Value, texts: &mut Vec<String>) {
 }
 
 impl Commit {
-    /// Returns the folders with a kustomization file to which no other kustomization refers. Leaves out Components,
-    /// hidden folders and templates of Helm charts.
+    /// Returns the roots: the folders that have a kustomization file, and to which no other kustomization refers.
+    /// Leaves out Components, hidden folders and templates of Helm charts.
     pub fn roots(&self) -> BTreeSet<String> {
         let folders: BTreeSet<&String> = self.kustomizations.keys().filter(|folder| !self.is_ignored(folder)).collect();
         let references = |folder: &&String| {

@@ -41,7 +41,7 @@ pub struct Request<'a> {
 struct Row {
     name: &'static str,
     commits: usize,
-    /// The number of compared roots, which are counted once for each commit.
+    /// The number of compared roots. A root counts once for each commit.
     roots: usize,
     unknown: usize,
     /// The number of objects that are created, changed, replaced, deleted, orphaned or moved.
@@ -51,10 +51,12 @@ struct Row {
     ours: Cost,
     /// The time of `portcullis diff --git` with the default profile.
     auto: Cost,
-    /// The number of builds with `kustomize build` of the compared roots, in both commits.
+    /// The number of builds of the compared roots with `kustomize build`. A root counts once for each side: the old and
+    /// the new commit.
     builds: usize,
     reference: Cost,
-    /// The number of builds with `kustomize build` of all roots, in both commits.
+    /// The number of builds of all roots with `kustomize build`. A root counts once for each side: the old and the new
+    /// commit.
     all_builds: usize,
     all: Cost,
 }
@@ -128,8 +130,9 @@ impl Row {
         self.check_plan(&new.id, &found, &plan);
     }
 
-    /// Returns the changes of a root that the plan must contain. Returns `None` if the plan may leave the root out, or
-    /// if it reports the changes as unknown.
+    /// Returns the changes that the plan `found` must contain for a root. `sides` are the builds of the root in the old
+    /// and in the new commit. Returns `None` if the plan may leave the root out, or if the plan reports the changes of
+    /// the root as unknown.
     fn expected(&mut self, commit: &str, root: &str, found: &Plan, sides: [Option<&Built>; 2]) -> Option<Changes> {
         let [before, after] = sides;
         let is_found = found.roots.contains_key(root);

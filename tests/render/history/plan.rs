@@ -72,7 +72,8 @@ fn add(roots: &mut BTreeMap<String, Changes>, root: &str, object: &Value) {
     }
 }
 
-/// Returns the path of a root from the output, where `.` is the top folder of the repository. Its path is empty here.
+/// Returns the path of a root in the output of `portcullis diff`. Converts `.`, the top folder of the repository, to
+/// the empty path.
 fn path(value: &Value) -> String {
     Some(text_of(value)).filter(|path| path != ".").unwrap_or_default()
 }
@@ -81,8 +82,8 @@ fn text_of(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the changes of a root between its builds in two commits. A build is `None` if the root does not exist in the
-/// commit. It must exist in one of them.
+/// Returns the changes of a root between its builds in two commits. A build is `None` if the root does not exist in
+/// that commit. The root must exist in at least one of the commits.
 pub fn expected(before: Option<&Built>, after: Option<&Built>) -> Changes {
     let (old, new) = (before.and_then(Built::objects), after.and_then(Built::objects));
     let state = match (before.is_some(), after.is_some(), old, new) {
@@ -107,8 +108,8 @@ pub fn expected(before: Option<&Built>, after: Option<&Built>) -> Changes {
     changes
 }
 
-/// Returns the numbers in the summary that result from the changes. `excluded` contains the objects of each root that
-/// labels or annotations exclude from pruning.
+/// Returns the numbers that the summary must contain for these changes. `excluded` contains the objects of each root
+/// that labels or annotations exclude from pruning.
 pub fn summary(roots: &BTreeMap<String, Changes>, excluded: &PruneExclusions) -> BTreeMap<&'static str, usize> {
     let (mut replaced, mut created, mut deleted) = (0, BTreeMap::<&Id, usize>::new(), BTreeMap::<&Id, usize>::new());
     let mut orphans = BTreeMap::<&Id, usize>::new();

@@ -91,7 +91,7 @@ impl Reference {
         commit.roots().into_iter().map(|root| (root.clone(), self.build(commit, &root))).collect()
     }
 
-    /// Writes the files of a commit. Replaces those of the commit that was checked out before.
+    /// Writes the files of a commit, in place of the files of the previous commit.
     fn check_out(&self, repository: &Repository, commit: &Commit) {
         let mut git = Command::new("git");
         git.arg("--git-dir").arg(&repository.git_dir).arg("--work-tree").arg(self.folder.path().join("files"));

@@ -34,10 +34,11 @@ struct PairBuilder<'d> {
     name: String,
     /// Whether names of objects may contain variables, which Flux substitutes.
     substitutes: bool,
-    /// Whether the dependencies of a Kustomization come after it in the list, instead of before it.
+    /// Whether the dependencies of a Kustomization come after the Kustomization in the list of Kustomizations, instead
+    /// of before.
     is_backward: bool,
     /// Whether all Kustomizations use the same namespace, and no prefixes and suffixes of names. Objects can then move
-    /// between them.
+    /// from one Kustomization to another.
     is_uniform: bool,
     names: usize,
 }
@@ -241,8 +242,8 @@ impl PairBuilder<'_> {
         }
     }
 
-    /// Adapts an object to another folder. Sets its namespace, and replaces a Namespace with a ConfigMap if kustomize
-    /// would rename the Namespace.
+    /// Adapts an object to another folder. Sets the namespace of the object if it has none. Replaces a Namespace with a
+    /// ConfigMap if kustomize would rename the Namespace.
     fn adapt(&mut self, object: Object, of: &Kustomization, folder: &Folder) -> Object {
         let is_set = of.sets_namespace || folder.namespace.is_some();
         let template = if is_set && TEMPLATES[object.template].kind == "Namespace" { 0 } else { object.template };

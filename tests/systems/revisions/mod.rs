@@ -70,8 +70,8 @@ impl Default for Range {
     }
 }
 
-/// The numbers of objects that Flux deleted, created and changed in all pairs of revisions, and the number of each
-/// action in the plans.
+/// The numbers of objects that Flux deleted, created and changed in all pairs of revisions, and how often each action
+/// occurs in the plans.
 #[derive(Debug, Default)]
 struct Tally {
     deleted: usize,
@@ -141,7 +141,7 @@ fn run_all(testbed: &Testbed, pairs: &[(u64, Pair)]) -> Vec<Result<PairOutcome, 
 
 impl Tally {
     /// Adds the plans and the actions of Flux for a pair of revisions to the totals. Returns the differences between
-    /// both.
+    /// the plans and the actions.
     fn compare(&mut self, pair: &Pair, outcome: &PairOutcome, writes: &[Write]) -> Vec<String> {
         let effects = Effects::since(writes, outcome.published);
         self.deleted += effects.deleted.len();

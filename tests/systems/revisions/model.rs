@@ -16,7 +16,7 @@ pub struct Pair {
     pub before: Vec<Folder>,
     /// The folders of the second revision.
     pub after: Vec<Folder>,
-    /// Changes of live objects between the revisions. The number selects the object.
+    /// Changes of live objects between the revisions. The number in each entry selects the object to change.
     pub edits: Vec<(u64, Edit)>,
 }
 
@@ -237,7 +237,8 @@ impl Pair {
         of_folders.chain([("README.md".to_owned(), "a fleet\n".to_owned())]).collect()
     }
 
-    /// Returns the names of objects in the second revision that Flux does not apply, or only creates.
+    /// Returns the names of objects in the second revision that Flux does not update: a label or annotation tells Flux
+    /// to ignore the object, or only to create it.
     pub fn unapplied(&self) -> Vec<&str> {
         let objects = self.after.iter().flat_map(|folder| &folder.objects);
         let is_unapplied = |object: &&Object| {
@@ -246,8 +247,8 @@ impl Pair {
         objects.filter(is_unapplied).map(|object| object.name.as_str()).collect()
     }
 
-    /// Returns the manifests of the Kustomizations, of their GitRepository with this URL, and of a ConfigMap with
-    /// variables.
+    /// Returns the manifests of the Kustomizations, of their GitRepository, and of a ConfigMap with variables. `url` is
+    /// the URL of the repository.
     pub fn manifests(&self, url: &str) -> Vec<String> {
         let name = &self.name;
         let source = format!(

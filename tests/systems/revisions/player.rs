@@ -149,8 +149,9 @@ impl PairRunner<'_> {
         items.into_iter().filter_map(|item| serde_json::to_value(item).ok()).collect()
     }
 
-    /// Waits until each Kustomization has applied a commit, or has failed if `builds` returns false for its name.
-    /// Returns the Kustomization objects.
+    /// Waits until each Kustomization has processed a commit. If `builds` returns false for the name of a
+    /// Kustomization, the Kustomization must fail; otherwise, it must apply the commit. Returns the Kustomization
+    /// objects.
     fn wait_until_applied(&self, commit: &str, builds: &dyn Fn(&str) -> bool) -> Result<Vec<Value>, String> {
         let begun = Instant::now();
         loop {
@@ -195,8 +196,8 @@ impl PairRunner<'_> {
         Ok(edited)
     }
 
-    /// Removes the finalizers of deleted Namespaces. Flux waits until these Namespaces are gone, but the cluster has no
-    /// namespace controller.
+    /// Removes the finalizers of Namespaces that are being deleted. Flux waits until these Namespaces are gone, but the
+    /// cluster has no namespace controller.
     fn finalize_namespaces(&self) {
         let api: Api<Namespace> = Api::all(self.testbed.cluster.client());
         let listed = self.testbed.cluster.block_on(api.list(&ListParams::default()));

@@ -68,7 +68,7 @@ impl Number {
     }
 }
 
-/// Converts a `float64` to `int64` like Go on amd64. The fraction is dropped. A value that does not fit becomes the
+/// Converts a `float64` to `int64`, as Go does on amd64. The fraction is dropped. A value that does not fit becomes the
 /// smallest integer.
 pub(super) fn truncated(value: f64) -> i64 {
     const LIMIT: f64 = 9_223_372_036_854_775_808.0;

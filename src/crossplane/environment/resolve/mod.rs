@@ -11,7 +11,7 @@ mod text;
 use super::{Profile, Transform, TransformType};
 use crate::go::Any;
 
-/// The error of a transform that fails. The message is that of Crossplane or function-patch-and-transform.
+/// The error of a failed transform. It has the same message as in Crossplane or function-patch-and-transform.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct TransformError {
@@ -38,9 +38,9 @@ impl Transform {
     /// Applies this transform to the value `input` and returns the result.
     ///
     /// # Errors
-    /// If the transform fails. The message is that of Crossplane or of function-patch-and-transform, depending on
-    /// `profile`. Portcullis adds two errors. A negative capture group is an error here, but a panic in Crossplane. A
-    /// text of more than [`crate::go::fmt::MAX_TEXT`] bytes is an error only here.
+    /// If the transform fails. `profile` says whether the error message is the one of Crossplane or of
+    /// function-patch-and-transform. Portcullis adds two errors: a negative capture group, which causes a panic in
+    /// Crossplane, and a text of more than [`crate::go::fmt::MAX_TEXT`] bytes.
     pub fn resolve(&self, input: &Any, profile: Profile) -> Result<Any, TransformError> {
         let name = self.transform_type.as_str();
         let result = match &self.transform_type {

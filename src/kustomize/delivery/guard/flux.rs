@@ -36,8 +36,8 @@ fn owner(deletion: &Deletion<'_>) -> Option<Reference> {
 
 /// Returns references to the objects that must be read from the API server, not from the cache, before a deletion is
 /// checked. These are the Flux Kustomization that applied the deleted object, and the source of this Kustomization.
-/// Returns none if the object has no labels of Flux, or if the user is neither a service account nor one of the
-/// configured controllers.
+/// Returns none if the object has no labels of Flux. Also returns none if the user who deletes the object is neither a
+/// service account nor one of the configured controllers.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     let user = &deletion.request.user;
     let Some(owner) = owner(deletion).filter(|_| user.is_service_account() || deletion.guard.has(&user.name)) else {

@@ -55,8 +55,8 @@ struct Publication {
 
 impl Publication {
     /// Returns the Flux source in a request, and its new artifact. `None` if the request contains no new artifact. Also
-    /// `None` if the artifact has no revision. Users approve deletions with an annotation that contains the revision,
-    /// which is impossible in this case.
+    /// `None` if the artifact has no revision, because users approve deletions with an annotation that contains the
+    /// revision.
     fn of(request: &Request<'_>) -> Option<Self> {
         let (source, artifact) = flux_sources::published(request)?;
         (!artifact.revision.is_empty()).then_some(Self { source, artifact })

@@ -1,7 +1,7 @@
 //! KZ065: `commonMetadata` of a Flux Kustomization that prevents Flux from pruning its objects.
 //!
-//! `SetCommonMetadata` runs after `SetOwnerLabels`, so a common label replaces a label that names the Kustomization as
-//! the owner of the object.
+//! In kustomize-controller, `SetCommonMetadata` runs after `SetOwnerLabels`. So a common label replaces a label that
+//! names the Kustomization as the owner of the object.
 //!
 //! Source: `apply` and `deleteObjects` in kustomize-controller's `internal/controller/kustomization_controller.go`.
 

@@ -61,8 +61,9 @@ fn part(value: &str, arguments: &[String]) -> Result<String, Failure> {
     cut.map(str::to_owned).ok_or(Failure::Unclear("a substring splits a multibyte character"))
 }
 
-/// Removes the longest or shortest prefix or suffix that matches a pattern. `at_end` selects the suffix. Returns an
-/// error for patterns and values that Portcullis does not support, such as non-ASCII text.
+/// Removes the longest or shortest prefix or suffix that matches a pattern. `at_end` selects the suffix, and `longest`
+/// selects the longest match. Returns an error for patterns and values that Portcullis does not support, such as
+/// non-ASCII text.
 fn trimmed(value: &str, pattern: &str, at_end: bool, longest: bool) -> Result<String, Failure> {
     if pattern.contains(['[', '\\'])
         || pattern.contains('?') && value.contains('/')

@@ -1,8 +1,8 @@
 //! Generates diagrams of the states of a DeployItem and the transitions between them, in Mermaid and SVG format.
 //!
 //! Each box is a state. A dashed red border marks a state that a rule of Portcullis prevents. Each arrow is a
-//! transition. It is blue if Landscaper writes the new state, and green if a deployer does. In the SVG, arrows have
-//! numbers, and a legend lists their names.
+//! transition. An arrow is blue if Landscaper writes the new state, and green if a deployer does. In the SVG, arrows
+//! have numbers, and a legend lists their names.
 
 use super::{Edge, edges};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped};
@@ -112,8 +112,8 @@ fn shape(info: &StateInfo) -> String {
     )
 }
 
-/// Returns the SVG of an edge of the state graph: a curve with a number, which is `number` + 1. `before` contains the
-/// edges that are already drawn.
+/// Returns the SVG of an edge of the state graph: a curve, and its label, the number `number` + 1. `before` contains
+/// the edges that are already drawn.
 fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     let beside = before.iter().filter(|other| (other.from, other.to) == (edge.from, edge.to)).count();
     let (from, bend, to) = curve(edge, beside);
@@ -138,7 +138,8 @@ fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
 }
 
 /// Returns the start, the control point and the end of the curve of an edge. `beside` is the number of curves that are
-/// already drawn from the same state to the same state. Longer curves bend more, to avoid the boxes between their ends.
+/// already drawn from the same start state to the same end state. Longer curves bend more, to avoid the boxes between
+/// their ends.
 fn curve(edge: &Edge, beside: usize) -> (Point, Point, Point) {
     let (from, to) = (place(edge.from), place(edge.to));
     let beside = beside as f64;

@@ -12,7 +12,8 @@ use crate::admission::Metadata;
 /// A sign that another deployer processes the same DeployItem as the dry-run deployer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OtherDeployer {
-    /// `status.deployer` of the DeployItem names this deployer, not the dry-run deployer.
+    /// `status.deployer` of the DeployItem names a deployer other than the dry-run deployer. Contains the name of that
+    /// deployer.
     #[error("status.deployer names {0:?}: that deployer has picked up this item")]
     Deployer(String),
     /// The DeployItem has this finalizer, which belongs neither to Landscaper nor to Kubernetes.
@@ -91,7 +92,8 @@ pub fn shows_deployment(item: &Value) -> bool {
 
 /// Reports whether the reporter of an Event has the name of a deployer.
 ///
-/// Source: `Name` in Landscaper's `pkg/deployer/{container,helm,manifest,mock}`, and the default of `pkg/deployer/lib`.
+/// Source: `Name` in Landscaper's `pkg/deployer/{container,helm,manifest,mock}`, and the default name in
+/// `pkg/deployer/lib`.
 fn is_deployer(reporter: &str) -> bool {
     reporter.ends_with(".deployer.landscaper.gardener.cloud") || reporter == "generic-deployer-library"
 }
