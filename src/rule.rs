@@ -225,8 +225,8 @@ impl Match {
         self.group == DECLARED && self.plural != ANY
     }
 
-    /// Returns whether a request matches. `declared_as` describes the object that declares the request's kind, such as
-    /// a CompositeResourceDefinition. `None` if no object declares the kind.
+    /// Returns whether the rule matches a request. `declared_as` describes the object that defines the requested kind,
+    /// such as a CompositeResourceDefinition, or is `None` if there is no such object.
     pub fn covers(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
         let resource = &request.resource;
         let is_named = || match declared_as {

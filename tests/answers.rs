@@ -308,8 +308,7 @@ fn an_object_nested_too_deep_is_denied_with_its_uid() {
     }
 }
 
-/// Regression test for issue 18, item 6 about Landscaper: Landscaper cannot decode a number that is too large for a
-/// float.
+/// Regression test for issue 18 (Landscaper, item 6): Landscaper cannot decode a number that overflows a `float64`.
 #[test]
 fn a_number_beyond_a_float_is_denied() {
     let object = json!({"repositoryContext": {"type": "x", "n": "NUMBER"}});

@@ -184,7 +184,7 @@ fn flux(name: &str, artifact: &Artifact) -> String {
     format!("{source}\n---\n{kustomization}\n")
 }
 
-/// Regression test for issue 18, item 6 about Flux: an audit fetches the trees of Flux Kustomizations, and reports
+/// Regression test for issue 18 (Flux, item 6): an audit fetches the trees of Flux Kustomizations, and reports
 /// trees that it cannot fetch.
 #[test]
 fn fetches_the_trees_of_flux_kustomizations() {

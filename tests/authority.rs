@@ -50,7 +50,7 @@ enum Event {
     Restart(usize),
     /// The replica loses the connection to the API server, or gets it back.
     ToggleConnection(usize),
-    /// This number of seconds passes, in which all running replicas read periodically.
+    /// Time passes: this number of seconds. Meanwhile, all running replicas periodically read the stored state.
     PassTime(i64),
     /// This number of minutes passes, in which no replica reads.
     PassTimeWithoutReads(i64),

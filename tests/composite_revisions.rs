@@ -80,7 +80,7 @@ fn found(rule: &str, more: &Value) -> [Vec<String>; 2] {
     })
 }
 
-/// Regression test for issue 18, item 2 about Crossplane: rules use the patches of the revision.
+/// Regression test for issue 18 (Crossplane, item 2): rules use the patches of the revision.
 #[test]
 fn patches_are_those_of_the_revision() {
     let [pinned, following] = found("EN008", &json!({}));
@@ -89,7 +89,7 @@ fn patches_are_those_of_the_revision() {
     assert_eq!(following, [""; 0]);
 }
 
-/// Regression test for issue 18, item 2 about Crossplane: rules use the selectors of the revision.
+/// Regression test for issue 18 (Crossplane, item 2): rules use the selectors of the revision.
 #[test]
 fn references_must_be_selected_by_the_revision() {
     let [pinned, following] = found("EN011", &json!({"environmentConfigRefs": [{"name": "old"}]}));
@@ -115,7 +115,7 @@ fn run(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Regression test for issue 18, item 2 about Crossplane: `explain environment` uses the revision.
+/// Regression test for issue 18 (Crossplane, item 2): `explain environment` uses the revision.
 #[test]
 fn explains_the_environment_of_the_revision() {
     let pinned = run(&["explain", "environment", "pinned"]);
@@ -125,7 +125,7 @@ fn explains_the_environment_of_the_revision() {
     assert!(following.contains("subnet-new") && !following.contains("subnet-old"), "{following}");
 }
 
-/// Regression test for issue 18, item 2 about Crossplane: `audit` uses the revision.
+/// Regression test for issue 18 (Crossplane, item 2): `audit` uses the revision.
 #[test]
 fn audits_a_composite_by_its_revision() {
     let audited = run(&["audit", "--rules", "EN008"]);

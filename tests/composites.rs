@@ -154,7 +154,7 @@ fn writes_references_and_values_where_allowed() {
     );
 }
 
-/// Regression test for issue 18, item 5 about Crossplane: of the values that functions write to the composite,
+/// Regression test for issue 18 (Crossplane, item 5): of the values that functions write to the composite,
 /// Crossplane applies only those in `status`. So Portcullis writes the other values only if that is configured.
 #[test]
 fn writes_values_of_functions_only_if_configured() {
@@ -171,7 +171,7 @@ fn writes_values_of_functions_only_if_configured() {
     assert_eq!(admit(stored, Policy::default())["spec"]["region"], "eu-2");
 }
 
-/// Regression test for issue 18, item 5 about Crossplane: the flag `--enable-environment-configs` is not visible in the
+/// Regression test for issue 18 (Crossplane, item 5): the flag `--enable-environment-configs` is not visible in the
 /// cluster, but it can be detected by the references that Crossplane writes to composites.
 #[test]
 fn writes_native_environments_if_the_flag_is_detected() {
@@ -192,7 +192,7 @@ fn writes_native_environments_if_the_flag_is_detected() {
     assert_eq!(admit(stored(NATIVE), "environmentConfigs: {native: enabled}\n")["spec"]["region"], "eu-2");
 }
 
-/// Regression test for issue 18, item 1 about Crossplane: the API server prunes a field that the schema lacks. If
+/// Regression test for issue 18 (Crossplane, item 1): the API server prunes a field that the schema lacks. If
 /// Portcullis wrote such a field, it would write it again in every request.
 #[test]
 fn fields_that_the_schema_prunes_are_never_written() {
@@ -218,7 +218,7 @@ fn fields_that_the_schema_prunes_are_never_written() {
     assert!(reported.iter().any(|line| line.starts_with(expected)), "{reported:?}");
 }
 
-/// Regression test for issue 18, item 1 about Crossplane: values from metadata that the API server sets may change with
+/// Regression test for issue 18 (Crossplane, item 1): values from metadata that the API server sets may change with
 /// every request, so they are not written.
 #[test]
 fn does_not_write_metadata_that_the_api_server_sets() {
@@ -233,7 +233,7 @@ fn does_not_write_metadata_that_the_api_server_sets() {
     assert_eq!(case(kept.clone(), &reading).update(kept).decide(Phase::Mutate).patch, None);
 }
 
-/// Regression test for issue 18, item 6 about Crossplane: if Portcullis wrote a value that the schema rejects, the
+/// Regression test for issue 18 (Crossplane, item 6): if Portcullis wrote a value that the schema rejects, the
 /// request would fail, although the author of the composite did not write the value.
 #[test]
 fn never_writes_values_that_the_schema_rejects() {
@@ -262,7 +262,7 @@ fn never_writes_values_that_the_schema_rejects() {
     }
 }
 
-/// Regression test for issue 18, item 3 about Crossplane: in mode Pipeline, Crossplane never stores the references of a
+/// Regression test for issue 18 (Crossplane, item 3): in mode Pipeline, Crossplane never stores the references of a
 /// native environment, so it selects EnvironmentConfigs each time, even with the policy `IfNotPresent`.
 #[test]
 fn native_environments_in_mode_pipeline_have_no_references() {
@@ -272,7 +272,7 @@ fn native_environments_in_mode_pipeline_have_no_references() {
     assert_eq!(mutated(&case(object.clone(), &pipeline)), object);
 }
 
-/// Regression test for issue 18, item 4 about Crossplane: an optional reference to a missing EnvironmentConfig is kept,
+/// Regression test for issue 18 (Crossplane, item 4): an optional reference to a missing EnvironmentConfig is kept,
 /// and the EnvironmentConfig is used as soon as it exists.
 #[test]
 fn keeps_optional_references_to_missing_objects() {
@@ -323,7 +323,7 @@ fn revised() -> (String, Vec<Value>) {
     (current, stored)
 }
 
-/// Regression test for issue 18, item 2 about Crossplane: the environment is computed from the CompositionRevision that
+/// Regression test for issue 18 (Crossplane, item 2): the environment is computed from the CompositionRevision that
 /// the composite uses.
 #[test]
 fn the_environment_is_that_of_the_revision() {
@@ -361,7 +361,7 @@ fn the_environment_is_that_of_the_revision() {
     assert_eq!(refs(&admit(missing)), None);
 }
 
-/// Regression test for issue 18, item 2 about Crossplane: an EnvironmentConfig is in use only if a revision that a
+/// Regression test for issue 18 (Crossplane, item 2): an EnvironmentConfig is in use only if a revision that a
 /// composite uses requires it.
 #[test]
 fn users_of_an_environment_config_are_those_of_revisions() {
@@ -1053,7 +1053,7 @@ fn does_not_report_composites_that_already_fail() {
     }
 }
 
-/// Regression test for issue 18, item 10 about Crossplane: the author of a claim gets the warnings about its composite.
+/// Regression test for issue 18 (Crossplane, item 10): the author of a claim gets the warnings about its composite.
 #[test]
 fn claims_get_the_warnings_of_their_composites() {
     let definition =
@@ -1083,7 +1083,7 @@ fn claims_get_the_warnings_of_their_composites() {
     assert!(kept.iter().any(|line| line.contains("gone")), "the references of its composite are kept: {kept:?}");
 }
 
-/// Regression test for issue 18, item 7 about Crossplane: the deletion of an EnvironmentConfig is not denied if all
+/// Regression test for issue 18 (Crossplane, item 7): the deletion of an EnvironmentConfig is not denied if all
 /// composites work without it.
 #[test]
 fn optional_and_renewed_selections_do_not_block_deletion() {
@@ -1115,7 +1115,7 @@ fn optional_and_renewed_selections_do_not_block_deletion() {
     assert_eq!(deletion_with(&many, refs), required, "references that are kept must exist");
 }
 
-/// Regression test for issue 18, item 7 about Crossplane: Crossplane 2 passes the EnvironmentConfigs in
+/// Regression test for issue 18 (Crossplane, item 7): Crossplane 2 passes the EnvironmentConfigs in
 /// `requirements.requiredResources` to a pipeline step, no matter whether the function requests them.
 #[test]
 fn an_environment_config_that_a_step_requires_is_in_use() {

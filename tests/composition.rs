@@ -607,8 +607,8 @@ fn denies_compositions_only_if_crossplane_fails() {
     );
 }
 
-/// For each recorded case that Crossplane does not reject, our engine has the same outcome as Crossplane. If Crossplane
-/// fails or panics, the engine fails.
+/// For each recorded case that passes Crossplane's validation, the engine has the same result as Crossplane. If
+/// Crossplane returns an error or panics, the engine returns an error.
 #[test]
 fn executed_compositions_have_the_recorded_outcome() {
     use portcullis::crossplane::environment::{ActionOutcome, compute};
@@ -663,7 +663,7 @@ fn executed_compositions_have_the_recorded_outcome() {
     assert!(wrong.is_empty(), "{}:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// Regression test for issue 18, item 8 about Crossplane: if a patch fails for every composite, the finding is about
+/// Regression test for issue 18 (Crossplane, item 8): if a patch fails for every composite, the finding is about
 /// the Composition.
 #[test]
 fn reports_values_that_transforms_reject() {

@@ -744,7 +744,7 @@ fn denying_cluster() -> Cluster {
     Cluster::with_levels(Limits::default(), &[("flux-trees", Level::Deny)])
 }
 
-/// Regression test for issue 18, item 1 about Flux: the same apply may change a Kustomization and the branch of its
+/// Regression test for issue 18 (Flux, item 1): the same apply may change a Kustomization and the branch of its
 /// source. If the Kustomization were denied, the whole apply would fail, so the source would not be changed either.
 #[tokio::test]
 async fn never_denies_a_path_missing_in_the_revision() {
@@ -764,7 +764,7 @@ async fn never_denies_a_path_missing_in_the_revision() {
     assert!(!nothing_similar.warnings()[0].contains("relative to"), "{:?}", nothing_similar.warnings());
 }
 
-/// Regression test for issue 18, item 1 about Flux: a Kustomization is not denied because of errors in its tree if a
+/// Regression test for issue 18 (Flux, item 1): a Kustomization is not denied because of errors in its tree if a
 /// new revision of the source is expected.
 #[tokio::test]
 async fn never_denies_errors_that_another_revision_may_fix() {
@@ -803,7 +803,7 @@ async fn never_denies_errors_that_another_revision_may_fix() {
     );
 }
 
-/// Regression test for issue 18, item 1 about Flux: a revision that adds the folder of a component may also change the
+/// Regression test for issue 18 (Flux, item 1): a revision that adds the folder of a component may also change the
 /// list of components.
 #[tokio::test]
 async fn does_not_deny_revisions_that_may_change_the_kustomization() {
@@ -816,7 +816,7 @@ async fn does_not_deny_revisions_that_may_change_the_kustomization() {
     assert_warns(&cluster.update_source_status(&artifact, None).await, &["KZ004", "\"renamed\" does not exist"]);
 }
 
-/// Regression test for issue 18, item 2 about Flux: Flux does not decode the kustomization file of a root strictly.
+/// Regression test for issue 18 (Flux, item 2): Flux does not decode the kustomization file of a root strictly.
 #[tokio::test]
 async fn converts_scalars_of_the_root_file_to_strings() {
     let cluster = denying_cluster();
@@ -829,7 +829,7 @@ async fn converts_scalars_of_the_root_file_to_strings() {
     );
 }
 
-/// Regression test for issue 18, item 3 about Flux: errors in the spec of a Kustomization are found even if its source
+/// Regression test for issue 18 (Flux, item 3): errors in the spec of a Kustomization are found even if its source
 /// does not exist.
 #[tokio::test]
 async fn denies_an_invalid_spec_without_its_source() {
@@ -847,7 +847,7 @@ async fn denies_an_invalid_spec_without_its_source() {
     assert_eq!(judged(json!([{"patch": SETTINGS}, {"patch": "${patch}"}])).await, "");
 }
 
-/// Regression test for issue 18, item 3 about Flux: variables are substituted as in Flux.
+/// Regression test for issue 18 (Flux, item 3): variables are substituted as in Flux.
 #[tokio::test]
 async fn substitutes_variables_like_flux() {
     let cluster = denying_cluster();
@@ -862,7 +862,7 @@ async fn substitutes_variables_like_flux() {
     assert!(verdict.message().contains("apps/settings.yaml:1:1 of main@sha1:1"), "{}", verdict.message());
 }
 
-/// Regression test for issue 18, item 3 about Flux: Portcullis does not read the Secrets and ConfigMaps of
+/// Regression test for issue 18 (Flux, item 3): Portcullis does not read the Secrets and ConfigMaps of
 /// `substituteFrom`.
 #[tokio::test]
 async fn records_that_variables_of_secrets_are_unknown() {
@@ -879,7 +879,7 @@ async fn records_that_variables_of_secrets_are_unknown() {
     assert!(recorded.iter().any(|finding| finding.rule == "KZ040" && is_expected(&finding.message)), "{recorded:?}");
 }
 
-/// Regression test for issue 18, item 4 about Flux: an update that does not change the build gets warnings instead of a
+/// Regression test for issue 18 (Flux, item 4): an update that does not change the build gets warnings instead of a
 /// denial.
 #[tokio::test]
 async fn never_denies_updates_that_do_not_change_the_build() {
@@ -934,7 +934,7 @@ fn ready_condition(source: &Value) -> [&str; 2] {
     [ready["status"].as_str().unwrap(), ready["message"].as_str().unwrap()]
 }
 
-/// Regression test for issue 18, item 5 about Flux: a source whose new revision is denied is not ready.
+/// Regression test for issue 18 (Flux, item 5): a source whose new revision is denied is not ready.
 #[tokio::test]
 async fn a_denied_revision_is_never_ready() {
     let cluster = Cluster::with_levels(Limits::default(), &[("flux-sources", Level::Deny)]);
@@ -1276,7 +1276,7 @@ async fn equal_kubeconfigs_of_two_namespaces_are_two_clusters() {
     assert_eq!(ids(&cluster.apply(remote("apps", "flux-system")).await), ["KZ062"]);
 }
 
-/// Regression test for issue 18, item 8 about Flux: a deprecated field has no effect on the build, and Flux applies the
+/// Regression test for issue 18 (Flux, item 8): a deprecated field has no effect on the build, and Flux applies the
 /// object repeatedly, so the finding is only recorded.
 #[tokio::test]
 async fn records_deprecated_fields_in_trees() {
@@ -1287,7 +1287,7 @@ async fn records_deprecated_fields_in_trees() {
     assert_eq!((rules(&verdict, Level::Audit), verdict.warnings()), (vec!["KZ024"], Vec::new()));
 }
 
-/// Regression test for issue 18, item 8 about Flux: controllers only write warnings to their log, where users do not
+/// Regression test for issue 18 (Flux, item 8): controllers only write warnings to their log, where users do not
 /// see them. So service accounts get warnings only if that is configured.
 #[tokio::test]
 async fn warns_service_accounts_only_if_configured() {

@@ -250,7 +250,7 @@ fn configuration_page_lists_every_key() {
     assert_eq!(shown, keys, "the example lacks keys");
 }
 
-/// Regression test for issue 18, item 10 about Crossplane: `docs/configuration.md` did not list the mutator
+/// Regression test for issue 18 (Crossplane, item 10): `docs/configuration.md` did not list the mutator
 /// `environments`.
 #[test]
 fn configuration_page_lists_every_mutator() {

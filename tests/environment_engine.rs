@@ -602,7 +602,7 @@ spec:
     assert_eq!(composed(composite(json!({"shadow": "s"}))), "s", "PatchComposedResourceFromEnvironmentShadowedSet");
 }
 
-/// Regression test for issue 18, item 9 about Crossplane: `CombineFromEnvironment` and `CombineToEnvironment` have no
+/// Regression test for issue 18 (Crossplane, item 9): `CombineFromEnvironment` and `CombineToEnvironment` have no
 /// effect among the patches of an environment. The function's validation rejects them before they are applied.
 #[test]
 fn combinations_of_the_environment_are_ignored_among_environment_patches() {

@@ -295,7 +295,7 @@ fn judge_for_flux(case: &Value) -> Report {
     analyse(&tree(case), &TreePath::from(text(&case["spec"]["path"])), &options)
 }
 
-/// Regression test for issue 18, item 3 about Flux: Flux rejects these specs, but Portcullis did not.
+/// Regression test for issue 18 (Flux, item 3): Flux rejects these specs, but Portcullis did not.
 /// `verdicts_for_whole_specs_equal_fluxs` did not find the error, because it also accepts unknown verdicts.
 #[test]
 fn rejects_specs_that_flux_rejects() {
@@ -324,7 +324,7 @@ fn rejects_specs_that_flux_rejects() {
     assert!(reason.contains("the content of ConfigMap/vars is unknown"), "{reason}");
 }
 
-/// Regression test for issue 18, item 2 about Flux: Flux accepts these root files, but Portcullis rejected them.
+/// Regression test for issue 18 (Flux, item 2): Flux accepts these root files, but Portcullis rejected them.
 #[test]
 fn accepts_root_files_that_flux_converts() {
     for (name, root) in [

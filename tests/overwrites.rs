@@ -191,7 +191,7 @@ fn a_number_out_of_range_is_reported() {
     }
 }
 
-/// Regression test for issue 18, item 7 about Landscaper: with `overwrites: apply`, Landscaper gets the substituted
+/// Regression test for issue 18 (Landscaper, item 7): with `overwrites: apply`, Landscaper gets the substituted
 /// reference, so no overwrite matches. The page quotes the resulting condition.
 #[test]
 fn the_page_quotes_the_condition_of_an_applied_substitution() {

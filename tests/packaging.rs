@@ -95,7 +95,7 @@ fn schema_has_every_documented_key_of_the_configuration() {
     assert!(missing.is_empty(), "Helm refuses {missing:?}");
 }
 
-/// Regression test for issue 18, item 5 about Crossplane: Helm rejected values of the section `environmentConfigs` that
+/// Regression test for issue 18 (Crossplane, item 5): Helm rejected values of the section `environmentConfigs` that
 /// the server accepts.
 #[test]
 fn schema_has_every_key_and_value_of_environment_configs() {

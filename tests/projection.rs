@@ -118,7 +118,8 @@ fn policy(registry: &Registry) -> Policy {
     policy
 }
 
-/// Returns two gates with the same objects. The first catalog stores the declared parts, the second one whole objects.
+/// Returns two gates for the same objects. The catalog of the first gate stores only the parts that kinds declare. The
+/// catalog of the second gate stores whole objects.
 fn gates(registry: impl Fn() -> Registry, stored: &[Value]) -> [Gate; 2] {
     [registry().catalog(), registry().catalog().with_whole_objects()].map(|catalog| {
         let gate = Gate::new(registry(), policy(&Registry::standard()), Arc::new(catalog));

@@ -69,7 +69,7 @@ impl std::io::Write for Log {
     }
 }
 
-/// Regression test for issue 18, item 10 about Crossplane: `reconcile --composites` logged no warning if the webhook
+/// Regression test for issue 18 (Crossplane, item 10): `reconcile --composites` logged no warning if the webhook
 /// configurations that it maintains do not exist.
 #[tokio::test]
 async fn warns_if_the_webhook_configurations_of_composites_do_not_exist() {

@@ -137,7 +137,7 @@ fn texts(value: &Value) -> Vec<String> {
     }
 }
 
-/// Regression test for issue 18, item 7 about Flux: a denial must not cause Flux to delete objects.
+/// Regression test for issue 18 (Flux, item 7): a denial must not cause Flux to delete objects.
 #[test]
 fn no_denial_makes_flux_delete() {
     for (page, mut verdict) in reported() {
@@ -159,7 +159,7 @@ fn no_denial_makes_flux_delete() {
 }
 
 proptest! {
-    /// Regression test for issue 18, item 7 about Flux: a text that a message quotes must not cause Flux to delete
+    /// Regression test for issue 18 (Flux, item 7): a text that a message quotes must not cause Flux to delete
     /// objects.
     #[test]
     fn no_quoted_text_makes_flux_delete(

@@ -77,7 +77,7 @@ fn run_verify(registered: &'static [&'static str], within: &str) -> (Option<i32>
     (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
 }
 
-/// Regression test for issue 18, item 10 about Crossplane: Crossplane 1.17 serves EnvironmentConfigs only in version
+/// Regression test for issue 18 (Crossplane, item 10): Crossplane 1.17 serves EnvironmentConfigs only in version
 /// v1alpha1.
 #[test]
 fn uses_a_version_that_the_cluster_serves() {
@@ -86,7 +86,7 @@ fn uses_a_version_that_the_cluster_serves() {
     assert_eq!(code, Some(0), "{text}");
 }
 
-/// Regression test for issue 18, item 10 about Crossplane: if no webhook is registered for ConfigMaps, `verify` must
+/// Regression test for issue 18 (Crossplane, item 10): if no webhook is registered for ConfigMaps, `verify` must
 /// not wait for an answer about ConfigMaps.
 #[test]
 fn waits_only_for_registered_kinds() {

@@ -25,7 +25,7 @@ pub fn table(program: &Program, length: Duration) -> String {
     report(&samples, cluster.count())
 }
 
-/// Returns a table with a sample of each minute, and a comparison of the last quarter with the second.
+/// Returns a table with one sample per minute, and a comparison of the last quarter of the run with its second quarter.
 fn report(samples: &[(Duration, usize, u64)], objects: usize) -> String {
     let mut text = format!("{} objects, {RATE} changes a second:\n\n", thousands(objects));
     text.push_str("| after, s | changes | resident, MB |\n|--:|--:|--:|\n");

@@ -59,9 +59,9 @@ const GROUPS_OF_TOOLS: [&str; 17] = [
     "zarf.dev",
 ];
 
-/// Maximum number of manifests with the same file name that may be missing from all kustomization files. If more are
-/// missing, Portcullis does not report them, because the repository probably omits them on purpose. The limit does not
-/// apply if any kustomization file lists a manifest of this name.
+/// Maximum number of unlisted manifests with the same file name that are reported. If there are more, Portcullis
+/// reports none of them, because the repository probably omits them on purpose. The limit does not apply if any
+/// kustomization file lists a manifest of this name.
 const MAX_SAME_NAME: usize = 8;
 
 /// The apiVersion in configurations of kustomize's built-in plugins. These configurations are not reported as

@@ -32,7 +32,7 @@ struct Inner {
 pub struct OciRegistry {
     /// The host of the registry, and an optional path.
     pub base_url: String,
-    /// The mapping of component names to repository names; empty if unspecified.
+    /// The name of the method that maps component names to repository names, such as `urlPath`; empty if unspecified.
     pub component_name_mapping: String,
 }
 

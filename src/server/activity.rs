@@ -50,8 +50,8 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
-    /// The time of the last change of state, in milliseconds since `began`. The last two bits contain the state. Both
-    /// are in one word, so that they change atomically.
+    /// The state and the time of the last change of the state, in one word, so that both change atomically. The lowest
+    /// two bits contain the state, and the other bits the milliseconds since `began`.
     state: AtomicU64,
     served: AtomicBool,
 }

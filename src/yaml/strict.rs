@@ -86,7 +86,7 @@ impl<'t> Strict<'t> {
         Ok(())
     }
 
-    /// Returns an error if go-yaml may not end the name of an anchor at the byte offset `end`.
+    /// Returns an error if go-yaml may read a longer anchor name than one that ends at the byte offset `end`.
     fn name_ends(&self, end: usize) -> Result<(), Fault> {
         let next = self.text.get(end..).unwrap_or_default().chars().next();
         let ends = next.is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ']' | '}'));

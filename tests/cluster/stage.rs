@@ -120,7 +120,8 @@ impl TestEnvironment {
 }
 
 impl Expected {
-    /// Returns an error message if the counts of the two streams do not meet the requirement.
+    /// Returns an error message if the counts of the writes of both streams, closed loop and open loop, do not meet
+    /// this requirement.
     fn check_counts(self, [closed, open]: &[Counts; 2]) -> Option<String> {
         let failed = closed.failed + open.failed;
         let unchecked = closed.unchecked + open.unchecked;

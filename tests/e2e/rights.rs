@@ -68,8 +68,8 @@ const UNUSED_RIGHTS: &[(&str, &str, &str)] = &[
 /// composites, because users define the kinds of composites and grant these rights themselves.
 const COMPOSITES_GROUP_PREFIX: &str = "demo.org/";
 
-/// The name of a ConfigMap that a test also creates in a namespace where portcullis must not read it. The test expects
-/// a warning about the forbidden read.
+/// The name of a ConfigMap that a test creates in a namespace where portcullis has no permission to read it. The test
+/// expects a warning about the forbidden read.
 const UNREADABLE_CONFIG_MAP: &str = "environments";
 
 /// A right that was granted or used.

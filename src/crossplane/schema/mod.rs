@@ -38,7 +38,7 @@ pub struct Schema {
 pub enum Found {
     /// Any value is allowed.
     Anything,
-    /// The value must have one of the types in `types`.
+    /// The schema allows only values that have one of the types in `types`.
     Something {
         /// The types that the value may have.
         types: Types,

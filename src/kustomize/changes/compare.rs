@@ -16,7 +16,7 @@ const HASH: usize = 10;
 pub enum Action {
     /// The object is created: the kustomization renders it only after the change of files.
     Create,
-    /// Some fields of the object change. The kustomization renders the object before and after the change of files.
+    /// The kustomization renders the object both before and after the files change, but some of its fields differ.
     Change,
     /// The hash in the name of a generated object changes. The object with the old name is deleted, and an object with
     /// the new name is created.

@@ -71,8 +71,9 @@ impl Deletion {
 struct Move<'p> {
     to: &'p Sibling,
     objects: Vec<&'p ObjectId>,
-    /// The order in which Flux applies the old and the new Kustomization of the objects. `None` if Flux always applies
-    /// the new one first. The new Kustomization then takes over the objects before Flux can delete them.
+    /// The order in which Flux applies the Kustomization that loses the objects and the Kustomization that gains them.
+    /// `None` if Flux always applies the gaining Kustomization first. Flux then does not delete the objects, because
+    /// they already belong to the gaining Kustomization.
     order: Option<Order<'p>>,
 }
 

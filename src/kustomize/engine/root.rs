@@ -154,9 +154,8 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records each finding as an error of the build. If there are findings, also raises `lost`, the kind of data that
-    /// is missing from the build, to at least `more`. A build that stops at its first error returns the first finding
-    /// as an error.
+    /// Records each finding as an error of the build. If there are findings, sets `lost` to the greater of `lost` and
+    /// `more`. A build that stops at its first error returns the first finding as an error instead.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;

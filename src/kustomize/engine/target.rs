@@ -53,7 +53,8 @@ pub(super) struct Target<'t> {
 
 impl Target<'_> {
     /// Returns the position of a field of the kustomization file. If a Flux or Argo CD object sets the field, the
-    /// result contains the path of the field in that object, and the kustomization file without a line.
+    /// position consists of the path of the field in that object and the path of the kustomization file, without a line
+    /// number.
     pub(super) fn site(&self, field: FieldPath) -> Site {
         if let Some(field) = self.own.as_ref().and_then(|own| own.in_spec(&field)) {
             return Site { field, ..Site::of_file(self.file.path.clone()) };

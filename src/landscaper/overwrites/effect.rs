@@ -65,7 +65,7 @@ pub struct Effect {
     pub own_repository_context: bool,
     /// The Installation's component reference before and after the overwrites are applied to it.
     pub substitution: Substitution,
-    /// The references in the inline component descriptors that the overwrites change.
+    /// The component references inside inline component descriptors that the overwrites change.
     pub references: Vec<InlineReference>,
 }
 

@@ -43,7 +43,7 @@ impl Yaml {
         self
     }
 
-    /// Returns the value as the text of a YAML document, in a random notation.
+    /// Serializes the value as a YAML document with random styles, such as block or flow.
     pub fn document(&self, dice: &mut Dice) -> String {
         match self {
             Yaml::Map(entries) if entries.is_empty() => "{}\n".to_owned(),

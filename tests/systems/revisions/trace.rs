@@ -36,7 +36,7 @@ pub enum Effect {
 #[derive(Debug, Default)]
 pub struct Effects {
     pub created: BTreeSet<String>,
-    /// Existing objects that were written.
+    /// Objects that already existed and were updated.
     pub changed: BTreeSet<String>,
     pub deleted: BTreeSet<String>,
 }

@@ -108,9 +108,9 @@ pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged)
 }
 
 impl Deleting {
-    /// Reads the Kustomization `owner`, which deletes the object. `None` if this Kustomization cannot be found. Also
-    /// `None` if the user who deletes the object is neither one of the configured controllers nor the service account
-    /// in `spec.serviceAccountName` of the Kustomization.
+    /// Returns the Kustomization `owner` if it deletes the object: the user of the request is one of the configured
+    /// controllers, or the service account in `spec.serviceAccountName` of the Kustomization. Returns `None` for other
+    /// users, and if the Kustomization cannot be found.
     fn of(deletion: &Deletion<'_>, owner: &Reference) -> Option<Self> {
         let stored = deletion.view.find(&APPLIED, &owner.namespace, &owner.name)?;
         let user = &*deletion.request.user.name;
