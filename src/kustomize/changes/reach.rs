@@ -71,3 +71,23 @@ fn compare(old: &Tree, new: &Tree, folder: &TreePath, changed: &mut BTreeSet<Tre
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kustomize::options::Profile;
+    use crate::kustomize::tree::Memory;
+
+    #[test]
+    fn components_of_flux_and_argo_cd_are_read() {
+        let files = Memory::new().file("app/kustomization.yaml", "namePrefix: a-\n").file("part/o.yaml", "");
+        let tree = Tree::new(files.file("part/kustomization.yaml", "kind: Component\nresources: [o.yaml]\n"), "/");
+        let changed = BTreeSet::from([TreePath::from("part/o.yaml")]);
+        let reads = |options: &Options| Reach::of(&"app".into(), &tree, options, &Files::default()).has_any(&changed);
+        let [mut flux, mut argo] = [Profile::Flux, Profile::ArgoCd].map(Options::of);
+        assert!(!reads(&flux) && !reads(&argo));
+        flux.flux.components.push("../part".to_owned());
+        argo.argo.components.push("../part".to_owned());
+        assert!(reads(&flux) && reads(&argo));
+    }
+}
