@@ -93,7 +93,7 @@ fn runs() -> Vec<Vec<Row>> {
 /// Calls `measure` for the rows of every run, and returns the results.
 fn measure_all(measure: impl Fn(&[Row]) -> Measured) -> Vec<Measured> {
     let report = |rows: Vec<Row>| {
-        let measured = measure_all(&rows);
+        let measured = measure(&rows);
         eprint!("{}", measured.table_row(Memory { resident: 0, peak: 0 }));
         measured
     };
@@ -151,7 +151,7 @@ pub fn from_cluster(program: &Program) -> (String, String) {
         let kubeconfig = cluster.kubeconfig();
         let server = program.serve_cluster(&cluster);
         let measured = Measured::of(&server, rows, json, before);
-        let informer = Some(Informer::measure_all(&kubeconfig, rows));
+        let informer = Some(Informer::measure(&kubeconfig, rows));
         Measured { transfer_time: (before + cluster.transfer().1) / 2, informer, ..measured }
     });
     (table(&measured, [" Go informer, heap, MB | resident, MB |", "--:|--:|"]), kinds(&measured))

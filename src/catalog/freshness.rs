@@ -62,10 +62,7 @@ fn path_of(kind: &Kind) -> String {
 /// Returns whether a URL path lists all objects of a kind in all namespaces. Live reads use the same client, and without
 /// this check, the path of each object that is read by its name would be recorded for ever.
 fn lists_a_kind(path: &str) -> bool {
-    match path.split('/').skip(1).collect::<Vec<_>>()[..] {
-        ["api", _, _] | ["apis", _, _, _] => true,
-        _ => false,
-    }
+    matches!(path.split('/').skip(1).collect::<Vec<_>>()[..], ["api", _, _] | ["apis", _, _, _])
 }
 
 impl<S> Layer<S> for Freshness {
