@@ -1,7 +1,6 @@
 //! DR009: reports a root Installation that is switched between dry run and real run during a run or after a deployment.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use serde_json::Value;
 
@@ -41,8 +40,9 @@ pub(super) static RULE: Rule = Rule {
 /// The maximum number of objects below a root Installation that one search examines, to bound the time of a decision.
 /// The search finds DeployItems that prevent a switch between dry run and real run.
 const MAX_EXAMINED: usize = 2_000;
-/// Maximum number of DeployItems that are read from the API server to check whether they prevent a switch between dry
-/// run and real run. A few are enough, because a single DeployItem can prevent the switch.
+/// Maximum number of DeployItems that are read from the API server at once, to check whether they prevent a switch
+/// between dry run and real run. A few are enough, because a single DeployItem can prevent the switch. If none of them
+/// prevents it any more, the next ones are read.
 const MAX_LIVE_READS: usize = 5;
 
 /// The direction in which an update switches a root Installation: to dry run, or to a real run.
@@ -75,7 +75,9 @@ impl Switch {
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let items = Switch::of(request).map(|switch| preventing(switch, request, view)).unwrap_or_default();
-    items.iter().map(|item| Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name())).collect()
+    let references = items.iter().map(|(item, _)| Reference::new(&DEPLOY_ITEMS, &request.namespace, item));
+    let wanted: Vec<_> = references.collect();
+    if wanted.iter().any(|item| view.live_read(item).is_some()) { Vec::new() } else { wanted }
 }
 
 fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
@@ -99,8 +101,7 @@ fn during_run(switch: Switch, request: &Request<'_>) -> Option<Finding> {
 const WAIT: &str = "wait until status.jobIDFinished equals status.jobID, or interrupt the run";
 
 fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Option<Finding> {
-    let preventing = preventing(switch, request, view);
-    let (item, stored) = preventing.iter().find_map(|item| still(switch, item, request, view))?;
+    let (item, stored) = preventing(switch, request, view).into_iter().next()?;
     let (message, help) = match switch {
         Switch::ToDryRun if is_running(&stored) => {
             (format!("DeployItem {item:?} is being deployed: its deployer does not stop the job"), WAIT)
@@ -140,8 +141,9 @@ fn is_deployed(item: &Value) -> bool {
 /// run. `switch` is the direction of this switch. For example, a DeployItem prevents the switch while a deployer
 /// processes it.
 ///
-/// Only DeployItems in the catalog, a cache of objects, are examined. Returns at most [`MAX_LIVE_READS`] of them.
-fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc<Stored>> {
+/// Only DeployItems in the catalog, a cache of objects, are examined. Returns the names and the current content of at
+/// most [`MAX_LIVE_READS`] of them.
+fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<(String, Value)> {
     let mut found = Vec::new();
     let mut open = VecDeque::from([(&INSTALLATIONS, request.display_name())]);
     let mut left = MAX_EXAMINED;
@@ -153,7 +155,7 @@ fn preventing(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Vec<Arc
             below
         };
         let items = below(&DEPLOY_ITEMS);
-        found.extend(items.into_iter().filter(|item| switch.is_prevented_by(item.value())));
+        found.extend(items.iter().filter_map(|item| still(switch, item, request, view)));
         if found.len() >= MAX_LIVE_READS {
             break;
         }

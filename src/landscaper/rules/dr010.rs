@@ -29,19 +29,20 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of DeployItems and Installations that are read from the API server when a user deletes a
+/// Maximum number of DeployItems and Installations that are read from the API server at once when a user deletes a
 /// DryRunConfiguration. A few are enough, because the deletion is denied if one of them still uses the
-/// DryRunConfiguration.
+/// DryRunConfiguration. If none of them uses it any more, the next ones are read.
 const MAX_LIVE_READS: usize = 5;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if request.user.is_collector() {
         return Vec::new();
     }
-    let mut wanted = users(request, view);
-    if !wanted.is_empty() {
-        wanted.push(Reference::new(&NAMESPACES, "", &request.namespace));
+    let mut wanted: Vec<_> = users(request, view).take(MAX_LIVE_READS).collect();
+    if wanted.is_empty() || wanted.iter().any(|user| view.live_read(user).is_some()) {
+        return Vec::new();
     }
+    wanted.push(Reference::new(&NAMESPACES, "", &request.namespace));
     wanted
 }
 
@@ -49,16 +50,12 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     if request.user.is_collector() || is_terminating(&request.namespace, view) {
         return Vec::new();
     }
-    let name = request.display_name();
-    let still = |reference: &Reference| match view.live_read(reference) {
-        Some(LiveRead::Exists(now)) => uses(now.value(), &name),
-        Some(LiveRead::Gone) => false,
-        _ => true,
-    };
-    let Some(user) = users(request, view).into_iter().find(still) else { return Vec::new() };
+    let Some(user) = users(request, view).next() else { return Vec::new() };
     let message = format!(
-        "DryRunConfiguration {name:?} is used by {} {:?}, and its job has not ended",
-        user.kind.kind, user.name
+        "DryRunConfiguration {:?} is used by {} {:?}, and its job has not ended",
+        request.display_name(),
+        user.kind.kind,
+        user.name
     );
     vec![RULE.finding(FieldPath::root(), message).help("wait until the dry run has ended, or interrupt it")]
 }
@@ -69,13 +66,20 @@ fn uses(object: &Value, name: &str) -> bool {
 }
 
 /// Returns references to DeployItems and Installations that use the DryRunConfiguration in the request and are still
-/// being processed. They are looked up in the catalog (a cache of objects). At most [`MAX_LIVE_READS`] are returned.
-fn users(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
-    let name = request.display_name();
-    let of = |kind| {
+/// being processed. Uses the result of the live read of an object, or the object in the catalog if it was not read.
+fn users<'a>(request: &'a Request<'_>, view: &'a View<'_>) -> impl Iterator<Item = Reference> + 'a {
+    let kinds = [&DEPLOY_ITEMS, &INSTALLATIONS].into_iter();
+    kinds.flat_map(move |kind| {
+        let name = request.display_name();
         let found = view.indexed(kind, &BY_DRY_RUN_CONFIGURATION, &request.namespace, &name, MAX_ITEMS);
-        let running = found.into_iter().filter(|stored| is_running(stored.value()));
-        running.map(move |stored| Reference::new(kind, stored.namespace(), stored.name()))
-    };
-    of(&DEPLOY_ITEMS).chain(of(&INSTALLATIONS)).take(MAX_LIVE_READS).collect()
+        found.into_iter().filter_map(move |stored| {
+            let reference = Reference::new(kind, stored.namespace(), stored.name());
+            let is_user = match view.live_read(&reference) {
+                Some(LiveRead::Exists(now)) => uses(now.value(), &name),
+                Some(LiveRead::Gone) => false,
+                _ => is_running(stored.value()),
+            };
+            is_user.then_some(reference)
+        })
+    })
 }

@@ -29,20 +29,24 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of Contexts or Installations that are read from the API server to confirm that they still use the
-/// object to be deleted. The finding names at most this number of them.
+/// Maximum number of Contexts or Installations that are read from the API server at once, to confirm that they still use
+/// the object to be deleted. If none of them uses it any more, the next ones are read. The finding names at most this
+/// number of them.
 const NAMED: usize = 5;
+/// Maximum number of Contexts or Installations in the catalog that are examined in a decision. It is more than the gate
+/// reads from the API server, so that a deletion is not admitted because of this limit.
+const MAX_EXAMINED: usize = 50;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if request.user.is_collector() {
         return Vec::new();
     }
-    let users = Users::of(request, view);
-    if users.names.is_empty() {
+    let mut wanted = Users::of(request, view).references(request);
+    // One object that still uses the deleted object is enough.
+    if wanted.is_empty() || wanted.iter().any(|user| view.live_read(user).is_some()) {
         return Vec::new();
     }
-    let mut wanted = vec![Reference::new(&NAMESPACES, "", &request.namespace)];
-    wanted.extend(users.references(request));
+    wanted.push(Reference::new(&NAMESPACES, "", &request.namespace));
     wanted
 }
 
@@ -51,11 +55,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
         return Vec::new();
     }
     let users = Users::of(request, view);
-    let Some(first) = users.references(request).find(|reference| users.is_still_used_by(reference, request, view))
-    else {
-        return Vec::new();
-    };
-    vec![finding(request, &users, &first.name)]
+    users.names.first().map(|first| finding(request, &users, first)).into_iter().collect()
 }
 
 fn finding(request: &Request<'_>, users: &Users, first: &str) -> Finding {
@@ -74,10 +74,12 @@ fn finding(request: &Request<'_>, users: &Users, first: &str) -> Finding {
     })
 }
 
-/// The Contexts or Installations in the catalog that refer to the object to be deleted.
+/// The Contexts or Installations that use the object to be deleted, according to the catalog and to live reads.
 struct Users {
     kind: &'static Kind,
+    /// The first [`NAMED`] names.
     names: Vec<String>,
+    /// Number of users. Excludes those that no longer use the object, according to a live read.
     count: usize,
 }
 
@@ -85,25 +87,32 @@ impl Users {
     fn of(request: &Request<'_>, view: &View<'_>) -> Self {
         let (kind, index) = user_kind(request);
         let (namespace, name) = (&request.namespace, request.display_name());
-        let found = view.indexed(kind, index, namespace, &name, NAMED);
-        let names = found.iter().map(|stored| stored.name().to_owned()).collect();
-        Self { kind, names, count: view.count(kind, index, namespace, &name) }
+        let found = view.indexed(kind, index, namespace, &name, MAX_EXAMINED);
+        let examined = found.len();
+        let mut names: Vec<_> = found.iter().map(|stored| stored.name().to_owned()).collect();
+        names.retain(|user| is_still_used_by(&Reference::new(kind, namespace, user), request, view));
+        let count = match examined {
+            MAX_EXAMINED.. => view.count(kind, index, namespace, &name).saturating_sub(examined - names.len()),
+            _ => names.len(),
+        };
+        names.truncate(NAMED);
+        Self { kind, names, count }
     }
 
-    fn references<'a>(&'a self, request: &'a Request<'_>) -> impl Iterator<Item = Reference> + 'a {
-        self.names.iter().map(|name| Reference::new(self.kind, &request.namespace, name))
+    fn references(&self, request: &Request<'_>) -> Vec<Reference> {
+        self.names.iter().map(|name| Reference::new(self.kind, &request.namespace, name)).collect()
     }
+}
 
-    /// Returns whether the Context or Installation `reference` still uses the object that a user wants to delete.
-    /// Returns `true` if `reference` was not read from the API server or the read failed, because its cached version
-    /// uses the object.
-    fn is_still_used_by(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
-        let (_, index) = user_kind(request);
-        match view.live_read(reference) {
-            Some(LiveRead::Gone) => false,
-            Some(LiveRead::Exists(stored)) => (index.keys)(stored.value()).contains(&request.display_name()),
-            Some(LiveRead::Unknown(_)) | None => true,
-        }
+/// Returns whether the Context or Installation `reference` still uses the object that a user wants to delete. Returns
+/// `true` if `reference` was not read from the API server or the read failed, because its cached version uses the
+/// object.
+fn is_still_used_by(reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
+    let (_, index) = user_kind(request);
+    match view.live_read(reference) {
+        Some(LiveRead::Gone) => false,
+        Some(LiveRead::Exists(stored)) => (index.keys)(stored.value()).contains(&request.display_name()),
+        Some(LiveRead::Unknown(_)) | None => true,
     }
 }
 
