@@ -574,25 +574,27 @@ fn applies_the_kustomize_options_of_argo_cd() {
 
 #[test]
 fn judges_applications_as_components_of_argo_cd_render_them() {
-    let copy = argo_cd();
-    copy.replace(
-        "argocd/dns.yaml",
-        "    path: platform/dns",
-        "    path: platform/dns\n    kustomize: {components: [../part]}",
-    );
-    copy.write(
-        "platform/part/kustomization.yaml",
-        "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [child.yaml]\npatches:\n- target: \
-         {kind: Application}\n  patch: '[{\"op\": \"replace\", \"path\": \"/spec/source/path\", \"value\": \"platform/other\"}]'\n",
-    );
-    copy.write(
-        "platform/part/child.yaml",
-        "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: child, namespace: argocd}\nspec:\n  source:\n    \
-         repoURL: https://github.com/example/apps\n    path: platform/raw\n  destination: {namespace: a}\n",
-    );
-    copy.write("platform/other/kustomization.yaml", "resources: [gone.yaml]\n");
-    let roots = copy.roots(&[]);
-    assert!(roots.contains(&"argocd reject platform/other".to_owned()), "{roots:?}");
+    for entry in ["../part", "../p*t"] {
+        let copy = argo_cd();
+        copy.replace(
+            "argocd/dns.yaml",
+            "    path: platform/dns",
+            &format!("    path: platform/dns\n    kustomize: {{components: [\"{entry}\"]}}"),
+        );
+        copy.write(
+            "platform/part/kustomization.yaml",
+            "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nresources: [child.yaml]\npatches:\n- target: \
+             {kind: Application}\n  patch: '[{\"op\": \"replace\", \"path\": \"/spec/source/path\", \"value\": \"platform/other\"}]'\n",
+        );
+        copy.write(
+            "platform/part/child.yaml",
+            "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: child, namespace: argocd}\nspec:\n  source:\n    \
+             repoURL: https://github.com/example/apps\n    path: platform/raw\n  destination: {namespace: a}\n",
+        );
+        copy.write("platform/other/kustomization.yaml", "resources: [gone.yaml]\n");
+        let roots = copy.roots(&[]);
+        assert!(roots.contains(&"argocd reject platform/other".to_owned()), "{entry}: {roots:?}");
+    }
 }
 
 #[test]

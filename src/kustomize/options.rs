@@ -309,12 +309,6 @@ impl Options {
             lone_components: false,
         }
     }
-
-    /// Returns the components that the object of Flux or Argo CD adds to the root: `spec.components` of a Flux
-    /// Kustomization, or `kustomize.components` of the source of an Application.
-    pub fn added_components(&self) -> impl Iterator<Item = &str> {
-        self.flux.components.iter().chain(&self.argo.components).map(String::as_str)
-    }
 }
 
 impl Default for Options {

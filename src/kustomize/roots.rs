@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::Files;
 use super::file::{Kustomization, NAMES};
+use super::glob;
 use super::options::Options;
 use super::references::{Loader, NoFolder};
 use super::tree::{Tree, TreePath};
@@ -19,6 +20,14 @@ pub struct References {
     /// Files that the kustomization file uses but does not list as resources, such as patches, plugin configurations,
     /// and data files of ConfigMap generators.
     pub parts: BTreeSet<TreePath>,
+}
+
+/// Returns the components that the object of Flux or Argo CD adds to the folder `root`. They come from `spec.components`
+/// of a Flux Kustomization, or from `kustomize.components` of a source of an Argo CD Application. Entries of the latter
+/// may be patterns such as `../components/*`, which are expanded. The paths are relative to `root`.
+pub fn added_components(tree: &Tree, root: &TreePath, options: &Options) -> Vec<String> {
+    let of_argo = options.argo.components.iter().flat_map(|entry| glob::matching(tree, root, entry));
+    options.flux.components.iter().cloned().chain(of_argo).collect()
 }
 
 /// Returns the local files and folders to which the kustomization file in `folder` refers. Skips references to missing

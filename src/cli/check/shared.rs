@@ -9,6 +9,7 @@ use super::super::report::{Located, Report};
 use crate::admission::Level;
 use crate::kustomize::checkout::Build;
 use crate::kustomize::finding::TreeFinding;
+use crate::kustomize::roots;
 use crate::kustomize::tree::TreePath;
 
 /// The id of the rule that reports patches that select nothing.
@@ -71,7 +72,8 @@ fn users(scan: &Scan, builds: &[Build]) -> HashMap<TreePath, usize> {
 /// - all folders to which the kustomization files in these folders refer, directly or indirectly
 pub(super) fn folders(scan: &Scan, build: &Build) -> HashSet<TreePath> {
     let Build { root, options, .. } = build;
-    let components = options.added_components().map(|entry| TreePath::from(&*format!("{root}/{entry}")));
+    let added = roots::added_components(&scan.tree, root, options);
+    let components = added.iter().map(|entry| TreePath::from(&*format!("{root}/{entry}")));
     let mut open: Vec<_> = components.chain([root.clone()]).collect();
     if !scan.references.contains_key(root) {
         open.extend(scan.folders.iter().filter(|folder| folder.is_within(root)).cloned());

@@ -21,7 +21,8 @@ impl Reach {
         let mut reach = Self { folders: BTreeSet::new(), files: BTreeSet::new() };
         let mut open = vec![root.clone()];
         let loader = Loader { root, referrer: None };
-        open.extend(options.added_components().filter_map(|entry| loader.folder(tree, entry, options).ok()));
+        let added = roots::added_components(tree, root, options);
+        open.extend(added.iter().filter_map(|entry| loader.folder(tree, entry, options).ok()));
         while let Some(folder) = open.pop() {
             let references = roots::references(tree, &folder, options, read);
             reach.files.extend(references.parts);
@@ -87,7 +88,10 @@ mod tests {
         let [mut flux, mut argo] = [Profile::Flux, Profile::ArgoCd].map(Options::of);
         assert!(!reads(&flux) && !reads(&argo));
         flux.flux.components.push("../part".to_owned());
-        argo.argo.components.push("../part".to_owned());
-        assert!(reads(&flux) && reads(&argo));
+        assert!(reads(&flux));
+        for entry in ["../part", "../p*"] {
+            argo.argo.components = vec![entry.to_owned()];
+            assert!(reads(&argo), "{entry}");
+        }
     }
 }

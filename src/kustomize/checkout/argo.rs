@@ -120,7 +120,7 @@ impl Surveyor<'_, '_> {
             return;
         }
         let tree = Arc::clone(self.checkout.tree);
-        let reach = self.reaches.of(&root, &options.argo.components);
+        let reach = self.reaches.of(&root, &roots::added_components(&tree, &root, &options));
         self.survey.reached.extend(reach.folders);
         self.survey.reached_files.extend(reach.files);
         self.render(&tree, &root, &options);
@@ -131,7 +131,7 @@ impl Surveyor<'_, '_> {
     /// Builds the folder `root`, and adds the Applications in the output to the queue `open`. Does nothing if the build
     /// reads no file with an Application.
     fn render(&mut self, tree: &Tree, root: &TreePath, options: &Options) {
-        let reach = self.reaches.of(root, &options.argo.components);
+        let reach = self.reaches.of(root, &roots::added_components(tree, root, options));
         if reach.files.is_disjoint(&self.files) {
             return;
         }
