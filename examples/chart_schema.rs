@@ -16,7 +16,7 @@ fn main() {
     print!("{}", updated(&fs::read_to_string(schema).unwrap()));
 }
 
-/// Returns the schema with new content of the generated definitions. Each generated definition is one line.
+/// Returns `schema` with its generated definitions replaced by current ones. Each generated definition is one line.
 pub(crate) fn updated(schema: &str) -> String {
     let registry = Registry::standard();
     let mut rules: Vec<&str> = registry.families();

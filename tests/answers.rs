@@ -1,5 +1,5 @@
-//! Property tests of the answers to AdmissionReviews: every answer passes the API server's verification, mutation is
-//! idempotent, and patches have the same result as the substitution.
+//! Property tests of the answers to AdmissionReviews. Every answer passes the API server's verification, and mutation
+//! is idempotent. The patch in the annotation of an Installation changes the component reference as the overwrites do.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -249,8 +249,8 @@ proptest! {
         prop_assert_eq!(case.decide(Phase::Mutate).patch, None);
     }
 
-    /// Mode `apply` writes the result of the substitution to the spec. If the overwrites are removed later, the
-    /// reference is reverted to the reference that the user wrote.
+    /// Mode `apply` writes the result of the substitution to the spec. If the overwrites are removed later, the mutator
+    /// restores the reference that the user wrote.
     #[test]
     fn reverts_applied_references(descriptor in descriptor(), entries in entries()) {
         let mut case = case(&descriptor, &entries, None, Mode::Apply);
@@ -283,8 +283,8 @@ proptest! {
     }
 }
 
-/// Regression test: the first mutation adds a list of repository contexts. The second mutation treated this list as if
-/// the user had written it.
+/// Regression test: the first mutation adds a list of repository contexts to the Installation. The second mutation must
+/// not treat this list as written by the user.
 #[test]
 fn patches_an_inline_descriptor_without_repository_contexts_once() {
     let descriptor = json!({"inline": {"meta": {"schemaVersion": "v2"}, "component": {"name": "b", "version": "c"}}});

@@ -34,8 +34,8 @@ fn audit_objects(policy: Policy, objects: Vec<Value>) -> Audited {
     audit.files(&[file.path().to_owned()], &runtime, |_| ()).unwrap()
 }
 
-/// Audits the objects of the first example with findings on a rule's page, as if the request of the example had been
-/// admitted.
+/// Audits the objects of the first example with findings on the page of the rule `id`. The audited objects include the
+/// object in the request of the example, as if the request had been admitted.
 fn audit_page_example(id: &str) -> Audited {
     let page = Page::of(Registry::standard().info(id).unwrap());
     let example = &page.reported[0];

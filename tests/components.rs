@@ -109,8 +109,8 @@ fn resolves_every_case_like_landscaper() {
     }
 }
 
-/// The patches of a component tree must have the same result as the overwrites: without overwrites, the references in
-/// the patched descriptors lead to the same components.
+/// The patches of a component tree must have the same result as the overwrites. So the patched descriptors must lead to
+/// the same components without overwrites as the original descriptors do with overwrites.
 #[test]
 fn patches_of_every_case_equal_the_overwrites() {
     for case in vectors("landscaper/transitive.json")["cases"].as_array().expect("cases is a list") {

@@ -1,4 +1,4 @@
-//! Tests of composites at admission: the references and values that are written, and the findings, for native
+//! Tests of composites at admission: the references and values that Portcullis writes, and its findings, for native
 //! environments and for function pipelines.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -193,7 +193,7 @@ fn writes_native_environments_if_the_flag_is_detected() {
 }
 
 /// Regression test for issue 18 (Crossplane, item 1): the API server prunes a field that the schema lacks. If
-/// Portcullis wrote such a field, it would write it again in every request.
+/// Portcullis wrote such a field, every later request would change the composite again.
 #[test]
 fn fields_that_the_schema_prunes_are_never_written() {
     let pruned = NATIVE.replace("toFieldPath: spec.region", "toFieldPath: spec.settings.region");
@@ -781,7 +781,8 @@ fn reports_unsortable_selections() {
     );
 }
 
-/// Returns the definition with a schema in which the region is immutable.
+/// Returns the CompositeResourceDefinition with an extended schema: the region is immutable, and there are further
+/// fields.
 fn definition_with_immutable_region() -> String {
     DEFINITION.replace(
         "region: {type: string}",
@@ -809,9 +810,9 @@ fn keeps_immutable_fields() {
     assert_eq!(free["spec"]["region"], "eu-2", "without the immutability rule, the region is written");
 }
 
-/// Regression test for issue 18 (tests with real controllers). Portcullis may detect that native environments are
-/// enabled after a composite was created, but before Crossplane adds its finalizer. Without Portcullis, the update with
-/// the finalizer does not increase the generation, so Portcullis must not change the spec in this update.
+/// Regression test for issue 18 (tests with real controllers). Portcullis may detect only after the creation of a
+/// composite that native environments are enabled. Then Crossplane adds its finalizer. Without Portcullis, this update
+/// does not increase the generation of the composite, so Portcullis must not change the spec in this update.
 #[test]
 fn updates_of_metadata_leave_the_spec_of_native_composites_alone() {
     let created = composite(json!({"stage": "prod"}));
@@ -928,8 +929,8 @@ proptest! {
     }
 }
 
-/// The API server drops a field with an explicit null. If a patch writes a field below it, Portcullis must write that
-/// field in the first request, not only in the next one.
+/// The API server drops a field with an explicit null. If a patch writes a value below this field, Portcullis must
+/// write the value in the first request, not only in the next one.
 #[test]
 fn fields_below_a_dropped_null_are_written_at_once() {
     let patch = json!({"type": "ToCompositeFieldPath", "fromFieldPath": "c", "toFieldPath": "spec.a.a"});
@@ -1027,7 +1028,7 @@ fn waits_for_the_list_of_environment_configs() {
 }
 
 /// Regression test for an error that `mutating_composites` found: one patch writes a value to the composite, and
-/// another patch reads this value into the environment again.
+/// another patch reads this value into the environment again. Composed resources must contain this value.
 #[test]
 fn computes_composed_resources_from_the_stored_composite() {
     let returning = NATIVE.replace(

@@ -90,8 +90,8 @@ impl Cluster {
         self.gate.decide(Phase::Validate, &request).await
     }
 
-    /// Decides on an update of the status of the source `fleet` in which it gets the artifact `artifact`. `old` is the
-    /// object before the update.
+    /// Decides on an update of the status of the source `fleet`. The update sets the artifact of the source to
+    /// `artifact`. `old` is the object before the update.
     async fn update_source_status(&self, artifact: &Artifact, old: Option<Value>) -> Verdict {
         let case = Case::new(Operation::Create, source(artifact)).update(old.unwrap_or(json!({})));
         let mut request = case.request();
@@ -228,8 +228,8 @@ async fn judges_every_kustomization_of_a_source() {
     }
 }
 
-/// Decides on an update of a Kustomization. `inventory` is its inventory before the update, and `object` is the new
-/// Kustomization. Returns level and rule of each finding.
+/// Decides on an update of a Kustomization, and returns level and rule of each finding. `inventory` is the inventory in
+/// the old status, and `object` is the new Kustomization.
 async fn update_findings(cluster: &Cluster, object: Value, inventory: &[&str]) -> Vec<String> {
     let mut old = flux("./former", &[]);
     let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
@@ -803,8 +803,8 @@ async fn never_denies_errors_that_another_revision_may_fix() {
     );
 }
 
-/// Regression test for issue 18 (Flux, item 1): a revision that adds the folder of a component may also change the
-/// list of components.
+/// Regression test for issue 18 (Flux, item 1): a revision may lack the path or a component of a Kustomization. This
+/// only causes a warning, because the same revision may change the Kustomization too.
 #[tokio::test]
 async fn does_not_deny_revisions_that_may_change_the_kustomization() {
     let cluster = Cluster::with_levels(Limits::default(), &[("flux-sources", Level::Deny)]);
@@ -959,7 +959,8 @@ async fn a_denied_revision_is_never_ready() {
     assert_eq!((alone["status"].get("artifact"), ready_condition(&alone)[0]), (None, "False"));
 }
 
-/// Configures the guard so that it withholds revisions at their sources. `more` is additional configuration.
+/// Configures the guard with `hold: source`, so that a source keeps its previous revision if the new one would delete
+/// too much. `more` is additional configuration.
 fn set_hold_policy(cluster: &Cluster, more: &str) {
     let text = format!("guard: {{hold: source}}\ndeletions: {{maxCount: 2, protectedKinds: [Secret]}}\n{more}");
     let policy = portcullis::config::parse(&text, "portcullis.yaml", cluster.gate.registry()).unwrap();
@@ -1256,8 +1257,8 @@ async fn compares_kustomizations_of_other_sources() {
     );
 }
 
-/// `spec.kubeConfig` of a Kustomization refers to a Secret in its own namespace. So Secrets with the same name in two
-/// namespaces mean two clusters.
+/// `spec.kubeConfig` of a Kustomization refers to a Secret in the namespace of the Kustomization. So two Secrets with
+/// the same name in different namespaces are the kubeconfigs of two clusters.
 #[tokio::test]
 async fn equal_kubeconfigs_of_two_namespaces_are_two_clusters() {
     let cluster = Cluster::new();

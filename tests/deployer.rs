@@ -1,5 +1,5 @@
 //! Tests of the contract for deployers. Compares our rules with recorded cases of Landscaper. For every possible status
-//! update, compares them with the table of transitions and with the prose of the contract.
+//! update, compares the result of our rules with the table of transitions and with the prose of the contract.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -111,7 +111,8 @@ fn reads_annotations_like_landscaper() {
     }
 }
 
-/// DP013 reports every value of the annotation that Landscaper does not treat as true.
+/// DP013 reports the annotation `landscaper.gardener.cloud/delete-without-uninstall` if Landscaper does not treat its
+/// value as true.
 #[test]
 fn only_the_exact_value_keeps_deployed_objects() {
     for value in ["true", "True", "TRUE", "yes", "", " true", "false"] {
@@ -212,7 +213,8 @@ fn the_table_and_the_requirements_agree() {
     );
 }
 
-/// Returns a key of the sentence of the contract that forbids a status update, or `None` if no sentence forbids it.
+/// Returns a short name of the sentence in the contract that forbids a status update, or `None` if no sentence forbids
+/// it.
 ///
 /// The function follows the prose of the contract, independently of Landscaper's code. `deployItemPhase` is the phase
 /// that the contract refers to.
@@ -267,8 +269,8 @@ fn violated_sentence(Change { old, new }: &Change<'_>) -> Option<&'static str> {
     None
 }
 
-/// Reports whether the new `lastReconcileTime` is "the current time". The resolution of the time is one second, so it
-/// may equal the old one.
+/// Returns whether the new `lastReconcileTime` can be the current time, as the contract requires. It can equal the old
+/// `lastReconcileTime`, because the resolution is one second.
 fn is_after(old: &Status<'_>, new: &Status<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
 }

@@ -372,7 +372,8 @@ Plan: 0 to create, 2 to change, 0 to replace, 0 to delete, 0 moved, 3 unchanged
     assert!(!kubectl.stdout.contains("apps/production"), "no file of that root changes: {}", kubectl.stdout);
 }
 
-/// If a Kustomization builds another folder, its objects are changed, not deleted.
+/// If the path of a Kustomization changes to another folder, the diff reports the objects of the Kustomization as
+/// changed, not as deleted.
 #[test]
 fn follows_a_kustomization_to_another_folder() {
     let folder = gitops(&[("clusters/staging/apps.yaml", "path: ./apps/staging", "path: ./apps/production")]);

@@ -201,8 +201,8 @@ fn a_job_goes_through_the_phases_in_order_and_ends_in_one_write() {
     assert_eq!(simulation.next(), Step::Nothing);
 }
 
-/// Reports whether the real deployer deploys a DeployItem in its next job. The answer comes from the recorded case with
-/// the same status.
+/// Returns whether the real deployer deploys `item` in its next job. Reads the answer from `deployers.json`: for each
+/// status, the file contains the recorded behavior of the real deployer.
 fn is_deployed_by_the_next_job(item: &Value) -> bool {
     let text = include_str!("vectors/landscaper/deployers.json");
     let file: Value = serde_json::from_str(text).unwrap();

@@ -1,4 +1,5 @@
-//! Tests of composition environments with the recorded cases of `tests/vectors/crossplane/`, in both profiles.
+//! Tests of composition environments with the recorded cases of `tests/vectors/crossplane/`, for both values of
+//! [`Profile`].
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;

@@ -518,7 +518,8 @@ fn the_scenarios_of_upstream_give_the_recorded_values() {
     assert_eq!(run(&most_one, &three, &json!([])).1, "2", "multipleModeMaxMatch1");
 }
 
-/// A function pipeline is computed step by step, unlike a native environment.
+/// Each step of a function pipeline continues with the environment that the previous steps have computed. A native
+/// environment has no steps.
 #[test]
 fn a_pipeline_is_computed_step_by_step() {
     let composition = "
@@ -602,8 +603,9 @@ spec:
     assert_eq!(composed(composite(json!({"shadow": "s"}))), "s", "PatchComposedResourceFromEnvironmentShadowedSet");
 }
 
-/// Regression test for issue 18 (Crossplane, item 9): `CombineFromEnvironment` and `CombineToEnvironment` have no
-/// effect among the patches of an environment. The function's validation rejects them before they are applied.
+/// Regression test for issue 18 (Crossplane, item 9): patches of the types `CombineFromEnvironment` and
+/// `CombineToEnvironment` have no effect if they are among the patches of an environment. function-patch-and-transform
+/// also rejects such patches in its validation.
 #[test]
 fn combinations_of_the_environment_are_ignored_among_environment_patches() {
     for kind in ["CombineFromEnvironment", "CombineToEnvironment"] {
@@ -732,7 +734,7 @@ fn data() -> impl Strategy<Value = Map<String, Value>> {
     proptest::collection::btree_map("[a-c]", value, 0..4).prop_map(|members| members.into_iter().collect())
 }
 
-/// Reports whether a key is a map in one layer and not a map in the other layer, at any depth.
+/// Returns whether `a` and `b` have, at any depth, a common key whose value is a map in only one of them.
 fn conflicts(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     a.iter().any(|(key, a)| match (a, b.get(key)) {
         (Value::Object(a), Some(Value::Object(b))) => conflicts(a, b),
@@ -743,8 +745,9 @@ fn conflicts(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
 }
 
 proptest! {
-    /// Merging layers is associative, as upstream defines it, unless a key is a map in one layer and not a map in
-    /// another. For example, if `{a: 1}` is between two layers in which `a` is a map, the first map is lost.
+    /// Merging of layers is associative, as upstream defines it, unless the value of a key is a map in one layer and
+    /// not a map in another layer. For example, if `{a: 1}` is between two layers in which `a` is a map, the first map
+    /// is lost.
     #[test]
     fn merging_is_associative_without_conflicts(a in data(), b in data(), c in data()) {
         prop_assume!(!conflicts(&a, &b) && !conflicts(&b, &c) && !conflicts(&a, &c));
@@ -810,8 +813,8 @@ proptest! {
     }
 }
 
-/// The patches repeatedly copy the whole spec to the environment, and the copy back into the spec. Without a limit, the
-/// size of the spec would double each time.
+/// The patches repeatedly copy the whole spec to the environment, and then copy this value back into the spec. Without
+/// a limit, each repetition would double the size of the spec.
 #[test]
 fn patches_cannot_fill_the_memory() {
     let patches: Vec<Patch> = (0..200)

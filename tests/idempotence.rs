@@ -154,7 +154,8 @@ fn annotate(object: &mut Value, value: &str) {
     object["metadata"]["annotations"][DRY_RUN] = value.into();
 }
 
-/// Number of checked objects, once for each configuration, and number of changes by mutator.
+/// The number of checked objects, and the number of objects that each mutator changed. An object counts once for each
+/// configuration.
 #[derive(Default)]
 struct Tally {
     objects: usize,
@@ -223,7 +224,7 @@ fn every_mutator_is_covered() {
     assert_eq!(mutators, ["environments", "overwrites", "dry-run"], "the tests below count the changes of these");
 }
 
-/// Checks every object in a folder of examples. All objects of the folder are stored.
+/// Checks every object in a folder of examples, in a cluster in which all objects of the folder are stored.
 fn check_folder(folder: &str, tally: &mut Tally) {
     let mut paths: Vec<_> =
         fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -282,7 +283,7 @@ fn mutation_of_recordings_is_idempotent() {
     }
 }
 
-/// Adds the objects in a value whose group and kind `is_wanted` accepts to `found`.
+/// Adds to `found` all objects in `value` whose group and kind `is_wanted` accepts.
 fn collect(value: &Value, is_wanted: &dyn Fn(&str, &str) -> bool, found: &mut Vec<Value>) {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     if is_wanted(text("apiVersion").split('/').next().unwrap_or_default(), text("kind")) {

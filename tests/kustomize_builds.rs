@@ -58,8 +58,8 @@ fn build_case(case: &Value) -> Result<String, Stop> {
     built.text()
 }
 
-/// Returns what the engine lacks to execute a part of a build, such as the network. Returns `None` if the engine must
-/// be able to execute the part.
+/// Returns the reason why the test skips a case whose result is unknown: what the engine does not provide, such as the
+/// network. Returns `None` if the result must not be unknown for this cause.
 fn not_executed(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Network => Some("network"),

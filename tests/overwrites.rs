@@ -175,8 +175,8 @@ fn warns_about_an_installation_whose_context_names_missing_overwrites() {
     assert_eq!(found(Vec::new()), ["warn spec.context: Context \"default\" does not exist in namespace ns"]);
 }
 
-/// If an object contains a number that Landscaper cannot decode, reading the object is an error, so the request is
-/// denied. The number is also detected if only a part of the object was read before.
+/// If an object contains a number that Landscaper cannot decode, [`Object::read`] returns an error, so the request is
+/// denied. This is also the case if an earlier call read only a part of the object without this number.
 #[test]
 fn a_number_out_of_range_is_reported() {
     for case in vectors("landscaper/deployers.json")["numbers"].as_array().expect("it is a list") {
@@ -192,7 +192,7 @@ fn a_number_out_of_range_is_reported() {
 }
 
 /// Regression test for issue 18 (Landscaper, item 7): with `overwrites: apply`, Landscaper gets the substituted
-/// reference, so no overwrite matches. The page quotes the resulting condition.
+/// reference, so no overwrite matches it. `docs/configuration.md` quotes the condition that Landscaper then writes.
 #[test]
 fn the_page_quotes_the_condition_of_an_applied_substitution() {
     let file = vectors("landscaper/overwrites.json");

@@ -64,8 +64,8 @@ fn a_url_that_names_no_service_is_fetched_directly() {
     assert_eq!(server.requests(&artifact), 1);
 }
 
-/// Regression test for an error that a comparison with the real kustomize-controller found. The controller also lists
-/// objects in the inventory that it skipped, so an object in the inventory may not exist.
+/// Regression test for an error that a comparison with the real kustomize-controller found. The inventory also contains
+/// objects that kustomize-controller skipped. So an object can be in the inventory, but not in the cluster.
 #[test]
 fn an_object_that_only_the_inventory_has_is_created() {
     let api = api_with_proxy();

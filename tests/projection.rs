@@ -1,5 +1,5 @@
-//! Tests that rules read only the declared parts of kinds: every rule has the same result with a catalog of declared
-//! parts as with a catalog of whole objects.
+//! Tests that rules read only those parts of stored objects that the kinds of the objects declare. Every rule must have
+//! the same result with a catalog that stores only these parts as with a catalog that stores whole objects.
 //!
 //! The objects are those of the rule pages, the vectors, the examples and the recordings. Objects of one source are
 //! stored together, and each of them is created, updated and deleted. `Case::decide` makes the same comparison in other

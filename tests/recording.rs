@@ -285,7 +285,8 @@ fn native_composition() -> Value {
 }
 
 /// Regression test for issue 18 (recorded traffic): Crossplane 1 has EnvironmentConfigs of v1alpha1, Crossplane 2 of
-/// v1beta1. Both had the same name in a recording, so a replay used the objects and the coverage of the wrong version.
+/// v1beta1. Both kinds had the same name in a recording, so a replay used the objects and the [`Coverage`] of the wrong
+/// version.
 #[tokio::test]
 async fn two_versions_of_a_kind_are_replayed_as_two_kinds() {
     let cluster = Cluster::new();
@@ -554,8 +555,8 @@ async fn replays_with_the_recorded_and_another_configuration() {
     assert_eq!(portcullis(&["replay", "examples"]).status.code(), Some(2), "there is no recording");
 }
 
-/// Regression test for issue 18. Tests with real controllers record the requests of each scenario. `make test` only
-/// replays these recordings, because the controllers cannot be built everywhere.
+/// Regression test for issue 18: for each scenario of the tests with real controllers, a recording must contain its
+/// requests. `make test` only replays these recordings, because the controllers cannot be built everywhere.
 #[test]
 fn every_scenario_is_recorded() {
     for (system, file, scenarios) in [

@@ -66,7 +66,8 @@ struct Server {
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// What a server serves: a repository, and `moved.git`, which redirects to the server at `redirect_address`.
+/// The content of a server: a repository, and the URL path `moved.git`, which redirects to the server at
+/// `redirect_address`.
 struct Content {
     repository: PathBuf,
     redirect_address: String,

@@ -76,7 +76,8 @@ fn pages_have_title_summary_level_and_headings() {
     }
 }
 
-/// Returns each page whose first example with findings is a request, and the verdict on this request.
+/// Returns the rule pages whose first example with findings is a request. Each page comes with the verdict on this
+/// request.
 fn reported() -> Vec<(Page, Verdict)> {
     let pages = Page::all().into_iter().filter(|page| page.reported[0].object().is_some());
     pages.map(|page| (page.decide(&page.reported[0]), page)).map(|(verdict, page)| (page, verdict)).collect()
@@ -113,7 +114,8 @@ fn flux_would_delete(text: &str) -> bool {
         || text.match_indices("immutable").any(|(at, word)| begins(&text[at + word.len()..], "field"))
 }
 
-/// Checks that the parts of a denial that clients get do not cause kustomize-controller to delete objects.
+/// Checks that a denial does not cause kustomize-controller to delete objects. Checks only the parts of the denial that
+/// clients get.
 #[track_caller]
 fn assert_flux_deletes_nothing(verdict: &Verdict, case: &Case) {
     let answer = verdict.answer(Version::V1, Phase::Validate, &case.request());
@@ -198,7 +200,7 @@ fn the_committed_registration_is_up_to_date() {
     }
 }
 
-/// Returns all combinations of families, except none.
+/// Returns all combinations of at least one rule family.
 fn family_combinations() -> Vec<Vec<&'static str>> {
     let families = Registry::standard().families();
     let chosen = |bits: usize| families.iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0);
@@ -341,9 +343,10 @@ fn receiving_webhooks<'c>(configuration: &'c Value, group: &str, plural: &str, o
     webhooks.filter(|webhook| webhook["rules"].as_array().expect("rules is a list").iter().any(is_sent)).collect()
 }
 
-/// Returns how a webhook shares the requests of a resource with another webhook, or `None` if it receives all of them.
-/// The second part of the result is a condition. The first part is true if the webhook receives the requests for which
-/// the condition is true, and false if it receives the others. Deletions have no object, so they are not shared.
+/// Returns how `webhook` shares the requests of the resource `plural` with another webhook: a boolean and a condition.
+/// If the boolean is true, the webhook receives the requests for which the condition is true; otherwise, it receives
+/// the other requests. Returns `None` if the webhook receives all requests of the resource. Deletions have no object,
+/// so they are not shared.
 fn shared_condition(webhook: &Value, plural: &str, operation: Operation) -> Option<(bool, String)> {
     const DELETE: &str = "request.operation == 'DELETE' || ";
     let guard = format!("request.resource.resource != '{plural}' || ");

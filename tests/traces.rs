@@ -56,7 +56,7 @@ impl TracedServer {
         self.collector.spans()
     }
 
-    /// Makes one call, and returns its span.
+    /// Sends one request to the server, and returns the only span that the server exports.
     async fn span_of(self, path: &str, body: &[u8]) -> ReceivedSpan {
         self.post(path, body, &[("traceparent", SAMPLED)]).await;
         let spans = self.spans().await;

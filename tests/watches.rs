@@ -43,7 +43,7 @@ fn thing(name: &str) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name, "namespace": "ns"}})
 }
 
-/// Returns an item of a list. The names `number`, `deep` and `long` result in items that cannot be stored.
+/// Returns an item of a list. For the names `number`, `deep` and `long`, the catalog cannot store the returned item.
 fn item(name: &str) -> Value {
     match name {
         "number" => json!(5),

@@ -149,7 +149,7 @@ impl Bench {
         rounds.run().await
     }
 
-    /// Measures a review of an object with 100 overwrites, which several rules match.
+    /// Measures reviews of a ComponentVersionOverwrites object with 100 entries. Several rules check this object.
     async fn overwrites(&self) -> Vec<Costs> {
         let review = reviews::overwrites(100);
         let mut rounds = Rounds::new(TYPICAL.1 / 10, self.rounds);

@@ -57,8 +57,8 @@ pub fn portcullis_with_command(mut command: Command, certs: &Path, manifests: &P
     Process::start(command)
 }
 
-/// Starts Portcullis with the probes at `admin`. Does not wait for the log, because log records are written up to 100
-/// ms late.
+/// Starts Portcullis with its probes at the address `admin`. Does not wait until the server logs this address, because
+/// log records are written up to 100 ms late.
 #[allow(dead_code, reason = "one of the benchmarks measures the start")]
 pub fn portcullis_with_admin(admin: SocketAddr, mut command: Command, certs: &Path, manifests: &Path) -> Running {
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", &admin.to_string(), "--lame-duck=0"]);

@@ -24,7 +24,8 @@ pub struct Costs {
     aim: Option<f64>,
     floor: f64,
     cost: f64,
-    /// The median of the ratios of all rounds. The field `spread` is half of their interquartile range.
+    /// Cost of the call divided by the cost of the baseline: the median of this ratio over all rounds. `spread` is half
+    /// of the interquartile range of the ratio.
     ratio: f64,
     spread: f64,
 }

@@ -8,7 +8,7 @@ pub const NAMESPACE: &str = "team-0";
 const MAX_ITEMS: usize = 64;
 const LINE: &str = "  - name: \"setting\"\n    value: {\"level\": 7}\n";
 
-/// The number of items and of text lines with which an object is filled up to a size.
+/// The numbers of items and of text lines that are added to an object, so that it reaches a given size.
 #[derive(Clone, Copy, Default)]
 struct Padding {
     items: usize,

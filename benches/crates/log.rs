@@ -16,12 +16,12 @@ use tracing::subscriber::with_default;
 use tracing_appender::non_blocking::{NonBlocking, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
-/// Number of records in a burst: decisions that arrive while another one is computed.
+/// Number of records in a burst. A burst simulates the requests that arrive while the server computes another decision.
 const BURST: usize = 50;
 /// Time between the starts of two bursts. With it, 5,000 records are written per second.
 const INTERVAL: Duration = Duration::from_millis(10);
 const BURSTS: usize = 500;
-/// Number of measurements of each variant, in turn. The table shows the median.
+/// Number of measurements of each variant. The variants are measured in turn, and the table shows the median of each.
 const ROUNDS: usize = 5;
 
 const VARIANTS: [Variant; 4] = [

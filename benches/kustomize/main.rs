@@ -45,7 +45,8 @@ const LARGE_TREE_OBJECTS: usize = 4_000;
 const SAMPLE_INTERVAL: Duration = Duration::from_micros(200);
 /// The unit of CPU time in `/proc/self/stat`.
 const TICK: Duration = Duration::from_millis(10);
-/// How the measured binary is linked. `make bench` uses the release build if it can be built.
+/// How the measured binary is linked, as text for the report. `make bench` measures the static release build if it can
+/// be built.
 const LINKING: &str = if cfg!(target_env = "musl") {
     "linked statically, as `make dist` makes it"
 } else {
@@ -118,7 +119,8 @@ fn measure(kubectl: &Path) -> String {
     text
 }
 
-/// Measures one large tree, and one of twice its size. `builder` is compared with Portcullis. Returns table rows.
+/// Measures `portcullis build` of one large tree, and of a tree of twice its size. For comparison, also measures how
+/// `builder` builds the first tree. Returns table rows.
 fn large_tree(folder: &Path, builder: &Builder<'_>) -> String {
     let write = |name: &str, objects: usize| {
         let folder = folder.join(name);

@@ -23,7 +23,8 @@ const CONFIGS: usize = 100;
 const PATCHES: usize = 5;
 /// Number of keys of each EnvironmentConfig.
 const KEYS: usize = 8;
-/// Number of concurrent requests while the capacity is measured. It keeps the server busy, but requests do not wait.
+/// Number of concurrent requests while the capacity is measured. With this number, the server is always busy, but no
+/// request waits in its queue.
 const WORKERS: usize = 4;
 /// Number of connections per API server. It is enough for all requests in the server's queue, so that none waits in the
 /// client.
@@ -120,8 +121,8 @@ fn write_aims(text: &mut String, unloaded: &Samples, overload: &Samples, after: 
     }
 }
 
-/// Returns the time after the overload until the first tenth of a second in which 95 % of the requests are decided
-/// within `limit`.
+/// Returns the recovery time: the time from the end of the overload to the first 100 ms in which at least 95 % of the
+/// requests are decided within `limit`. `after` contains the outcomes of the requests after the overload.
 fn recovery(after: &Samples, limit: Duration) -> Duration {
     const WINDOW: Duration = Duration::from_millis(100);
     let windows = (after.time.as_millis() / WINDOW.as_millis()) as u32;

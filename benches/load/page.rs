@@ -20,8 +20,8 @@ pub fn print_and_write(name: &str, report: &str, write: bool) {
     fs::write(path, format!("{before}{begin}\n{report}\n{end}{after}")).unwrap();
 }
 
-/// Returns a line that names the command, the versions and the processor. `is_pinned` says whether server and client
-/// have a processor each.
+/// Returns a line that names the command, the versions and the CPU model. `is_pinned` says whether server and client
+/// run on one CPU each.
 pub fn made_by(command: &str, is_pinned: bool) -> String {
     let rustc = Command::new("rustc").arg("--version").output().unwrap().stdout;
     let rustc = String::from_utf8(rustc).unwrap().split(' ').take(2).collect::<Vec<_>>().join(" ");

@@ -39,7 +39,7 @@ impl Samples {
         count as f64 / self.time.as_secs_f64()
     }
 
-    /// Returns a quantile of the latency of the requests with this status.
+    /// Returns the quantile `part` (0 to 1) of the latency of the requests with this status.
     pub fn quantile(&self, status: u16, part: f64) -> Duration {
         let mut took: Vec<_> = self.with(status).map(|sample| sample.took).collect();
         took.sort_unstable();

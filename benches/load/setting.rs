@@ -71,7 +71,8 @@ impl Setting {
         self.portcullis_with_catalog(&self.catalog(objects))
     }
 
-    /// Starts the server with ten objects in its catalog and the probes at `admin`. Does not wait for its log.
+    /// Starts the server with ten objects in its catalog and the probes at `admin`. Does not wait until the server logs
+    /// its address.
     pub fn portcullis_with_admin(&self, admin: SocketAddr) -> Running {
         process::portcullis_with_admin(admin, self.command(self.binary()), self.mount.path(), &self.catalog(10))
     }

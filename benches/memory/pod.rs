@@ -1,8 +1,8 @@
 //! Runs the server as in a pod: it finds the API server in environment variables, and its token in the folder where the
 //! kubelet mounts it.
 //!
-//! With a kubeconfig, the server would also run its YAML parser, which it does not run in a pod, so more of its
-//! executable would be in memory.
+//! The benchmark does not give the server a kubeconfig. To read one, the server would run its YAML parser, so more of
+//! the executable would be in memory than in a pod.
 
 use std::ffi::OsStr;
 use std::fs;

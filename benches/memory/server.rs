@@ -69,13 +69,13 @@ impl Program {
         Self { path, certs }
     }
 
-    /// Starts a server with further arguments, which say where the objects are.
+    /// Starts a server. `arguments` are appended to its command line, and say where the objects are.
     pub fn serve<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Server {
         self.serve_with_command(Command::new(&self.path), arguments)
     }
 
-    /// Starts a server for a cluster, with the environment of a pod. If this machine cannot provide one, the server
-    /// gets a kubeconfig.
+    /// Starts a server that reads the objects of `cluster`, in the environment of a pod. If this machine cannot provide
+    /// this environment, passes a kubeconfig to the server.
     pub fn serve_cluster(&self, cluster: &PopulatedCluster) -> Server {
         match cluster.pod() {
             Some(pod) => self.serve_with_command::<&str>(pod.command(self.path.as_os_str()), &[]),

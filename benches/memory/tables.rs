@@ -84,7 +84,8 @@ fn name_of(rows: &[Row]) -> String {
     }
 }
 
-/// Returns the rows of each run: none, each row separately, and all together.
+/// Returns the rows that each run measures. The first run has no rows and measures an empty server. Then each row has
+/// its own run. The last run measures all kinds together.
 fn runs() -> Vec<Vec<Row>> {
     let single = ROWS.iter().map(|row| vec![*row]);
     std::iter::once(Vec::new()).chain(single).chain([all_rows()]).collect()

@@ -1,5 +1,6 @@
-//! Reads and checks all folders of an archive. Depending on the first byte, the rest of the input is a compressed
-//! archive, or a tar archive that is compressed first, because fuzzers rarely guess a valid checksum.
+//! Reads and checks all folders of an archive. The first byte of the input selects the form of the other bytes: a
+//! compressed archive, or a plain tar archive. The target compresses a plain archive before it reads it. Fuzzers rarely
+//! guess the checksum of a compressed archive, so most inputs are plain.
 #![no_main]
 
 use std::io::Write;

@@ -31,7 +31,8 @@ const SUFFIXES: [&str; 4] = ["", ".svc", ".svc.cluster.local", ".svc.cluster.loc
 /// The port of plain HTTP.
 const HTTP: u16 = 80;
 
-/// The reason why an artifact was not fetched. The error message completes a sentence that the caller begins.
+/// The reason why an artifact was not fetched. The error message is a clause, such as `it could not be unpacked`.
+/// Callers append it to their own message.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The URL is invalid, contains a user name, or does not begin with `http://`.

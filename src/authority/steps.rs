@@ -361,9 +361,9 @@ pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
 /// Returns the CA certificates that are in a caBundle but not in `wanted`. The caller adds them to the former CAs in
 /// the Secret. The result is truncated, because the Secret has at most [`MAX_OLD`] former CAs.
 ///
-/// The result is sorted by the position in the caBundles, which list the most recent CAs first. The times in the
-/// certificates are less reliable, because the clocks of replicas may differ. So they only decide between equal
-/// positions, and certificates that look expired are included.
+/// The result is sorted by the position in the caBundles, which list the most recent CAs first. Certificates at the
+/// same position are sorted by time, the latest first. The times are used only for this purpose, because the clocks of
+/// replicas may differ. Therefore, the result also contains certificates that seem to be expired.
 pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
     let held = seen.bundles.iter().flat_map(|bundle| bundle.0.iter().enumerate());
     let mut held: Vec<_> = held.filter(|(_, one)| !wanted.contains(one)).collect();

@@ -193,9 +193,9 @@ impl Postings {
         single + several + self.shared * SHARED_BYTES
     }
 
-    /// Reserves memory for the keys of `more` objects. Assumes that each of them has as many keys as the average of the
-    /// `stored` objects, but at most one key. Without this maximum, a single stored object with very many keys would
-    /// cause a reservation without limit.
+    /// Reserves memory for the keys of `more` new objects. `stored` is the number of objects in the index. Assumes that
+    /// a new object has as many keys as these objects have on average, but at most one. This maximum limits the
+    /// reservation if a stored object has very many keys.
     pub(super) fn reserve(&mut self, more: usize, stored: usize) {
         let keys = |stored_keys: usize| more.min(more.saturating_mul(stored_keys) / stored.max(1));
         self.single.reserve(keys(self.single.len()), |single| single.hash);

@@ -113,8 +113,8 @@ fn size(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Appends a number in LEB128. Each byte contains seven bits of the number, the lowest bits first. The high bit of a
-/// byte is set if more bytes follow.
+/// Appends `number` to `bytes` in the LEB128 encoding. Each byte contains seven bits of the number, the lowest bits
+/// first. The high bit of a byte is set if more bytes follow.
 fn push_number(mut number: u32, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push((number & 0x7f) as u8 | 0x80);

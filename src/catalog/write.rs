@@ -80,8 +80,9 @@ impl Catalog {
         self.write(kind, Store::reject);
     }
 
-    /// Returns the number of times that an object of a kind could not be stored since the process started. For a kind
-    /// that an object in the cluster declares, counts since the kind was added.
+    /// Returns the number of times that an object of a kind could not be stored since the process started. If an object
+    /// in the cluster declares the kind, such as a CompositeResourceDefinition, the count starts when the kind is added
+    /// to the catalog.
     pub fn rejected(&self, kind: &'static Kind) -> u64 {
         self.read(kind, Store::rejected).unwrap_or_default()
     }

@@ -82,7 +82,7 @@ impl Folders {
 /// read on demand.
 pub(super) struct Scan {
     pub(super) tree: Arc<Tree>,
-    /// All files that were read to find kustomizations. The paths are absolute, but without the first `/`.
+    /// The files in which kustomizations were searched. The paths are absolute, but without the first `/`.
     pub(super) files: Vec<TreePath>,
     /// The files that are neither kustomization files nor files that only kustomize reads, such as patches.
     pub(super) manifests: Vec<TreePath>,
@@ -119,8 +119,8 @@ impl Scan {
     }
 
     /// Finds the kustomize roots that Flux, Argo CD, Fleet and Sveltos build. Also finds the objects that name these
-    /// roots, such as Flux Kustomizations. `tops` are candidates for the root folder of the repository. Paths in Flux
-    /// Kustomizations are relative to this folder.
+    /// roots, such as Flux Kustomizations. The paths in Flux Kustomizations are relative to the root folder of the
+    /// repository. `tops` contains folders that may be this root folder.
     pub(super) fn survey(&self, git: &Git, tops: &[TreePath], sources: &Sources) -> Survey {
         let Self { tree, manifests, folders, read: files, .. } = self;
         checkout::survey(&Checkout { tree, files, git, tops, folders, manifests, sources })

@@ -1,5 +1,5 @@
-//! Simulates Landscaper in tests of a deployer. It creates DeployItems, asks the deployer to process them, and deletes
-//! them.
+//! Simulates Landscaper in tests of a deployer. The simulation creates DeployItems, asks the deployer to process them,
+//! and deletes them.
 //!
 //! Source: the function `deployOrTrigger` and the code that deletes DeployItems in Landscaper's
 //! `pkg/landscaper/execution`. The annotations come from `GenerateDeployItem`.

@@ -1,6 +1,6 @@
-//! The impact of changing or deleting an EnvironmentConfig. The environment of each composite that uses it is computed
-//! twice. The first computation uses the EnvironmentConfigs before the request, the second those after it. Then the
-//! results are compared.
+//! Computes the impact of changing or deleting an EnvironmentConfig on the composites that use it. Computes the
+//! environment of each composite twice: with the EnvironmentConfigs before the request, and with those after the
+//! request. Then compares the two results.
 
 use std::sync::Arc;
 
@@ -106,9 +106,9 @@ impl Subjects<'_> {
         }
     }
 
-    /// Adds all composites that use the Composition or CompositionRevision `text` to the list `self.found`. If there
-    /// are none, may add an empty composite with the usage of `user`. It represents composites that are created later
-    /// or are unknown to Portcullis.
+    /// Adds all composites that use the Composition or CompositionRevision `text` to the list `self.found`. If no
+    /// composite uses it, may add an empty composite with the usage of `user`. The empty composite represents
+    /// composites that are created later or are unknown to Portcullis.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {

@@ -14,9 +14,10 @@ use super::composite_references::{composition_name, references};
 use super::composition;
 use super::composition::required::{Required, required};
 
-/// `EnvironmentConfig`: data that Compositions select. Crossplane 1.18 and later serve this version.
+/// `EnvironmentConfig` in version `v1beta1`: data that Compositions select. Crossplane 1.18 and later serve this
+/// version.
 pub static ENVIRONMENT_CONFIGS: Kind = environment_configs("v1beta1", &[&BY_LABEL, &BY_LABEL_KEY, &BY_NAME_PREFIX]);
-/// `EnvironmentConfig` as Crossplane 1.11 to 1.20 serves it.
+/// `EnvironmentConfig` in version `v1alpha1`, which Crossplane 1.11 to 1.20 serves.
 pub static ALPHA_ENVIRONMENT_CONFIGS: Kind =
     environment_configs("v1alpha1", &[&BY_LABEL, &BY_LABEL_KEY, &BY_NAME_PREFIX]);
 
@@ -34,7 +35,7 @@ const fn environment_configs(version: &'static str, indexes: &'static [&'static 
 }
 
 /// Returns the kind of EnvironmentConfigs in the version that the cluster serves. This is `v1beta1`, unless the catalog
-/// has listed only `v1alpha1`.
+/// has listed EnvironmentConfigs only in version `v1alpha1`.
 pub fn served(view: &View<'_>) -> &'static Kind {
     let is_old = !view.is_complete(&ENVIRONMENT_CONFIGS) && view.is_complete(&ALPHA_ENVIRONMENT_CONFIGS);
     if is_old { &ALPHA_ENVIRONMENT_CONFIGS } else { &ENVIRONMENT_CONFIGS }

@@ -54,7 +54,7 @@ struct Evaluation<'t, C: ?Sized> {
 }
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
-    /// Adds a step that selects EnvironmentConfigs to `self.before`, the list of steps that run before each later
+    /// Adds `step`, which selects EnvironmentConfigs, to `self.before`, the list of steps that run before each later
     /// patch. Omits entries that select different EnvironmentConfigs for different composites. Also omits entries that
     /// cause an error.
     fn select(&mut self, step: &Step, selection: &Selection) {
@@ -112,8 +112,8 @@ fn is_independent(source: &EnvironmentSource) -> bool {
         || selector.into_iter().all(|matcher| matcher.kind() == LabelMatcherType::Value)
 }
 
-/// Returns false if a patch reads no value, or if a value that it reads is missing in the environment. Then it is not
-/// certain that the patch always fails, because a real composite may provide the missing value. Otherwise returns true.
+/// Returns whether a patch reads at least one value, and no value that it reads is missing in the environment. If a
+/// value is missing, it is not certain that the patch always fails, because a real composite may provide the value.
 fn has_value(outcome: &PatchOutcome, environment: &Value) -> bool {
     !outcome.reads.is_empty()
         && outcome.reads.iter().all(|read| {

@@ -227,9 +227,9 @@ impl Registry {
         by_kind(self.looks().filter(|(_, _, is_read_live)| *is_read_live).map(|(family, kind, _)| (family, kind)))
     }
 
-    /// Returns the kinds of cluster objects that Portcullis needs to handle requests. Each item has three parts: the id
-    /// prefix of the rules that need the kind, such as `KZ`, the kind, and whether objects of the kind are also read
-    /// directly from the API server, not only from the cache.
+    /// Returns the kinds of cluster objects that Portcullis needs to handle requests. Each kind comes with a rule
+    /// family, such as `KZ`, that needs it. The `bool` says whether objects of the kind are also read directly from the
+    /// API server, and not only from the cache.
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.live_reads.is_some()));
         let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.live_reads.is_some()));
@@ -238,9 +238,8 @@ impl Registry {
         of_rows.flat_map(|(family, kinds, is_read_live)| kinds.iter().map(move |kind| (family, *kind, is_read_live)))
     }
 
-    /// Returns the kinds whose objects define other kinds, such as CompositeResourceDefinition. In each pair, the first
-    /// part is a rule family, such as `EN`, that has rules or mutators for the defined kinds. The second part is the
-    /// defining kind.
+    /// Returns the kinds whose objects define other kinds, such as CompositeResourceDefinition. Each kind comes with a
+    /// rule family, such as `EN`, that has rules or mutators for the defined kinds.
     pub(super) fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let of = |declaration: &&'static Declaration| {
             let by = declaration.by;
@@ -297,9 +296,9 @@ impl Registry {
     }
 }
 
-/// Returns the rules, mutators or deliveries in `candidates` that match a request. All matchers in `candidates` are for
-/// the resource of the request, or for all resources. If several matchers of a rule, mutator or delivery match, returns
-/// only the first of them. All matchers of a rule, mutator or delivery must follow each other in `candidates`.
+/// Returns the rules, mutators or deliveries in `candidates` that match a request, each with its first matching
+/// matcher. Each matcher in `candidates` must be for the resource of the request, or for all resources. The matchers of
+/// one rule, mutator or delivery must follow each other.
 fn covering<'a, T: 'static>(
     candidates: impl Iterator<Item = &'a Matched<T>>,
     request: &Request<'_>,

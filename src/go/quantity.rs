@@ -64,9 +64,9 @@ impl<'t> Parts<'t> {
         is_sound.then_some(Self { is_negative: text.starts_with('-'), whole, fraction, suffix, has_digits })
     }
 
-    /// Returns the number multiplied by `scale`, the factor of its suffix, but without its sign. A quantity without
-    /// digits, such as `Ki`, is zero. Exception: if its suffix is large or small, such as `Pi` or `e-10`, apimachinery
-    /// returns an error, and this function returns `None`.
+    /// Returns the absolute value of the quantity. `scale` is the factor of its suffix. A quantity without digits, such
+    /// as `Ki`, is zero. `None` if a quantity without digits has a large or small suffix, such as `Pi` or `e-10`,
+    /// because apimachinery returns an error for it.
     fn magnitude(&self, scale: Scale) -> Option<f64> {
         let all = [self.whole, self.fraction].concat();
         let fraction = i64::try_from(self.fraction.len()).unwrap_or(i64::MAX);

@@ -208,7 +208,7 @@ pub struct PostBuild {
     pub unknown: BTreeSet<String>,
     /// Objects in `substituteFrom` whose content is unknown, such as `ConfigMap/cluster-settings`.
     pub from: Vec<String>,
-    /// Whether to substitute even if there are no variables (`substituteStrategy: Always`).
+    /// Whether Flux performs the substitution even if no variables are defined (`substituteStrategy: Always`).
     pub always: bool,
     /// Whether an unset variable is replaced with the empty string, as before kustomize-controller 1.9.
     pub is_lenient: bool,
@@ -230,8 +230,8 @@ impl PostBuild {
     }
 }
 
-/// The kustomize options of a source in an Argo CD Application. Build variables in the options are replaced with their
-/// values.
+/// The kustomize options of a source in an Argo CD Application. Build variables in the options, such as
+/// `$ARGOCD_APP_NAME`, are already replaced with their values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ArgoSpec {
     /// The path of the options in the Application, such as `spec.source.kustomize`. Empty if no option is set.
@@ -310,8 +310,8 @@ impl Options {
         }
     }
 
-    /// Returns the components that the object of Flux or Argo CD adds to the root: `spec.components` of a Flux
-    /// Kustomization, or `kustomize.components` of the source of an Application.
+    /// Returns the components that Flux or Argo CD adds to the kustomization file of the folder to build:
+    /// `spec.components` of a Flux Kustomization, or `kustomize.components` of the source of an Argo CD Application.
     pub fn added_components(&self) -> impl Iterator<Item = &str> {
         self.flux.components.iter().chain(&self.argo.components).map(String::as_str)
     }

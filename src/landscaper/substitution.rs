@@ -188,7 +188,7 @@ pub struct Substitution {
     /// The reference before the substitution. If the reference specifies no repository context, the repository context
     /// of the Context is filled in.
     pub original: ComponentReference,
-    /// The reference after the substitution. Landscaper uses this one.
+    /// The reference after the substitution, which Landscaper uses in place of `original`.
     pub result: ComponentReference,
     /// Whether the `source` of at least one entry matches the reference. Even then, `result` can equal `original`,
     /// because an entry may set a value that the reference already has.

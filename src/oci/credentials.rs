@@ -72,8 +72,8 @@ impl Keyring {
     /// Adds the entries of a pull secret's `.dockerconfigjson`.
     ///
     /// # Errors
-    /// If the content has no object `auths`, or if one of its entries is invalid. Valid entries before the invalid one
-    /// are added. Errors never contain a secret.
+    /// Fails if the content has no object `auths`, or if one of its entries is invalid. Valid entries before the
+    /// invalid one are added. Errors never contain credentials.
     pub fn add(&mut self, config: &[u8]) -> Result<(), KeyringError> {
         let config: Value = serde_json::from_slice(config).map_err(|_| KeyringError::NoAuths)?;
         let auths = config.get("auths").and_then(Value::as_object).ok_or(KeyringError::NoAuths)?;

@@ -318,7 +318,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that the Event never says that nothing was deployed, because another deployer may have deployed the item.
+    /// Checks that the message of the Event does not contain "nothing was deployed". Another deployer may have deployed
+    /// the item before the dry-run deployer processed it.
     #[test]
     fn the_event_does_not_claim_that_nothing_was_deployed() {
         let note = |deployer: &str| {

@@ -23,7 +23,7 @@ const RECONCILE_TIMEOUT: Duration = Duration::from_secs(60);
 /// grace period.
 const GRACE: Duration = Duration::from_secs(5);
 /// Interval for checking whether the initial list requests of a controller's watches are complete. The controller
-/// starts its work only when they are.
+/// starts its work only after that.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A controller manager. It runs controllers, and each controller has a queue.

@@ -149,7 +149,7 @@ impl Registration {
     }
 }
 
-/// Returns one RBAC rule for each API group of the kinds.
+/// Returns RBAC rules that permit `verbs` on the resources of `kinds`. There is one rule for each API group.
 fn lines(kinds: Vec<&'static Kind>, verbs: &[&str]) -> Vec<String> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for Kind { group, plural, .. } in kinds {

@@ -50,8 +50,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the request fails (see [`Client::get`]), if the status of the response is not a success, or if the response
-    /// is an HTML page.
+    /// Fails if the request fails (see [`Client::get`]), if the status of the response is not a success, or if the
+    /// response is an HTML page.
     pub(super) fn file(&self, url: &str, most: u64) -> Result<Bytes, String> {
         let answer = self.get(url, &[], most)?;
         let is_page = |kind: &str| kind.starts_with("text/html");
@@ -95,8 +95,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the URL or a header is invalid, if the server cannot be reached, if the complete response does not arrive
-    /// within the timeout, or if its body has more than `most` bytes.
+    /// Fails if the URL or a header is invalid, if the server cannot be reached, if the complete response does not
+    /// arrive within the timeout, or if its body has more than `most` bytes.
     pub(super) fn send(
         &self,
         method: Method,

@@ -224,7 +224,7 @@ impl Load {
     }
 }
 
-/// A rate limiter that allows evenly spaced events.
+/// A rate limiter that allows an event only if a minimum time has passed since the last allowed event.
 #[derive(Debug)]
 struct RateLimiter {
     /// Minimum time between two events; `None` if the rate is 0.

@@ -90,7 +90,8 @@ fn of_kind<'a>(kind: &str, text: &str) -> Option<Scalar<'a>> {
     }
 }
 
-/// Decodes a `!!binary` scalar from base64 to a string, as Go writes it into JSON. Invalid UTF-8 becomes U+FFFD.
+/// Decodes the base64 text of a `!!binary` scalar to a string. Bytes that are not valid UTF-8 become U+FFFD, as in Go's
+/// JSON.
 fn binary<'a>(text: &str) -> Result<Scalar<'a>, Problem> {
     let packed = text.replace(['\r', '\n'], "");
     let bytes = STANDARD.decode(packed).map_err(|_| wrong_tag("binary", text))?;

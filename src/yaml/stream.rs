@@ -94,7 +94,7 @@ impl<'t> Chunk<'t> {
         (!between_lines || self.text[at..].contains('\n')).then_some(at)
     }
 
-    /// Returns an error if the line of the separator `---` contains anything but a comment after it.
+    /// Returns an error if text other than a comment follows the separator `---` on the same line.
     fn check_separator(&self) -> Result<(), YamlError> {
         let after = self.text.get(3..).unwrap_or_default().trim();
         if after.is_empty() || after.starts_with('#') {

@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The namespace of the Roles and the ServiceAccount. It is always applied, because the manifests may not contain it.
+/// The namespace of the Roles and the ServiceAccount. It is always applied, because `portcullis manifests` writes the
+/// Namespace only with the option `--image`.
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: portcullis-system\n";
 
 /// The manifests in three parts. Each part is a stream of YAML documents.

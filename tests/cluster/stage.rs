@@ -14,7 +14,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Number of writes that each stream makes before a scenario starts, and again after the scenario has ended. A scenario
 /// fails if fewer than this number of writes of a stream were answered.
 const MIN_WRITES: usize = 40;
-/// Timeout for the writes before a scenario, and for those after a scenario. It ends the wait if the API server does
+/// Timeout for the writes before a scenario, and again for the writes after it. It ends the wait if the API server does
 /// not answer the writes.
 const MIN_WRITES_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -120,8 +120,8 @@ impl TestEnvironment {
 }
 
 impl Expected {
-    /// Returns an error message if the counts of the writes of both streams, closed loop and open loop, do not meet
-    /// this requirement.
+    /// Returns an error message if the writes do not meet this requirement. `closed` contains the counts of the stream
+    /// whose webhook fails closed, and `open` those of the stream whose webhook fails open.
     fn check_counts(self, [closed, open]: &[Counts; 2]) -> Option<String> {
         let failed = closed.failed + open.failed;
         let unchecked = closed.unchecked + open.unchecked;

@@ -1,5 +1,5 @@
-//! Two streams of writes through the API server. The first one writes objects that a webhook with `failurePolicy: Fail`
-//! checks, the second one objects that a webhook with `failurePolicy: Ignore` checks.
+//! Two streams of writes through the API server. The first stream writes objects that a webhook with
+//! `failurePolicy: Fail` checks. The second stream writes objects that a webhook with `failurePolicy: Ignore` checks.
 //!
 //! Each stream alternates between a correct object and an object that a rule denies. All writes are dry runs, so the
 //! API server stores nothing. If the API server admits an object that a rule denies, Portcullis has not checked the

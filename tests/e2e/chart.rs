@@ -586,8 +586,8 @@ fn the_registration_does_not_depend_on_certificate_way(_: &Context) {
     );
 }
 
-/// Checks that a server with a mounted certificate, as a server with a self-managed CA, restores the Secret with the
-/// state of its CA after the Secret was deleted.
+/// Checks that a server with a mounted certificate restores the Secret with the state of its CA after the Secret was
+/// deleted. Servers with a self-managed CA do the same.
 fn restores_the_state_of_the_ca(ctx: &Context) {
     let secret = ["secret", "portcullis-ca", "--namespace", NAMESPACE];
     let state = || {

@@ -2,8 +2,8 @@
 //! write.
 //!
 //! As with Landscaper, sub-installations and DeployItems have generated names, and the templates in an Execution are
-//! compressed. Each pass replaces the annotations of existing sub-installations, and copies the id of the job from the
-//! root to all other objects.
+//! compressed. Each call of [`Landscaper::start`] replaces the annotations of existing sub-installations, and writes
+//! the id of the job into the status of all objects.
 
 use std::io::Write as _;
 use std::time::Instant;

@@ -158,7 +158,8 @@ fn warns_if_common_metadata_prevents_pruning(ctx: &Context) {
     accepts(ctx, &ns, &labels(json!({"kustomize.toolkit.fluxcd.io/name": "apps", "team": "a"})));
 }
 
-/// Returns the notes of the Events with a reason on objects of a kind.
+/// Returns the field `note` of each Event in the namespace `ns` that has the reason `reason` and is about an object of
+/// the kind `kind`.
 fn event_notes(ctx: &Context, ns: &str, kind: &str, reason: &str) -> Vec<String> {
     let events: Api<Event> = Api::namespaced(ctx.cluster.client(), ns);
     let list = ctx.cluster.block_on(events.list(&ListParams::default())).expect("the API server answers");

@@ -1,7 +1,7 @@
 //! Tests of shadow mode, and of an exemption that expires.
 //!
-//! Each test starts a second portcullis. Its webhooks match only labeled objects in the namespace `portcullis-system`,
-//! which the other webhooks exclude.
+//! Each test starts a second portcullis. The webhooks of the second portcullis match only labeled objects in the
+//! namespace `portcullis-system`. The webhooks of the first portcullis exclude this namespace.
 
 use std::fs;
 use std::path::PathBuf;

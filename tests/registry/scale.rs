@@ -33,7 +33,7 @@ pub struct ScaleTest {
 
 /// Totals over the component trees of all Installations.
 pub struct RecordTotals {
-    /// Number of component trees without gaps.
+    /// Number of component trees in which no component version is missing.
     pub complete: usize,
     /// Number of component references that the overwrites change.
     pub overwritten: usize,

@@ -40,7 +40,8 @@ use crate::dice::Dice;
 use crate::engine::Built;
 use crate::oracle::{Answer, Oracle};
 
-/// Number of further builds with kustomize, if the outputs differ, to find out whether the output of kustomize varies.
+/// Number of additional builds with kustomize if the outputs differ. The test then checks whether the output of
+/// kustomize itself varies between builds.
 const REPEATS: usize = 4;
 
 /// Compares random kustomize trees, rendered by the engine and by kustomize.

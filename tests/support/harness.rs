@@ -98,7 +98,7 @@ impl Decide for Stub {
     }
 }
 
-/// Returns an AdmissionReview about a widget, a resource about whose requests the stub decides.
+/// Returns an AdmissionReview about a widget with the name `name`. The stub decides only requests about widgets.
 pub fn review(name: &str) -> Vec<u8> {
     review_of("widgets", name, 0)
 }

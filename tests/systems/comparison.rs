@@ -5,8 +5,8 @@ use crate::runner::Run;
 use crate::system::Scenario;
 
 /// Allowance for additional writes of controllers in the run with portcullis. This run may have twice the writes of the
-/// run without portcullis, plus this number. Additional writes are retries after conflicts, and dry runs, which need
-/// portcullis.
+/// run without portcullis, plus this number. Additional writes are retries after conflicts, and the writes of dry runs,
+/// which work only with portcullis.
 const MAX_ADDITIONAL_WRITES: usize = 60;
 /// Maximum number of differences in the error message of a scenario.
 const MAX_DIFFERENCES: usize = 60;

@@ -195,8 +195,8 @@ impl<'a> Installation<'a> {
                "metadata": {"name": "root", "namespace": namespace, "annotations": annotations}})
     }
 
-    /// Applies the Installation, and waits until Landscaper has finished a new job with this phase. Returns the
-    /// Installation.
+    /// Applies the Installation, and waits until Landscaper has finished a new job, and the Installation has the phase
+    /// `phase`. Returns the Installation.
     #[track_caller]
     fn process(&self, ctx: &Context<'_>, phase: &str) -> Value {
         let job = |object: &Value| object["status"]["jobIDFinished"].clone();

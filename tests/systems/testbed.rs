@@ -27,8 +27,7 @@ const SHOWN_LINES: usize = 12;
 pub enum Mode {
     /// Portcullis does not run.
     Without,
-    /// Portcullis does not run. This is the second run without it: all differences come from the controllers
-    /// themselves.
+    /// A second run without portcullis. Differences from the first run can come only from the controllers themselves.
     Control,
     /// Portcullis runs: its webhooks are registered, and `portcullis reconcile` is started.
     With,
@@ -126,7 +125,7 @@ impl Testbed {
         self.gate.as_ref().map(Gate::log)
     }
 
-    /// Returns the last lines of each log that contain this namespace.
+    /// Returns, for each log, the last lines that contain `namespace`.
     pub fn logs(&self, namespace: &str) -> String {
         let manager = self.manager.iter().map(|manager| ("reconcile", manager.log()));
         let controllers = self.controllers.iter().map(|daemon| (daemon.name(), read(&daemon.log())));

@@ -102,7 +102,8 @@ impl Follow {
         }
     }
 
-    /// Watches the kind from a resourceVersion on, until the kind must be listed again.
+    /// Watches the kind, starting at the resourceVersion `version`, until the kind must be listed again. `wait`
+    /// determines the delay after a failed watch.
     async fn watch_from(&mut self, mut version: String, wait: &mut DefaultBackoff) {
         loop {
             let begun = Instant::now();

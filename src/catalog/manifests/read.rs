@@ -152,8 +152,8 @@ impl Reading<'_, '_> {
         self.values(text)
     }
 
-    /// Returns whether the file is a list. `start` is the beginning of the file. Searches the whole file if necessary,
-    /// because kubectl writes the kind after the items.
+    /// Returns whether the file is a Kubernetes List. `start` is the beginning of the file. Searches the whole file for
+    /// the `kind` if necessary, because kubectl writes `kind` after `items`.
     fn is_list(&self, start: &[u8]) -> Result<bool, NoJson> {
         let mut frames = Frames::default();
         frames.push(start);
@@ -269,9 +269,9 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
 /// Moves to the next item of a list in a file. Returns true if the whole item is in memory. Returns false if the caller
 /// must read more of the file, or at the end of the list.
 ///
-/// Returns an error if the file is a sequence of objects, and the first object is not a list but has a field `items`.
-/// The file then looks like a list if its last object is one. The error asks the user to write each object into its own
-/// file.
+/// Returns an error if the file is not one list but a sequence of objects: first an object with a field `items` that is
+/// not a list, and then a list. Such a file looks like a single list at first. The error asks the user to write each
+/// object into its own file.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => Err(io::Error::other(

@@ -29,8 +29,8 @@ fn identity(object: &Value) -> Identity {
     ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(|part| object.pointer(part).cloned())
 }
 
-/// Reads the objects in `files`. Namespaced objects without a namespace are in `namespace`. Objects that no rule
-/// matches or looks up are counted and dropped.
+/// Reads the objects in `files`. Namespaced objects that set no namespace get `namespace`. Objects that no rule matches
+/// or looks up are counted and dropped.
 pub(super) fn read(files: &[PathBuf], namespace: &str, registry: &Registry) -> Manifests {
     let kinds = registry.kinds();
     let wanted = |object: &Value| {

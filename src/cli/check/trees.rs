@@ -86,8 +86,8 @@ impl Trees {
         Ok(Self { scan, builds, survey, used, git, options, reads_scripts, scripts: OnceLock::new() })
     }
 
-    /// Returns whether `manifest` is a Flux Kustomization that is also in the output of a kustomize build. Then, only
-    /// the object in this output is checked.
+    /// Returns whether `manifest` is a Flux Kustomization that is also in the output of a kustomize build. If so, the
+    /// object in the output is checked, and `manifest` is not.
     pub(super) fn has_rendered(&self, manifest: &Manifest) -> bool {
         let is_kustomization = || is_flux_kustomization(&manifest.object);
         let path = || tree_path(Path::new(&manifest.source.name)).ok();

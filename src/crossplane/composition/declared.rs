@@ -19,8 +19,8 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// Combines the schema of an environment with the fields that the Composition sets itself, with patches or default
-    /// data. `declaration` contains these patches and the default data.
+    /// Combines the schema of an environment with the fields that patches and default data of the Composition set.
+    /// `declaration` contains these patches and the default data.
     pub(super) fn new(schema: Arc<Schema>, declaration: Option<&Declaration>) -> Self {
         let (mut written, mut defaults) = (Vec::new(), Vec::new());
         for step in declaration.into_iter().flat_map(|declaration| &declaration.steps) {

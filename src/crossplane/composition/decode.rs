@@ -2,8 +2,8 @@
 //! from this declaration.
 //!
 //! Crossplane's first design document of environments used other field names in `spec.environment`, such as
-//! `reference`. They are converted to the current names, such as `ref`. If a Composition cannot be decoded, the
-//! functions of this module return `None` or an empty list, and [`super::problems`] reports why.
+//! `reference`. This module converts these names to the current ones, such as `ref`. If a Composition cannot be
+//! decoded, the functions of this module return `None` or an empty list, and [`super::problems`] reports why.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};

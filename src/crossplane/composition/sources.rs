@@ -1,9 +1,9 @@
 //! Checks how a Composition selects EnvironmentConfigs: the fields `environmentConfigs` and `policy`.
 //!
-//! A field is required in these cases:
-//! - Crossplane's own webhook required the field up to 1.17 (`Validate` in
+//! The checks report a missing field in these cases:
+//! - The webhook of Crossplane up to 1.17 requires the field (`Validate` in
 //!   `apis/apiextensions/v1/composition_environment.go`).
-//! - The function function-environment-configs dereferences the field without a check.
+//! - The Composition function function-environment-configs dereferences the field without a check.
 
 use super::labels;
 use super::problem::{Problem, Topic};

@@ -78,10 +78,11 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> S
     }
 }
 
-/// Returns the string in the field `key`, which must be one of `words`. Reports any other value and returns `None`.
+/// Returns the string in the field `key`, which must be one of `words`. If the field has any other value, reports a
+/// problem and returns `None`.
 ///
-/// If the field is missing or empty, returns the first of `words` as the default value. There is no default in the
-/// input of a Composition function, and none for the `type` of the transform itself. In these cases, reports the
+/// If the field is missing or empty, returns the first of `words` as the default value. Exception: there is no default
+/// in the input of a Composition function, and none for the `type` of the transform itself. In these cases, reports the
 /// missing field with the message `detail`, and returns `None`.
 fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], detail: &str) -> Option<&'v str> {
     let is_missing = reader.member(node, key).is_none_or(|found| found.value == "");
@@ -92,7 +93,7 @@ fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], 
     reader.choice(node, key, words)
 }
 
-/// Reports a transform of type `kind` that can never accept its input.
+/// Reports a problem if `transform`, a transform of type `kind`, cannot accept any value of the type of its input.
 fn takes(reader: &mut Reader, transform: &Node<'_>, kind: &str, input: Input) {
     let Input { shape, origin } = input;
     let never = match kind {

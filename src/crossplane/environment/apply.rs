@@ -262,7 +262,7 @@ fn is_formatting(transform: &Transform) -> bool {
     transform.string.as_ref().is_some_and(|string| string.string_type == StringType::Format)
 }
 
-/// Expands the wildcards of a path. Fails if no path in `object` matches.
+/// Returns the paths in `object` to which the wildcards in `target` expand. Fails if there is no such path.
 fn expanded(target: &str, object: &Value) -> Result<Vec<Path>, WriteError> {
     let paths = Path::named(target)?.expand(object)?;
     if paths.is_empty() { Err(WriteError::NothingToExpand(target.to_owned())) } else { Ok(paths) }

@@ -1,4 +1,4 @@
-//! Computes the environment of a composite: selecting, merging, patching.
+//! Computes the environment of a composite: selects EnvironmentConfigs, merges their data, and applies patches.
 
 use serde_json::{Map, Value};
 
@@ -144,9 +144,9 @@ impl Computing<'_> {
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
 
-    /// Returns the names in the composite's `spec.environmentConfigRefs`, if these EnvironmentConfigs are used without
-    /// a new selection. Returns `None` if EnvironmentConfigs must be selected. Composition functions always select
-    /// them.
+    /// Returns the names in the composite's `spec.environmentConfigRefs`, if Crossplane uses these EnvironmentConfigs
+    /// and does not select others. Returns `None` if EnvironmentConfigs must be selected. This is always the case for
+    /// Composition functions.
     fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
         if self.profile == Profile::Function {
             return None;
@@ -157,9 +157,9 @@ impl Computing<'_> {
         is_kept.then_some(names)
     }
 
-    /// Returns the data to merge into the environment. First comes the default data of the Composition, and then the
-    /// data of each EnvironmentConfig in `names`. The result is never `None`. Returns an error if an EnvironmentConfig
-    /// does not exist, unless the policy of `selection` allows this.
+    /// Returns the data to merge into the environment: the default data of the Composition, followed by the data of
+    /// each EnvironmentConfig in `names`. The result is never `None`; the function has the same return type as
+    /// `layers`. Returns an error if an EnvironmentConfig does not exist, unless the policy of `selection` allows this.
     fn fetched(
         &self,
         names: &[String],

@@ -1,5 +1,5 @@
-//! Enumerations for fields with a list of known names, such as the type of a transform. An unknown name is not an error
-//! here: the variant `Other` keeps it.
+//! Enumerations for fields with a list of known names, such as the type of a transform. An unknown name is not a parse
+//! error; the variant `Other` stores the name.
 
 /// Declares an enumeration that is deserialized from a string and keeps unknown names. The computation of an
 /// environment decides later whether an unknown name is an error, and reports it with upstream's message.
@@ -10,7 +10,7 @@ macro_rules! names {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// Any other value of the parsed field. The string is this value. It is empty if the field is missing.
+            /// Any other value of the parsed field. Contains the value, or an empty string if the field is missing.
             Other(String),
         }
 

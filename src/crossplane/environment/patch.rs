@@ -8,8 +8,8 @@ use crate::crossplane::field_path::MergeOptions;
 
 names! {
     /// The type of a patch, which determines what the patch reads and what it writes. The variants below describe
-    /// patches of a composed resource. Patches in `environment.patches` copy between the composite and the environment
-    /// instead.
+    /// patches of a composed resource. Patches in `environment.patches` always copy between the composite and the
+    /// environment.
     PatchType {
         /// Copies a field of the composite to the composed resource; the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",

@@ -188,9 +188,9 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         self.taken(at, selector, found, sourced)
     }
 
-    /// Completes `sourced`, the result of a selector without labels, which selects no EnvironmentConfigs. `at` is the
-    /// index of the entry in `environmentConfigs`. `optional` is the path of an optional matcher that was left out,
-    /// because the composite has no value at this path.
+    /// Completes `sourced`, the result of a selector that has no labels, and therefore selects no EnvironmentConfigs.
+    /// `at` is the index of the entry in `environmentConfigs`. `optional` is the path of an optional matcher that was
+    /// left out, because the composite has no value at this path.
     fn no_labels(
         &self,
         at: usize,
@@ -336,8 +336,8 @@ pub(super) fn not_fetched(name: &str) -> String {
     )
 }
 
-/// Returns a copy of the composite `object` with its numbers as the patches read them. Composition functions receive
-/// every number as a float64, so all integers are converted. For Crossplane up to 1.17, the copy is unchanged.
+/// Returns a copy of the composite `object` for patches to read. Composition functions receive every number as a
+/// float64, so all integers are converted for them. For Crossplane up to 1.17, the copy is unchanged.
 pub(super) fn loaded(profile: Profile, object: &Value) -> Value {
     match profile {
         Profile::Native117 => object.clone(),

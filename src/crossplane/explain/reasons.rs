@@ -43,7 +43,7 @@ pub(super) fn wanted(source: &EnvironmentSource, sourced: &SourceOutcome) -> Str
 
 /// Returns the names of the EnvironmentConfigs in `all` that a selector does not select, each with the reason.
 /// `sourced` is the result of the selector. The list starts with the EnvironmentConfigs that have the fewest wrong
-/// labels, and has at most [`MAX_OTHERS`] entries. Empty for a source that has no labels.
+/// labels, and has at most [`MAX_OTHERS`] entries. Empty if the selector requires no labels.
 pub(super) fn others(sourced: &SourceOutcome, all: &[Arc<Stored>]) -> Vec<(String, String)> {
     if sourced.labels.is_empty() {
         return Vec::new();

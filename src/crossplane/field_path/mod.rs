@@ -144,8 +144,8 @@ impl Segment {
     }
 }
 
-/// Formats a path in its canonical spelling. The text can be parsed back, except if a name in the path cannot be
-/// written in a path. The documentation of the module describes such names.
+/// Formats a path in its canonical spelling. [`Path::parse`] returns the same path for this text, unless a name in the
+/// path cannot be written in a field path. The documentation of the module describes such names.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text_of(&self.segments))

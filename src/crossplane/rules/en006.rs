@@ -29,9 +29,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the referenced EnvironmentConfigs that are missing in the catalog. For a composite, also returns its
-/// Composition if it is missing there. The caller reads these objects from the API server, because they may have been
-/// created a moment ago.
+/// Returns references to the EnvironmentConfigs that are missing in the catalog. For a composite, the result also
+/// includes its Composition, if the Composition is missing in the catalog. The caller reads these objects from the API
+/// server, because they may have been created a moment ago.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if is_composite(request) {
         return computed::live_reads(request, view);
@@ -114,10 +114,9 @@ fn check_reference(source: &EnvironmentSource, field: &FieldPath, configs: &Conf
     })
 }
 
-/// Checks the number of EnvironmentConfigs that match a selector, independently of a composite, and returns a finding
-/// if it is too small or too large. Matchers that read the composite are omitted, because they could only reduce the
-/// number of matches. So a finding about too few matches is still correct. Too many matches are reported only if no
-/// matcher is omitted.
+/// Returns a finding if too few or too many EnvironmentConfigs match a selector. The check does not depend on a
+/// composite, so it ignores matchers that read the composite. These matchers could only reduce the number of matches,
+/// so a finding about too few matches is still correct. Too many matches are reported only if no matcher is ignored.
 fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>) -> Option<Finding> {
     let mut labels: Vec<(&str, &str)> = Vec::new();
     for matcher in &selector.match_labels {

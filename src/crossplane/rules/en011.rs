@@ -71,8 +71,8 @@ fn added<'r>(request: &'r Request<'_>) -> Vec<(usize, &'r str)> {
 }
 
 /// Returns the entries of a Composition's `environmentConfigs`, from which Crossplane up to 1.17 selects
-/// EnvironmentConfigs. `None` if functions select them, or if the Composition declares no environment. Functions do not
-/// record the selected EnvironmentConfigs in the composite, so the caller then has nothing to compare with the entries.
+/// EnvironmentConfigs. `None` if functions select them, because functions do not record the selected EnvironmentConfigs
+/// in the composite. Also `None` if the Composition declares no environment.
 fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     let profile = composition::profile(composition)?;
     let selections = composition::sources(composition).into_iter();

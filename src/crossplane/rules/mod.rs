@@ -79,8 +79,9 @@ fn text_findings(rule: &Rule, topic: Topic, request: &Request<'_>) -> Vec<Findin
     read(&request.object).iter().filter(|problem| problem.topic == topic).map(finding).collect()
 }
 
-/// Appends the text in `help`, which says how to fix the problem, to the message of a warning. Clears `help`. The API
-/// server shows a warning to the user as one line. Findings that are not warnings stay as they are.
+/// Moves the text in the field `help` to the end of the message, if the finding is a warning. The text says how to fix
+/// the problem. The API server shows a warning to the user as one line. Findings that are not warnings stay as they
+/// are.
 fn with_help_in_message(mut finding: Finding) -> Finding {
     if finding.level == Level::Warn
         && let Some(help) = finding.help.take()

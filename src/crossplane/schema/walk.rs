@@ -50,7 +50,7 @@ struct Walk<'s> {
 enum Step<'s> {
     /// The schema allows any value at this segment.
     Anywhere,
-    /// The segment leads to a value that is described by the contained schemas, of which there is at least one.
+    /// The segment leads to a value. Contains the schemas that describe this value; there is at least one.
     To(Vec<&'s Value>),
     /// No schema declares the segment. Contains the names of the fields that the schemas declare at this place.
     Nowhere(Vec<String>),

@@ -100,7 +100,7 @@ pub(super) struct Share {
     pub(super) when: When,
 }
 
-/// A resource. The first part is its API group. The second part is its plural name, including the subresource.
+/// A resource, identified by its API group and its plural name. The plural name includes the subresource, if any.
 type Key = (&'static str, String);
 /// A request matcher, and the family of its rule, such as `KZ`.
 type FamilyMatcher = (&'static str, &'static Match);
@@ -128,8 +128,8 @@ impl Webhook {
     }
 
     /// Returns the `rules` of this webhook in the webhook configuration. They select the requests that are needed by
-    /// the checks and mutators with the same `failurePolicy` as the webhook. If a webhook with `Fail` always receives a
-    /// request, the webhook with `Ignore` does not receive it too.
+    /// the checks and mutators with the same `failurePolicy` as the webhook. A request that is always sent to a webhook
+    /// with `Fail` is not also sent to the webhook with `Ignore`.
     ///
     /// The rules for composites and claims are not included; see `declared_rules`.
     pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {

@@ -16,17 +16,17 @@ use crate::kustomize::options::ArgoSpec;
 use crate::kustomize::rules::{kz004, kz031};
 use crate::kustomize::tree::{Tree, TreePath};
 
-/// The parts of a kustomization file that come from the kustomize options of an Argo CD Application. Findings about
-/// these parts name the field of the Application. The record does not include labels, annotations and replicas.
+/// A record of which parts of a kustomization file come from the kustomize options of an Argo CD Application. Findings
+/// about these parts name the field of the Application. The record does not include labels, annotations and replicas.
 #[derive(Debug, Clone)]
 pub(in crate::kustomize) struct Own {
     field: FieldPath,
     /// The number of entries in `patches` of the original kustomization file. Later entries come from the kustomize
     /// options of the Argo CD Application.
     patches: usize,
-    /// The number of entries in `components` of the original kustomization file. Later entries come from the option
-    /// `components` of the Argo CD Application. The list contains one number for each later entry: the index in the
-    /// option of the element that added the entry.
+    /// The number of entries in `components` of the original kustomization file, and the origins of all later entries.
+    /// The later entries come from the option `components` of the Argo CD Application. The origin of an entry is the
+    /// index of the element of this option that added the entry.
     components: (usize, Vec<usize>),
     /// The fields `namePrefix`, `nameSuffix`, `namespace` and `images` of the kustomization file, if the Argo CD
     /// Application sets them. Each pair has the name of the field, and the name of the option in the Application that

@@ -28,8 +28,9 @@ pub struct Side {
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
-/// An identifier of a folder that is built, used to compare its builds before and after a change of files. It is the
-/// object that refers to the folder, such as a Flux Kustomization. If there is no such object, it is the path.
+/// An identifier of a folder that is built, used to compare its builds before and after a change of files. The
+/// identifier is the object that refers to the folder, such as a Flux Kustomization, or the path of the folder if there
+/// is no such object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     /// The path of a built folder, if no Flux Kustomization or similar object refers to it.

@@ -256,8 +256,9 @@ impl Surveyor<'_> {
     }
 
     /// Adds the Flux Kustomizations in `first` to `pass`, the results of the search. Then builds their folders, and
-    /// adds the Kustomizations in the output in the same way. All of them belong to the cluster with the index
-    /// `cluster`, and can use its Flux variables, `known`. `is_applied` says whether they are applied to this cluster.
+    /// adds the Kustomizations in the output in the same way. `cluster` is the index of the cluster to which all of
+    /// them belong. `known` contains the Flux variables of this cluster. `is_applied` says whether the Kustomizations
+    /// are applied to the cluster.
     fn chain(&mut self, first: Vec<Object>, is_applied: bool, cluster: usize, known: &Variables, pass: &mut Pass) {
         let mut open: Vec<_> = first.into_iter().map(|object| (object, None, 0)).collect();
         while let Some((object, parent, depth)) = open.pop() {
@@ -275,9 +276,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Builds a folder with kustomize, and returns the Flux Kustomizations in the output. If some of these
-    /// Kustomizations build the same folder, returns only them, because their builds find the others later. `is_used`
-    /// says whether users probably apply the folder to a cluster.
+    /// Builds `folder` with kustomize, and returns the Flux Kustomizations in the output. If some of these
+    /// Kustomizations build `folder` themselves, returns only them, because their builds find the others later.
+    /// `is_used` says whether users probably apply the folder to a cluster.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);

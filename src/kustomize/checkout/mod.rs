@@ -148,8 +148,8 @@ impl Cluster {
 }
 
 impl Build {
-    /// Changes the position of a finding about the `spec` of a Flux Kustomization or Application to the file that
-    /// defines this object. Returns other findings unchanged. If the file does not contain the reported field, for
+    /// Moves a finding about the `spec` of a Flux Kustomization or Application to the position of the field in the file
+    /// that defines this object. Returns other findings unchanged. If the file does not contain the reported field, for
     /// example because a patch adds it, lowers the level to `audit`. Errors that make the build fail keep their level.
     pub fn located(&self, tree: &Tree, finding: TreeFinding) -> TreeFinding {
         let field = match finding.field.segments().first() {
@@ -184,7 +184,7 @@ pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
 }
 
 /// Replaces errors about files that are probably generated before the build. The new findings (KZ040) report that the
-/// result of the build is unknown. Replaces errors about:
+/// result of the build is unknown. The following files count as generated:
 ///
 /// - Missing files that a `.gitignore` excludes.
 /// - Missing files that a script may write. `written_by` receives the name of a file, and returns the position of a

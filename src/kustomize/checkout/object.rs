@@ -79,7 +79,7 @@ impl Object {
         }
     }
 
-    /// Returns whether the file of the object contains a field.
+    /// Returns whether the file that defines the object contains the field `field` of the object.
     pub(super) fn has_written(&self, tree: &Tree, field: &FieldPath) -> bool {
         self.document(tree).is_some_and(|document| document.place(field).is_some())
     }
@@ -248,7 +248,7 @@ impl Variables {
         self.0.insert(key, data(object, kind == "Secret"));
     }
 
-    /// Returns the variables in a ConfigMap or Secret; `None` if no file is known to define the object.
+    /// Returns the variables in a ConfigMap or Secret; `None` if no file is known to define this ConfigMap or Secret.
     pub(super) fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<&Data> {
         self.0.get(&(kind.to_owned(), namespace.to_owned(), name.to_owned()))
     }

@@ -40,8 +40,9 @@ impl Pass {
         self.survey.reached_files.extend(reach.files);
     }
 
-    /// Adds a build to the results, and returns its index. If the same root was already added with the same options and
-    /// the same `key`, adds only the owners of the build to the existing build.
+    /// Adds a build to the results, and returns its index. `key` identifies the files of the Flux source. If the same
+    /// root was already added with the same options and the same `key`, adds only the owners of the build to the
+    /// existing build.
     pub(super) fn add(&mut self, build: Build, key: TreeKey) -> usize {
         let key = (build.root.clone(), build.options.clone(), key);
         let at = *self.builds.entry(key).or_insert(self.survey.builds.len());

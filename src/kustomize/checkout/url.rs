@@ -9,7 +9,7 @@ pub struct Repository {
     pub path: String,
 }
 
-/// The hosts on which git services offer SSH over port 443, each with the host of the service's web addresses.
+/// The hosts on which git services offer SSH over port 443, each with the host in the HTTPS URLs of the same service.
 const SSH_HOSTS: [(&str, &str); 4] = [
     ("ssh.github.com", "github.com"),
     ("altssh.gitlab.com", "gitlab.com"),

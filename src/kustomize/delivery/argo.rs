@@ -57,7 +57,8 @@ fn judged(request: &Request<'_>) -> Vec<Finding> {
     sources(spec, &field).into_iter().flat_map(|(field, source)| of_source(&field, source)).collect()
 }
 
-/// Returns the sources in the spec of an Application (`source` and `sources`), each with its field.
+/// Returns the sources in the spec of an Application (`source` and `sources`), each with its field path. `field` is the
+/// path of the spec.
 fn sources<'a>(spec: &'a Value, field: &FieldPath) -> Vec<(FieldPath, &'a Value)> {
     let one = spec.get("source").map(|source| (field.key("source"), source));
     let many = spec.get("sources").and_then(Value::as_array).into_iter().flatten().enumerate();
@@ -83,8 +84,9 @@ fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
     found.map(|(field, finding)| of_object(finding, field)).collect()
 }
 
-/// Returns whether findings of a rule are only warnings if an Application of Argo CD sets `ignoreMissingComponents`.
-/// Argo CD then skips missing components instead of failing. `rule` is the id of the rule, such as `KZ004`.
+/// Returns whether a rule reports errors that Argo CD ignores if the Application sets `ignoreMissingComponents`. Argo
+/// CD then skips missing components instead of failing, so the findings of the rule are only warnings. `rule` is the id
+/// of the rule, such as `KZ004`.
 fn is_left_out(rule: &str) -> bool {
     ["KZ004", "KZ009", "KZ010"].contains(&rule)
 }

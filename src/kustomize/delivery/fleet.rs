@@ -54,7 +54,8 @@ fn roots(request: &Request<'_>) -> Vec<Root> {
 }
 
 /// Returns the folders to build, each with the field that names it. These are the folder of the Bundle, and the folders
-/// of its targets. If the Bundle names no folder, its folder is the top folder, and its field is `resources`.
+/// of its targets. If the Bundle names no folder, Fleet builds the top folder. The result then contains the field
+/// `resources` for the top folder.
 fn folders(spec: &Value, resources: FieldPath) -> BTreeMap<String, FieldPath> {
     let dir = |options: &Value| options.pointer("/kustomize/dir").and_then(Value::as_str).map(str::to_owned);
     let named = |dir: String, field: FieldPath| (dir, field.key("kustomize").key("dir"));

@@ -232,7 +232,7 @@ pub enum At {
     /// does not run kustomize there.
     FolderIfAny(String),
     /// Every folder that has a kustomization file and to which no other folder refers. If folders refer to each other
-    /// in a cycle, one of them.
+    /// in a cycle, one folder of the cycle is built.
     EveryRoot,
 }
 

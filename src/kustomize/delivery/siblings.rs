@@ -62,7 +62,7 @@ impl Sibling {
 
 /// Returns the siblings of the Kustomization in the request: the other Kustomizations that apply their objects to the
 /// same cluster. `root` is the folder that the Kustomization in the request builds. Returns none if Flux may build
-/// another artifact than `root` (`root.late`).
+/// another artifact than the one that contains `root` (see `root.late`).
 pub(super) fn of_request(request: &Request<'_>, view: &View<'_>, root: &Root) -> Vec<Sibling> {
     let (Some(source), Some(artifact), None) = (source_of(request), root.artifact(), root.late) else {
         return Vec::new();
@@ -92,8 +92,8 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Returns the other Kustomizations that apply their objects to the same cluster, at most [`MAX_SIBLINGS`].
-    /// Kustomizations with the same source come first.
+    /// Returns the other Kustomizations that apply their objects to the same cluster as this Kustomization, at most
+    /// [`MAX_SIBLINGS`]. Kustomizations with the same source come first.
     fn siblings(&self, view: &View<'_>) -> Vec<Sibling> {
         let same = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_SIBLINGS);
         let key = cluster(self.object, self.namespace);

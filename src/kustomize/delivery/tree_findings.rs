@@ -53,7 +53,8 @@ fn one(root: &Root, finding: &TreeFinding) -> Finding {
     Finding { level, field, message, ..finding.clone().with_location(location) }
 }
 
-/// Returns the maximum level of a finding. This is `warn` if a later revision may fix the finding, otherwise `deny`.
+/// Returns the maximum level of a finding. This is `warn` if a later revision may fix the reported error, otherwise
+/// `deny`.
 fn max_level(root: &Root, finding: &TreeFinding) -> Level {
     let names_object = is_of_object(&finding.field);
     let is_missing = kz004::is_absent_root(finding) || names_object && finding.rule == kz004::RULE.id;
@@ -89,8 +90,8 @@ fn position(location: &InTree, root: &Root) -> String {
     format!("{location}{revision}")
 }
 
-/// Returns the finding that a tree is not checked. `why` is the reason. `others` is the number of other roots that are
-/// not checked for the same reason.
+/// Returns a finding which reports that a tree is not checked. `why` is the reason. `others` is the number of other
+/// roots that are not checked for the same reason.
 pub fn not_judged(root: &Root, why: &str, others: usize) -> Finding {
     let also = if others == 0 { String::new() } else { format!(" (and {others} more)") };
     let whose = root.of.as_ref().map(|of| format!("{of}{also}: ")).unwrap_or_default();

@@ -17,8 +17,8 @@ use crate::admission::{Finding, Request};
 
 /// The reason in the condition `Ready` while a revision is pending or denied.
 pub const REASON: &str = "RevisionWithheld";
-/// The type of the condition that reports the stored artifact. The condition `Ready` has the same message as this
-/// condition.
+/// The type of the condition that reports the stored artifact. source-controller writes the same message to this
+/// condition and to the condition `Ready`.
 const STORED: &str = "ArtifactInStorage";
 /// Maximum length of the findings in the message of a condition, in characters. The API server accepts at most 32,768
 /// characters for the whole message.
@@ -81,8 +81,8 @@ fn paragraphs(denials: &[Finding]) -> String {
 /// Prevents a Flux source from reporting `Ready: True` before its new artifact is in the status. Sets the condition
 /// `Ready` to `Unknown`. Its message contains the message of `stored`, the condition `ArtifactInStorage`.
 ///
-/// `old` is the source before the request. If its condition `Ready` already has the reason `RevisionWithheld`, restores
-/// that condition instead. So the message about a denied revision is kept.
+/// `old` is the source before the request. If its condition `Ready` already has the reason `RevisionWithheld`, keeps
+/// the status and the message of that condition. So the message about a denied revision is not lost.
 fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
     match before {

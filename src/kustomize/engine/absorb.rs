@@ -35,7 +35,7 @@ impl Run<'_> {
     /// - If the previous identities of an object cannot be read.
     /// - If kustomize cannot merge the labels, annotations or data, for example because a key is empty.
     ///
-    /// A build that continues after errors records these errors instead.
+    /// A build that continues after errors records these errors instead of returning them.
     pub(super) fn absorb(&self, map: &mut ResMap, resource: Resource, site: &Site) -> Step<()> {
         self.check_identities(map)?;
         let id = resource.id(&map.scope);
@@ -123,8 +123,8 @@ fn is_empty(entry: &Entry) -> bool {
     entry.key_tag == Tag::Null || entry.key.is_empty()
 }
 
-/// Merges a generated object with the old object of the same identity. Keeps the old name and namespace. Merges labels
-/// and annotations. If the behavior is `merge`, also merges the data.
+/// Merges a generated object with the old object of the same identity. Keeps the old name and namespace, unless a label
+/// or annotation has an empty key. Merges labels and annotations. If the behavior is `merge`, also merges the data.
 fn combined(old: Resource, mut new: Resource) -> Resource {
     let behavior = new.behavior;
     let nameless = METADATA.into_iter().find(|field| {

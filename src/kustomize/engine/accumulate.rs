@@ -26,8 +26,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If a limit is exceeded. In a build that stops at its first error, also if kustomize rejects the kustomization or
-    /// its result is unknown.
+    /// If a limit is exceeded. In a build that stops at its first error, also if kustomize rejects the kustomization,
+    /// or if the result of kustomize is unknown.
     pub(super) fn accumulate(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let kustomization = &target.file.kustomization;
         let has_components_first = self.options.version <= Version::NEWEST_WITH_COMPONENTS_FIRST;

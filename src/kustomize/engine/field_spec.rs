@@ -131,9 +131,9 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether the path `steps` leads to an existing value in `node`, or to an error. If not, and if no fields
-    /// are created, a change of the field does not affect `node`. The caller then need not copy `node`. `steps` is the
-    /// rest of the field path.
+    /// Returns whether the path `steps` leads to an existing value in `node`, or to an error. `steps` is the rest of
+    /// the field path. If the result is `false` and no fields are created, `node` stays unchanged, so the caller need
+    /// not copy it.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {
@@ -218,7 +218,7 @@ impl FieldSpec {
     }
 }
 
-/// The error that two field specs for the same field have different values of `create`.
+/// The error for two field specs of the same field that have different values of `create`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("conflicting field specs for `{0}`: one creates the field and the other does not")]
 pub(super) struct Conflict(pub String);

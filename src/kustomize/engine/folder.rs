@@ -58,8 +58,8 @@ impl Run<'_> {
         }
     }
 
-    /// Builds a folder that a kustomization file lists, for example in `resources` or `components`. Adds the objects of
-    /// a base to `acc`. If the folder is a component, applies it to the objects in `acc` instead.
+    /// Builds a folder that a kustomization file lists, for example in `resources` or `components`. If the folder is a
+    /// base, adds its objects to `acc`. If it is a component, applies it to the objects in `acc`.
     ///
     /// # Errors
     ///

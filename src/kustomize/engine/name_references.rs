@@ -158,7 +158,8 @@ fn bound_namespaces(resource: &Resource) -> HashSet<String> {
     accounts.filter_map(|subject| subject.get("namespace")?.text()).map(str::to_owned).collect()
 }
 
-/// Returns whether an object is a RoleBinding with a service account as subject whose namespace is not a string.
+/// Returns whether an object is a RoleBinding that names a service account, and the namespace of this service account
+/// is not a string.
 fn has_blank_namespace(resource: &Resource) -> bool {
     let is_blank = |subject: &Node| {
         let is_account = subject.get("kind").and_then(Node::text) == Some("ServiceAccount");
@@ -301,9 +302,10 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether a reference with this `namespace` can refer to `target`. The namespace in a reference is either
-    /// an old one, from before the build, or a new one. It counts as old if an object to which the reference may refer
-    /// was in this namespace before the build.
+    /// Returns whether a reference with this `namespace` can refer to `target`. If an object to which the reference may
+    /// refer was in this namespace before the build, compares `namespace` with the original namespace of `target`.
+    /// Otherwise, compares it with the current namespace of `target`. A reference without a namespace can refer to
+    /// every target.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)

@@ -91,7 +91,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     /// - If the patch cannot be merged into the object.
     /// - If a limit is exceeded.
     ///
-    /// A build that continues after errors records most of these errors instead.
+    /// A build that continues after errors records most of these errors instead of returning them.
     pub(super) fn merge_by_id(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
         let Some(at) = self.target(map, patch)? else { return Ok(()) };
         if !self.changes_identity() {
@@ -130,7 +130,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     /// - If the patch cannot be merged into the object.
     /// - If a limit is exceeded.
     ///
-    /// A build that continues after errors records most of these errors instead.
+    /// A build that continues after errors records most of these errors instead of returning them.
     pub(super) fn merge_listed(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
         match self.target(map, patch)? {
             Some(at) => self.merge_into(map, &[at], patch),
@@ -161,7 +161,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     /// - If two objects have the same identity after the merge.
     /// - If a limit is exceeded.
     ///
-    /// A build that continues after errors records most of these errors instead.
+    /// A build that continues after errors records most of these errors instead of returning them.
     pub(super) fn merge_into(&self, map: &mut ResMap, places: &[usize], patch: &Resource) -> Step<()> {
         let fields: &[&str] = match (places, self.changes_identity()) {
             ([], false) => &[],

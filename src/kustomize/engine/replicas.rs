@@ -9,7 +9,7 @@ use crate::kustomize::file::Replica;
 use crate::kustomize::node::{Kind, Node, Origin, Tag};
 
 /// Sets the replica count of all objects that the entry `replica` of the field `replicas` names. `specs` select the
-/// field with the count. Returns `false` if no object has this name.
+/// field with the count. Returns `false` if no object that `specs` select has the name in `replica`.
 ///
 /// # Errors
 ///

@@ -267,7 +267,8 @@ impl<'a> Run<'a> {
         self.site_at(&path, origin.line)
     }
 
-    /// Returns the position of a line in a file, from the end of the indentation to the end of the line.
+    /// Returns the position of a line in a file. The position begins after the indentation, and ends at the end of the
+    /// line.
     pub(super) fn site_at(&self, path: &TreePath, line: u32) -> Site {
         let line = line.max(1);
         let bytes = self.tree.read(path).unwrap_or_else(|_| [].into());

@@ -73,7 +73,8 @@ impl Compiled {
         })
     }
 
-    /// Returns whether the selector selects an object. Both the current and the original name and namespace can match.
+    /// Returns whether the selector selects an object. The name matches if the current or the original name of the
+    /// object matches. The same applies to the namespace.
     ///
     /// # Errors
     ///

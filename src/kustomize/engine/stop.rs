@@ -25,7 +25,7 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The largest amount of missing data for which this error is still reported. Data is missing if an earlier part of
+    /// The greatest value of `Lost` for which the build still reports this error. Data is missing if an earlier part of
     /// the build failed. The missing data may be the real cause of this error. With `Lost::Nothing`, the error is
     /// reported only if no data is missing.
     pub(super) holds: Lost,

@@ -119,7 +119,7 @@ impl Substitution<'_> {
     }
 }
 
-/// Returns whether Flux accepts a name of a variable: `^[_[:alpha:]][_[:alpha:][:digit:]]*$`.
+/// Returns whether Flux accepts `text` as the name of a variable: `^[_[:alpha:]][_[:alpha:][:digit:]]*$`.
 fn is_name(text: &str) -> bool {
     let begins = text.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     begins && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')

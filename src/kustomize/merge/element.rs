@@ -64,8 +64,8 @@ fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem>
     Ok(true)
 }
 
-/// Returns whether the mapping `item` has `value` at a key. An empty `value` matches any value. If `key` is empty,
-/// `item` must be a scalar, and the function returns whether it equals `value`.
+/// Returns whether the mapping `item` has the field `key` with the value `value`. An empty `value` stands for any
+/// value. If `key` is empty, `item` must be a scalar, and the function returns whether this scalar equals `value`.
 fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     if key.is_empty() {
         return if item.is_scalar() { Ok(item.text() == Some(value)) } else { Err(wrong_kind("a scalar", item)) };

@@ -75,7 +75,7 @@ impl Sources {
         }
     }
 
-    /// Returns those nodes of the object and the patch that are neither missing nor null.
+    /// Returns the node of the object and the node of the patch. Skips a node that is missing or null.
     fn present(&self) -> impl Iterator<Item = &Node> {
         [&self.dest, &self.patch].into_iter().flatten().filter(|node| !node.is_null())
     }

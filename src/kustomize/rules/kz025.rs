@@ -23,8 +23,8 @@ pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding 
         .help("correct the target, or remove the patch")
 }
 
-/// Lowers a finding about the target of a patch to level `audit`. Callers use it if it may be intended that the target
-/// selects no object. This is so in two cases:
+/// Lowers a finding about the target of a patch to level `audit`. Callers use this function if the target may select no
+/// object on purpose. There are two such cases:
 ///
 /// - The target is in a Component and has no name. It may select objects in other builds that use the Component.
 /// - The kustomization lists a file without objects. A tool may add objects to this file later.

@@ -164,7 +164,7 @@ impl<'s> FieldSchema<'s> {
     }
 
     /// Returns the schema of the elements of this list; `None` if the definitions contain no schema for the elements.
-    /// If the built-in definitions omit it, the result is an empty schema.
+    /// If the built-in definitions omit this schema, the result is an empty schema.
     pub fn elements(self) -> Option<Self> {
         let shape = self.shape()?;
         match shape.items.filter(|_| shape.is_array) {

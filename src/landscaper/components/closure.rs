@@ -175,7 +175,7 @@ impl Closure {
         })
     }
 
-    /// Returns references to the component versions in the tree that have not been fetched yet.
+    /// Returns the references in the tree that lead to a component version that has not been fetched yet.
     pub fn pending(&self) -> impl Iterator<Item = &ComponentReference> {
         self.gaps().filter(|(_, gap)| **gap == Gap::Pending).map(|(step, _)| &step.substitution.result)
     }

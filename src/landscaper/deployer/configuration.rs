@@ -53,7 +53,7 @@ pub struct Deployer {
     /// Selectors of the Targets that the deployer serves. If the list is empty, the deployer serves all Targets.
     pub target_selectors: Vec<TargetSelector>,
     /// Whether the deployer honors the dry-run annotation, so that it deploys nothing in a dry run. Landscaper's own
-    /// deployers do not.
+    /// deployers ignore the annotation.
     #[serde(rename = "honoursDryRun", alias = "honorsDryRun")]
     pub honours_dry_run: bool,
 }

@@ -35,8 +35,8 @@ pub enum Root {
 }
 
 /// Follows the owner references of an object up to its root, usually an Installation. `namespace` is the namespace of
-/// the object. Also returns a reference to the object that must be read from the API server to make the result certain,
-/// if any.
+/// the object. If the result is not certain yet, also returns a reference to the object that must be read from the API
+/// server.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
     let Some(owner) = owner::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);

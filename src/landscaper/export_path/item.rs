@@ -2,8 +2,8 @@
 
 use serde_json::{Number, Value};
 
-/// An intermediate value in the evaluation of a JSONPath. The item also records the iterations over maps that led to
-/// it, because Go iterates over maps in random order.
+/// An intermediate result in the evaluation of a JSONPath: a value, and the iterations over maps that led to the value.
+/// The iterations are recorded because Go iterates over maps in random order.
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,
@@ -35,8 +35,7 @@ impl<'a> Item<'a> {
     }
 
     /// Returns an item for `datum`, a value inside the value of this item. The new item gets a copy of
-    /// [`Item::shuffles`], the ids of the iterations over maps that led to the value. Go iterates over maps in random
-    /// order.
+    /// [`Item::shuffles`], the ids of the maps whose members were visited to reach the value.
     pub(super) fn with(&self, datum: Datum<'a>) -> Self {
         Self { datum, shuffles: self.shuffles.clone() }
     }

@@ -241,7 +241,7 @@ impl Effect {
         lines
     }
 
-    /// Describes the changes of one reference, one line per changed attribute.
+    /// Describes how `substitution` changes a component reference. Returns one line for each changed attribute.
     pub fn lines_of(&self, substitution: &Substitution) -> Vec<String> {
         let Substitution { original, result, .. } = substitution;
         let line = |attribute: Attribute| {
@@ -252,7 +252,8 @@ impl Effect {
         substitution.changed().map(line).collect()
     }
 
-    /// Returns the indexes of the ComponentVersionOverwrites entries that set an attribute of a reference, sorted.
+    /// Returns the sorted indexes of the ComponentVersionOverwrites entries that set an attribute of the Installation's
+    /// own component reference, or of a reference in its inline component descriptors.
     pub fn entries(&self) -> Vec<usize> {
         let all = std::iter::once(&self.substitution).chain(self.references.iter().map(|at| &at.substitution));
         let mut entries: Vec<_> =

@@ -101,9 +101,10 @@ impl Restored {
     }
 }
 
-/// Reverts one operation of a JSON Patch in an object, unless the value has changed since the patch. `before` is the
-/// preceding operation of the patch. If `operation` replaces or removes a value, `before` tests this value, so it
-/// contains the value to restore. Operations outside of `/spec/componentDescriptor/` are ignored.
+/// Reverts `operation`, one operation of a JSON Patch, in `object`, unless the value has changed since the patch.
+/// `before` is the preceding operation of the patch. If `operation` replaces or removes a value, `before` is a `test`
+/// operation with the old value, and this value is restored. Operations outside of `/spec/componentDescriptor/` are
+/// ignored.
 ///
 /// Returns `None` if the operation is invalid, or if the object no longer has the changed value. Callers ignore the
 /// result.

@@ -32,7 +32,7 @@ pub(super) struct Write<'a> {
 
 impl Write<'_> {
     /// Deletes the ConfigMaps of the Installation, and the annotations about overwrites that this controller writes.
-    /// Publishes an Event if this changes the effect of overwrites.
+    /// Publishes an Event if the deleted ConfigMaps recorded changes of component references.
     pub(super) async fn clear(&self) -> Result<(), Failure> {
         let before = self.delete_stale(&[]).await?;
         self.annotate(None, None).await?;
@@ -41,8 +41,8 @@ impl Write<'_> {
     }
 
     /// Deletes stale ConfigMaps, then writes the annotations, and then writes the new ConfigMaps. The annotations list
-    /// the ConfigMaps before they exist, so an interrupted write leaves no ConfigMap that is not listed. Publishes
-    /// Events about new problems and about changes.
+    /// the ConfigMaps before they are created. So every existing ConfigMap is listed, even if the function is
+    /// interrupted. Publishes Events about new problems and about changes.
     pub(super) async fn record(&self, effect: &Effect, record: &Record) -> Result<(), Failure> {
         let mut before = self.delete_stale(&record.parts).await?;
         self.annotate(Some(effect), Some(&record.note)).await?;

@@ -101,7 +101,7 @@ impl Traces {
     }
 }
 
-/// Returns the URL to which spans are sent. OTLP defines it relative to the address of the collector. Fails if
+/// Returns the URL to which spans are sent. As OTLP requires, this is `endpoint` followed by `/v1/traces`. Fails if
 /// `endpoint` is not an `http` or `https` URL, or has a query.
 fn signal(endpoint: &str) -> Result<String, TracesError> {
     let uri: Option<Uri> = endpoint.parse().ok();

@@ -132,7 +132,8 @@ impl<'t> NodeReader<'t, '_> {
     }
 
     /// Returns the error of a mapping entry that has a value but no key, such as `: a`; `None` if go-yaml accepts it.
-    /// go-yaml accepts such an entry only after `?`. Within a flow sequence (`[…]`), it may reject the entry even then.
+    /// go-yaml accepts such an entry only after `?`. Within a flow sequence (`[…]`), go-yaml may reject it even after
+    /// `?`.
     fn absent_key(&self, span: Span, start: Span) -> Option<Problem> {
         if !self.is_explicit(span) {
             return Some(Problem::Syntax(NO_KEY.to_owned()));

@@ -123,8 +123,9 @@ pub enum Usage {
     Patch,
 }
 
-/// Returns a list of mappings with merge keys, such as containers with names. `keys` contains the merge keys and their
-/// possible values. The first key is rarely missing. `rest` adds the other fields of a mapping.
+/// Returns a list whose elements have merge keys of strategic merge patches, such as containers with names. `keys`
+/// contains the merge keys and their possible values. The first key is rarely missing. `rest` adds the other fields of
+/// an element.
 fn keyed_list(dice: &mut Dice, usage: Usage, keys: &[(&str, &[&str])], rest: impl Fn(&mut Dice, Yaml) -> Yaml) -> Yaml {
     let mut items = Vec::new();
     for _ in 0..dice.below(4) {

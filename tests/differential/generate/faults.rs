@@ -56,7 +56,8 @@ fn some_folder(dice: &mut Dice, tree: &TreeBuilder) -> usize {
     dice.below(tree.folders.len()).max(dice.below(tree.folders.len()))
 }
 
-/// Adds or moves an entry for a folder to a random list. Most lists do not accept the entry.
+/// Adds an entry for a folder to a random list of a kustomization file, or moves an existing entry to this list. Most
+/// lists do not accept such an entry.
 fn misplaced_entry(dice: &mut Dice, tree: &mut TreeBuilder) {
     let (at, to) = (some_folder(dice, tree), some_folder(dice, tree));
     let entry = relative(tree.folders[at].path, tree.folders[to].path);

@@ -17,7 +17,7 @@ pub fn suffix(builder: &mut FolderBuilder<'_>) {
 }
 
 /// Renames about half of the folder's exports, as a prefix or suffix does. The other exports keep their names, because
-/// patches can also use the names before a prefix or suffix is added.
+/// a patch can also refer to an object by its name without the prefix or suffix.
 fn rename_exports(builder: &mut FolderBuilder<'_>, name: impl Fn(&str) -> String) {
     for id in &mut builder.folder.exports {
         if builder.dice.chance(50) && id.kind != "Namespace" && id.kind != "CustomResourceDefinition" {

@@ -17,8 +17,8 @@ struct Predicted {
     /// Objects whose deletion is possible.
     possible: BTreeSet<String>,
     created: BTreeSet<String>,
-    /// Whether `changed` contains the final names of all objects. `portcullis diff` cannot substitute variables from
-    /// ConfigMaps in the cluster.
+    /// Whether `changed` is compared with the actual changes. This is possible only if `changed` contains the final
+    /// names of all objects, because `portcullis diff` cannot substitute variables from ConfigMaps in the cluster.
     is_compared: bool,
     /// Objects whose content changes, according to `portcullis diff`.
     changed: BTreeSet<String>,
@@ -82,7 +82,7 @@ impl Predicted {
     }
 
     /// Returns the differences between the changes that `portcullis diff` predicts, and the actual changes of objects.
-    /// Empty if `portcullis diff` does not contain the final names of all objects.
+    /// Returns no differences if `is_compared` is false.
     fn changes<'a>(&'a self, pair: &Pair, effects: &'a Effects) -> Vec<Difference<'a>> {
         if !self.is_compared {
             return Vec::new();

@@ -35,7 +35,7 @@ impl ConvertTransform {
         })
     }
 
-    /// Returns the format of the input. If it is not set, returns `none`.
+    /// Returns the format of the input; `none` if the field `format` is not set.
     pub(in super::super) fn format(&self) -> &str {
         self.format.as_deref().unwrap_or("none")
     }

@@ -52,8 +52,8 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
 }
 
 /// Reports a deletion by Argo CD if the kind of the object is protected, or if Argo CD deletes more objects of the
-/// Application than the limit allows. If the Application has an approval for its deletions, returns only a finding for
-/// the audit log, which records that this deletion is approved.
+/// Application than the limit allows. If the Application has an approval for its deletions, returns only a finding that
+/// records the approved deletion in the audit log.
 pub(super) fn findings(deletion: &Deletion<'_>) -> Vec<Finding> {
     let found = || {
         let reference = application(deletion)?;
@@ -123,8 +123,9 @@ fn owner(stored: &Stored, is_deleted: bool) -> Owner {
 }
 
 /// Returns whether the annotation `portcullis.dev/approve-deletions` of an Application approves its current deletions.
-/// The annotation contains a time. This time must be at most [`APPROVAL`] before the start of the operation, or before
-/// the deletion of the Application. A later time is valid too.
+/// The annotation contains the time of the approval. This time must not be more than [`APPROVAL`] before the start of
+/// the operation, or before the `deletionTimestamp` of an Application that is being deleted. A time after the start is
+/// valid too.
 fn is_approved(application: &Value) -> bool {
     let metadata = Metadata::of(application);
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();

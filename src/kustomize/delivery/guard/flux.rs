@@ -52,8 +52,8 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     [owner].into_iter().chain(source).collect()
 }
 
-/// Checks a deletion by Flux as far as possible without a build. The result contains a finding if one is certain
-/// without a build, for example because the kind of the object is protected. If a build is needed to count all
+/// Checks a deletion by Flux as far as possible without a build. The result contains a finding if the decision does not
+/// depend on a build, for example because the kind of the object is protected. If a build is needed to count all
 /// deletions, the result contains the folder to build instead. Returns `None` if there is nothing to check, for example
 /// because somebody other than Flux deletes the object.
 pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
@@ -108,9 +108,9 @@ pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged)
 }
 
 impl Deleting {
-    /// Returns the Kustomization `owner` if it deletes the object: the user of the request is one of the configured
-    /// controllers, or the service account in `spec.serviceAccountName` of the Kustomization. Returns `None` for other
-    /// users, and if the Kustomization cannot be found.
+    /// Returns the Kustomization `owner` if it deletes the object. This is the case if the user of the request is one
+    /// of the configured controllers, or the service account in `spec.serviceAccountName` of the Kustomization. Returns
+    /// `None` for other users, and if the Kustomization cannot be found.
     fn of(deletion: &Deletion<'_>, owner: &Reference) -> Option<Self> {
         let stored = deletion.view.find(&APPLIED, &owner.namespace, &owner.name)?;
         let user = &*deletion.request.user.name;

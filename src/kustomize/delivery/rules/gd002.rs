@@ -73,14 +73,14 @@ pub(in crate::kustomize::delivery) fn found(excess: &Excess<'_>) -> Finding {
     RULE.finding(field(), excess.message()).help(help)
 }
 
-/// Returns the finding for the audit log about deletions that a user approved.
+/// Returns a finding that records in the audit log that a user approved the deletions.
 pub(in crate::kustomize::delivery) fn approved(excess: &Excess<'_>) -> Finding {
     recorded(format!("{}; this is approved", excess.message()))
 }
 
-/// Returns a finding that Portcullis cannot determine which objects a new revision deletes. `owner` is the name of the
-/// Kustomization that uses the revision, and `why` is the reason. The finding has the level `audit`, so the user does
-/// not see it.
+/// Returns a finding which reports that Portcullis cannot determine which objects a new revision deletes. `owner` is
+/// the name of the Kustomization that uses the revision, and `why` is the reason. The finding has the level `audit`, so
+/// the user does not see it.
 pub(in crate::kustomize::delivery) fn unknown(owner: &str, artifact: &Artifact, why: &str) -> Finding {
     recorded(format!("it is unknown which objects revision {} deletes for {owner}: {why}", artifact.short_revision()))
 }

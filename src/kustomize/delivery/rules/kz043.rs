@@ -129,8 +129,8 @@ fn is_suspended(object: &Value) -> bool {
     object.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true)
 }
 
-/// Returns whether the request is an update that leaves the dependencies unchanged. For example, the controller sends
-/// such an update to write finalizers.
+/// Returns whether the request is an update that leaves the dependencies unchanged. For example, kustomize-controller
+/// sends such an update to write finalizers.
 fn is_unchanged(request: &Request<'_>) -> bool {
     let depends_on = |object: &Value| object.at(&["spec", "dependsOn"]).cloned();
     request.operation == Operation::Update && depends_on(request.old_object()) == depends_on(request.object())

@@ -112,8 +112,8 @@ fn shape(info: &StateInfo) -> String {
     )
 }
 
-/// Returns the SVG of an edge of the state graph: a curve, and its label, the number `number` + 1. `before` contains
-/// the edges that are already drawn.
+/// Returns the SVG of an edge of the state graph: a curve with a number as its label. This number is `number` + 1.
+/// `before` contains the edges that are already drawn.
 fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     let beside = before.iter().filter(|other| (other.from, other.to) == (edge.from, edge.to)).count();
     let (from, bend, to) = curve(edge, beside);

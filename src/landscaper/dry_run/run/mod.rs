@@ -140,7 +140,7 @@ impl Deployer {
     }
 
     /// Returns whether the dry-run deployer may have to write a DeployItem: to process an open job, or to correct a
-    /// status that an earlier dry run wrote. Only the DeployItem is needed for this check.
+    /// status that an earlier dry run wrote. This check reads no other object.
     pub fn is_wanted(&self, item: &Value) -> bool {
         claims_deployment(item) || self.has_dry_run(item)
     }
