@@ -115,7 +115,7 @@ pub struct Definition {
 /// of the [`Declaration`], such as `composites`.
 pub const DECLARED: &str = "*";
 
-/// The value of [`Match::group`] and [`Match::plural`] for all resources.
+/// The value of [`Match::group`] and [`Match::plural`] in a matcher for all resources.
 pub const ANY: &str = "*";
 
 /// A request matcher, which selects requests for one resource, or for all resources.

@@ -26,7 +26,8 @@ const TIMING: Timing = Timing {
     // recovery.
     recovery: Duration::minutes(5),
 };
-/// Maximum time for which an API server uses an old bundle: the overlap minus the maximum difference between clocks.
+/// Maximum time for which an API server uses an old bundle: the overlap of CAs in a rotation, minus the maximum
+/// difference between clocks.
 const MAX_BUNDLE_AGE: Duration = Duration::minutes(3);
 const REPLICAS: usize = 3;
 const CONFIGURATIONS: usize = 2;
@@ -173,8 +174,8 @@ impl Simulation {
         }
     }
 
-    /// Reports whether at least one webhook configuration other than configuration `at` has a bundle with exactly the
-    /// CAs that it should have.
+    /// Returns whether at least one webhook configuration has a bundle with exactly the CAs that it should have.
+    /// Ignores the configuration with the index `at`.
     fn is_complete_except(&self, at: Option<usize>) -> bool {
         let wanted = self.state.bundle();
         let others = self.configurations.iter().enumerate().filter(|(other, _)| Some(*other) != at);

@@ -24,7 +24,7 @@ use support::service::Service;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// Duration of the test during which calls are made.
+/// Duration of the test. Clients call the webhooks during this time.
 const TEST_DURATION: Duration = Duration::from_secs(12);
 /// Number of concurrent calls. The pool keeps at most 25 idle connections, so the client opens and closes connections
 /// all the time.

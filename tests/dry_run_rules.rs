@@ -1,6 +1,6 @@
-//! Tests of the DR rules beyond the examples on their pages: templates of Executions, errors that already existed
-//! before an update, DryRunConfigurations that do not match the exports of existing DeployItems, and switches between
-//! dry runs and real runs.
+//! Tests of the DR rules, in addition to the tests of the examples on the documentation pages of these rules. They
+//! cover templates of Executions, errors that already existed before an update, DryRunConfigurations that do not match
+//! the exports of existing DeployItems, and switches between dry runs and real runs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;

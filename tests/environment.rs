@@ -30,7 +30,8 @@ fn with_float_numbers(value: &Value) -> Value {
     }
 }
 
-/// Returns the input of a case. Converts it to the Go type in `inputGoType`.
+/// Returns the input of a recorded case. If the field `inputGoType` of the case is `float64`, the input is a float.
+/// Otherwise, it is a JSON value.
 fn input(case: &Value) -> Any {
     let value = &case["input"];
     match case["inputGoType"].as_str() {

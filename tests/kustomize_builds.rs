@@ -58,8 +58,9 @@ fn build_case(case: &Value) -> Result<String, Stop> {
     built.text()
 }
 
-/// Returns the reason why the test skips a case whose result is unknown: what the engine does not provide, such as the
-/// network. Returns `None` if the result must not be unknown for this cause.
+/// Returns what the engine would need for a result that is unknown because of `cause`, such as the network. The test
+/// skips cases with these unknown results. Returns `None` if the test must fail for an unknown result with this
+/// `cause`.
 fn not_executed(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Network => Some("network"),

@@ -275,8 +275,8 @@ fn run_successfully(command: &mut Command) -> String {
     text
 }
 
-/// Creates a release archive of the program under test, and packages from this archive. The archive always has the name
-/// of a statically linked program, even if the program under test is linked dynamically.
+/// Creates a release archive of the program under test, and builds packages from this archive. The archive always has
+/// the name of a statically linked program, even if the program under test is linked dynamically.
 fn create_packages(dist: &Path) {
     let version = env!("CARGO_PKG_VERSION");
     let program = dist.join("program");

@@ -1,5 +1,5 @@
-//! Tests of `portcullis plan` with a simulated API server with Flux. There are more tests of this command among the
-//! end-to-end tests and the tests with real controllers.
+//! Tests of `portcullis plan` with a simulated API server that contains objects of Flux. The end-to-end tests and the
+//! tests with real controllers contain more tests of this command.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod artifacts;

@@ -78,7 +78,7 @@ fn run_verify(registered: &'static [&'static str], within: &str) -> (Option<i32>
 }
 
 /// Regression test for issue 18 (Crossplane, item 10): Crossplane 1.17 serves EnvironmentConfigs only in version
-/// v1alpha1.
+/// v1alpha1, so `verify` must use this version.
 #[test]
 fn uses_a_version_that_the_cluster_serves() {
     let (code, text) = run_verify(&["environmentconfigs"], "30");

@@ -15,8 +15,8 @@ use super::support::client::{Connection, Reply};
 
 /// Number of connections to the server. An API server keeps up to 25 connections to a webhook.
 pub const CONNECTIONS: usize = 25;
-/// Minimum size in bytes of the bodies that the server processes on a separate thread. The server rejects such a body
-/// if too many of them wait, so the client sends them one at a time.
+/// Minimum size in bytes of the bodies that the server processes on a separate thread. If too many of these bodies wait
+/// for a thread, the server rejects new ones. So the client sends large bodies one at a time.
 const LARGE: usize = 128 * 1024;
 /// The HTTP status of rejected requests (Too Many Requests).
 const TOO_MANY_REQUESTS: u16 = 429;
@@ -29,7 +29,7 @@ pub struct Call {
     pub name: &'static str,
     /// Size of the body in bytes.
     pub size: usize,
-    /// Maximum cost of the call, as a multiple of the cost of the baseline. `None` if no maximum is set.
+    /// Target for the cost of the call, as a multiple of the cost of the baseline. `None` if there is no target.
     pub aim: Option<f64>,
     message: Bytes,
     expected: &'static str,
@@ -66,7 +66,7 @@ impl ConnectedServer {
         Self { process, client: Arc::clone(client), connections }
     }
 
-    /// Makes at least `count` calls, spread evenly over all connections.
+    /// Makes the call `call` at least `count` times. The calls are spread evenly over all connections.
     pub async fn post(&mut self, call: &Call, count: usize) {
         let caller = Arc::new(Caller {
             address: self.process.address,
@@ -84,7 +84,8 @@ impl ConnectedServer {
         self.connections = join_all(tasks).await.into_iter().map(Result::unwrap).collect();
     }
 
-    /// Makes at least `count` calls. Returns the CPU time that the server used per call, in microseconds.
+    /// Makes the call `call` at least `count` times. Returns the CPU time that the server used per call, in
+    /// microseconds.
     pub async fn cost(&mut self, call: &Call, count: usize) -> f64 {
         let before = self.process.cpu();
         self.post(call, count).await;

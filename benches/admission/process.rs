@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::floor;
 
-/// A process that is terminated with SIGTERM when this value is dropped. After SIGTERM, a build that records a profile
-/// can still write it.
+/// A process that is terminated with SIGTERM when this value is dropped. If the program was built to record a profile,
+/// it still writes the profile after SIGTERM.
 pub struct Running(Child);
 
 impl Drop for Running {
@@ -22,7 +22,7 @@ impl Drop for Running {
     }
 }
 
-/// A server process that has logged its addresses.
+/// A running server process. The log of the server has already reported the addresses at which the server listens.
 pub struct Process {
     child: Running,
     pub address: SocketAddr,
@@ -31,7 +31,7 @@ pub struct Process {
     pub admin: Option<SocketAddr>,
 }
 
-/// Starts the baseline server, which is this executable.
+/// Starts the baseline server. This executable contains the server, and is started as a new process.
 pub fn floor(certs: &Path) -> Process {
     floor_with_command(Command::new(std::env::current_exe().unwrap()), certs)
 }
@@ -42,7 +42,7 @@ pub fn floor_with_command(mut command: Command, certs: &Path) -> Process {
     Process::start(command)
 }
 
-/// Starts a build of Portcullis with its default settings.
+/// Starts the Portcullis executable `build` with its default settings.
 pub fn portcullis(build: &Path, certs: &Path, manifests: &Path) -> Process {
     portcullis_with_command(Command::new(build), certs, manifests)
 }

@@ -1,10 +1,12 @@
-//! Compares the time to build and check a root with that of kustomize, and measures a whole repository and one large
-//! tree.
+//! Compares the time that Portcullis and kustomize need to build a root. Also measures Portcullis with a whole
+//! repository and with one large tree.
 //!
-//! Runs `portcullis build` and `check`, `kubectl kustomize`, and `kustomize build` if a `kustomize` is in `PATH`, as
-//! processes, on roots of a generated repository of 1 000 roots and 3 000 bases and components. Rounds are interleaved,
-//! so that other load on the machine affects all equally. Then measures the whole repository and a repository of half
-//! its size in one process each, and a tree of 4 000 objects with three levels of overlays.
+//! Generates a repository of 1 000 roots, and 3 000 bases and components. Runs `portcullis build`, `portcullis check`
+//! and `kubectl kustomize` as processes on some of the roots. Also runs `kustomize build` if a `kustomize` is in
+//! `PATH`. Rounds are interleaved, so that other load on the machine affects all programs equally.
+//!
+//! Then measures the whole repository and a repository of half its size, each in one process. At the end, measures a
+//! tree of 4 000 objects with three levels of overlays.
 //!
 //! `cargo bench --bench kustomize` prints the tables; `-- --write` also writes them into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]

@@ -189,7 +189,7 @@ impl Random {
         self.0
     }
 
-    /// Returns the gap between two random arrivals with a mean rate of one per second.
+    /// Returns the time between two random arrivals, in seconds. The mean rate is one arrival per second.
     fn gap(&mut self) -> f64 {
         -(((self.next() >> 11) as f64 + 1.0) / (1u64 << 53) as f64).ln()
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The outcome of one request.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// The scheduled time of the request, from the beginning of the schedule.
+    /// The scheduled time of the request, measured from the start of the schedule.
     pub at: Duration,
     /// Time from the scheduled time to the end of the answer.
     pub took: Duration,
@@ -30,7 +30,7 @@ impl Samples {
         self.with(status).count()
     }
 
-    /// Returns the number of requests that were neither decided nor rejected with 429.
+    /// Returns the number of requests that failed, which means that they were neither decided nor rejected with 429.
     pub fn failed(&self) -> usize {
         self.all.len() - self.count(200) - self.count(429)
     }

@@ -1,5 +1,5 @@
-//! Decides about the request in the body of a webhook call. If the body has a uid, there must be an answer that the API
-//! server accepts.
+//! Decides about the request in the body of a webhook call. If the body has a uid, the server must send a response that
+//! the API server accepts.
 #![no_main]
 
 #[allow(dead_code, unreachable_pub)]

@@ -62,7 +62,7 @@ pub enum FetchError {
     /// The archive is larger than this number of bytes.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
-    /// The digest of the archive differs from the one in the source's status.
+    /// The digest of the archive differs from the digest in the source's status.
     #[error("its digest is {found}, not {wanted}")]
     Mismatch {
         /// The digest of the archive.

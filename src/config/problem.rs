@@ -11,7 +11,7 @@ use crate::suggestion;
 use crate::yaml::{self, Document, Place};
 
 /// Maximum number of unknown keys and values that are reported for a file. The limit exists because the file is parsed
-/// again after each of them.
+/// again after each unknown key or value.
 const MAX_PROBLEMS: usize = 100;
 
 /// A problem of a configuration file.

@@ -119,7 +119,7 @@ impl Landscaper {
         Ok(())
     }
 
-    /// Deletes all created DeployItems, and removes their finalizers.
+    /// Deletes all DeployItems that this simulation created, and removes their finalizers.
     pub(super) async fn clean_up(&self) {
         let created = std::mem::take(&mut *self.created.lock().unwrap_or_else(PoisonError::into_inner));
         for name in created {

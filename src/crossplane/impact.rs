@@ -24,7 +24,7 @@ pub const MAX_ASSESSED: usize = 100;
 pub struct Impact {
     /// The effects of the request on composites, one for each composite that it affects.
     pub effects: Vec<Effect>,
-    /// Compositions and revisions whose pipeline steps require the EnvironmentConfig.
+    /// The Compositions and CompositionRevisions with pipeline steps that require the EnvironmentConfig.
     pub passed_to_functions: Vec<Reference>,
     /// Number of composites that were not assessed, because the limit [`MAX_ASSESSED`] was reached.
     pub not_assessed: usize,
@@ -67,8 +67,8 @@ pub fn assess(users: &[User], name: &str, before: &dyn Configs, after: &dyn Conf
     Impact { effects, passed_to_functions, not_assessed, is_complete }
 }
 
-/// A composite whose environment is computed, with its Composition. If no composite of the Composition is known, a
-/// single empty composite is used instead.
+/// A composite and its Composition, for which the environment is computed. If no composite of the Composition is known,
+/// an empty composite is used.
 struct Subject {
     object: Reference,
     composite: Arc<Stored>,
@@ -130,8 +130,8 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Adds `composite` to the list `self.found` if it uses the Composition or CompositionRevision `text`. Returns
-    /// whether it does.
+    /// Adds `composite` to the list `self.found` if it uses the Composition or CompositionRevision `text`. Returns true
+    /// if `composite` uses it.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };

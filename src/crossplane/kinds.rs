@@ -303,7 +303,8 @@ pub static WITH_REFERENCES: Index = Index {
 /// least one EnvironmentConfig.
 pub const WITH_REFERENCES_KEY: &str = "true";
 
-/// Returns a request matcher for `operations` on composites of all kinds.
+/// Returns a matcher for admission requests: those with one of `operations` on a composite of any kind.
+/// `failure_policy` decides about these requests while Portcullis does not answer.
 pub(super) const fn composites(operations: &'static [Operation], failure_policy: FailurePolicy) -> Match {
     let plural = COMPOSITES_NAME;
     Match {
@@ -318,7 +319,8 @@ pub(super) const fn composites(operations: &'static [Operation], failure_policy:
     }
 }
 
-/// Returns a request matcher for `operations` on claims of all kinds.
+/// Returns a matcher for admission requests: those with one of `operations` on a claim of any kind. `failure_policy`
+/// decides about these requests while Portcullis does not answer.
 pub(super) const fn claims(operations: &'static [Operation], failure_policy: FailurePolicy) -> Match {
     let plural = CLAIMS_NAME;
     Match {
@@ -333,7 +335,9 @@ pub(super) const fn claims(operations: &'static [Operation], failure_policy: Fai
     }
 }
 
-/// Returns a request matcher for `operations` on the main resource of a kind. It does not match subresources.
+/// Returns a matcher for admission requests: those with one of `operations` on objects of `kind` in one of `versions`.
+/// It does not match requests for subresources. `failure_policy` decides about these requests while Portcullis does not
+/// answer.
 pub(super) const fn matches(
     kind: &'static Kind,
     versions: &'static [&'static str],

@@ -46,8 +46,9 @@ pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -
 struct Evaluation<'t, C: ?Sized> {
     profile: Profile,
     configs: &'t C,
-    /// The steps of the Composition before the current step that select EnvironmentConfigs. To test a patch, Portcullis
-    /// runs these steps first. They contain only entries that select the same EnvironmentConfigs for every composite.
+    /// The steps that select EnvironmentConfigs and come before the current step in the Composition. To test a patch,
+    /// Portcullis runs these steps first. They contain only entries that select the same EnvironmentConfigs for every
+    /// composite.
     before: Vec<Step>,
     left: usize,
     found: Vec<PatchFailure>,

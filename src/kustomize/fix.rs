@@ -9,8 +9,8 @@ use crate::admission::FieldPath;
 use crate::yaml::{self, Document, Limits, Place};
 
 /// Applies fixes to the text of a kustomization file, and returns the new text. Returns `None` if a fix cannot be
-/// applied, for example because the entry to move does not exist. Also returns `None` if a fix would also change other
-/// values in the file.
+/// applied, for example because the entry to move does not exist. Also returns `None` if other values in the file would
+/// change.
 pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
     let mut fixes: Vec<_> = fixes.iter().collect();
     // Entries at the end of a list are moved first, so that the indexes of earlier entries stay valid.
@@ -178,7 +178,7 @@ fn is_plain(entry: &str) -> bool {
     entry.starts_with(|c: char| c.is_ascii_alphabetic()) && entry.chars().all(is_safe) && yaml::is_plain_string(entry)
 }
 
-/// Returns whether the fix is the only difference between the two parsed texts.
+/// Returns whether `fix` is the only difference between the parsed contents of `before` and `after`.
 fn has_only_changed(before: &str, after: &str, fix: &Fix) -> bool {
     let read = |text| yaml::first(text, &Limits::default()).ok().flatten().map(|document| document.value);
     let (Some(mut before), Some(after)) = (read(before), read(after)) else { return false };

@@ -5,7 +5,7 @@
 //! not reported:
 //!
 //! - Manifests whose name occurs in another file of the folder, even in a comment such as `# - debug.yaml`.
-//! - Manifests for tools such as kpt instead of the API server, according to their API group or an annotation.
+//! - Manifests for tools such as kpt, and not for the API server. Their API group or an annotation shows this.
 //! - Manifests in a folder that an Argo CD Application applies without kustomize.
 //! - Roles that kubebuilder generates for users of a CustomResourceDefinition.
 //! - Secrets, Pods, Jobs and Flux Kustomizations, because people often apply them by hand.

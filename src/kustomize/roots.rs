@@ -1,4 +1,4 @@
-//! Finds roots: folders with a kustomization file to which no other kustomization refers.
+//! Finds roots. A root is a folder that contains a kustomization file, if no other kustomization refers to the folder.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -173,8 +173,8 @@ pub enum Outcome {
     /// Landscaper ignored the whole entry of the list `overwrites`, although its `source` matches the component
     /// reference. An earlier entry has already set at least one of the attributes that this entry would set.
     Rejected {
-        /// The attributes that this entry would set but earlier entries have already set, each with the index of the
-        /// earlier entry.
+        /// The attributes that this entry would set, but that an earlier entry has already set. Each attribute comes
+        /// with the index of the earlier entry.
         taken: Vec<(Attribute, usize)>,
     },
     /// Landscaper skipped the entry of the list `overwrites`, because earlier entries had already set the repository

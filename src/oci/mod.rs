@@ -1,9 +1,10 @@
-//! A client that reads manifests, blobs and tags from OCI registries, with limits. It does not interpret their content.
+//! A client that reads manifests, blobs and tags from OCI registries. It limits the size and the time of each request,
+//! and does not interpret the content.
 //!
 //! Source: the Distribution Specification of the Open Container Initiative, and the token authentication of the
-//! Distribution project. Content is verified against its digest. Credentials are sent only to their registry, and to
-//! token services of its domain. Tokens are sent only to their registry. Credentials and tokens are removed from a
-//! request that is redirected to another host.
+//! Distribution project. Content is verified against its digest. Credentials of a registry are sent only to this
+//! registry, and to token services in its domain. A token is sent only to the registry for which it was issued.
+//! Credentials and tokens are removed from a request that is redirected to another host.
 
 mod challenge;
 mod client;

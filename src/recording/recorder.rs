@@ -55,7 +55,7 @@ impl Recorder {
         &self.path
     }
 
-    /// Records the text of the configuration file that is in use from now on.
+    /// Records the text of the configuration file. Portcullis uses this configuration from now on.
     pub fn configured(&self, text: String) {
         self.change(|change| Entry::Configuration { change, text });
     }
@@ -134,7 +134,7 @@ impl Observe for Recorder {
     }
 }
 
-/// A decision in progress. It is recorded when it is dropped, also after a timeout or panic.
+/// A decision in progress. The decision is recorded when this value is dropped, also after a timeout or panic.
 struct Pending<'a> {
     recorder: &'a Recorder,
     phase: Phase,

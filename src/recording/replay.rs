@@ -55,8 +55,9 @@ pub struct Replayed<'a> {
     pub now: Answer,
     /// The differences between the recorded and the new decision.
     pub differences: Vec<Difference>,
-    /// The reason why the new decision may differ although the rules did not change: the recording does not contain all
-    /// data that the rules read. `None` if the recording contains all of them.
+    /// The reason why the decisions cannot be compared. The recording does not contain all data that the rules read, so
+    /// the new decision may differ although the rules did not change. `None` if the recording contains all of this
+    /// data.
     pub not_comparable: Option<&'static str>,
 }
 

@@ -125,8 +125,9 @@ impl Client {
     }
 }
 
-/// Returns those `headers` of a request to `intended` that may also be sent to `url`. If both URLs have the same scheme
-/// and server, these are all headers. Otherwise, these are only the headers without credentials.
+/// Returns the headers that may be sent to `url`. `headers` are the headers of a request that was first sent to
+/// `intended`. If both URLs have the same scheme and server, returns all headers. Otherwise, returns only the headers
+/// without credentials.
 pub(super) fn headers_for(url: &str, intended: &str, headers: &[String]) -> Vec<String> {
     let is_same = url[..server_end(url)] == intended[..server_end(intended)];
     let is_secret = |header: &str| {

@@ -42,7 +42,7 @@ pub struct Remotes {
     cache: PathBuf,
     client: Arc<Client>,
     /// Results of the fetches in this process, by URL and git reference. Each repository and file is fetched only once,
-    /// so all parts of a build use the same state of it.
+    /// so all parts of a build use the same content.
     known: Mutex<HashMap<String, Result<TreePath, String>>>,
 }
 

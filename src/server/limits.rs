@@ -1,4 +1,5 @@
-//! The limits of the server, each with the reason for its value, and the accounting of current load.
+//! The limits of the server, each with the reason for its value. Also counts the requests and bodies to which the
+//! limits apply.
 
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};

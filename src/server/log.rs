@@ -44,7 +44,7 @@ pub(super) fn decision(
     );
 }
 
-/// Logs a request that no rule matches.
+/// Logs a request to which no rule applies.
 pub(super) fn unhandled(phase: Phase, request: &Request<'_>) {
     tracing::debug!(
         target: "decision",

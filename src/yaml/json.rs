@@ -88,8 +88,8 @@ impl Walk<'_> {
         Some(Kids::List(items))
     }
 
-    /// Skips a comma before the next member or element, or the closing bracket of the object or array. Returns whether
-    /// another member or element follows. `None` at the end of the text.
+    /// Skips a comma before the next member or element, or the closing bracket of the object or array. Returns
+    /// `Some(true)` if another member or element follows. Returns `None` at the end of the text.
     fn more(&mut self) -> Option<bool> {
         self.here()?;
         match self.peek()? {

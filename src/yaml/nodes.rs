@@ -105,7 +105,7 @@ struct NodeReader<'t, 'l> {
     with_anchors: bool,
     /// The end of the event that the parser returned last, as a byte offset in the whole file.
     end: usize,
-    /// The previous value of `token`: the end of the token of the event before the last one.
+    /// The previous value of `token`. It belongs to the event that the parser returned before the last one.
     last: usize,
     /// The end of the token of the event that the parser returned last, as a byte offset in the document. If this event
     /// begins a mapping, `token` is the start of the mapping.

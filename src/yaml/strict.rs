@@ -86,8 +86,8 @@ impl<'t> Strict<'t> {
         Ok(())
     }
 
-    /// Checks the character at the byte offset `end`, where our parser ends the name of an anchor. Returns an error if
-    /// go-yaml may read this character as a part of the name.
+    /// Checks the character at the byte offset `end`, where our parser ends the name of an anchor or alias. Returns an
+    /// error if go-yaml may read this character as a part of the name.
     fn name_ends(&self, end: usize) -> Result<(), Fault> {
         let next = self.text.get(end..).unwrap_or_default().chars().next();
         let ends = next.is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ']' | '}'));
@@ -114,7 +114,8 @@ impl<'t> Strict<'t> {
     }
 
     /// Records that the innermost open mapping or list ends. If a flow collection (`[…]` or `{…}`) is open, the
-    /// innermost one is always a flow collection, because it cannot contain block collections.
+    /// innermost open collection is always a flow collection, because a flow collection cannot contain block
+    /// collections.
     fn close(&mut self) {
         match self.flow {
             0 => drop(self.columns.pop()),

@@ -30,7 +30,7 @@ const COUNTERS: [(&str, &str); 2] = [
     ("apiserver_admission_webhook_fail_open_count", "portcullis.dev"),
 ];
 
-/// Running clients that write objects until they are dropped.
+/// Clients that write objects. They run until this value is dropped.
 pub struct Writers {
     tally: Arc<Tally>,
     other_errors: Arc<AtomicUsize>,
@@ -61,8 +61,8 @@ impl Writers {
         Self { tally, other_errors, tasks }
     }
 
-    /// Returns the number of writes that failed for another reason than a webhook call or a rejected object. The usual
-    /// reason is that the API server is not available.
+    /// Returns the number of writes that failed, although no webhook call failed and no webhook rejected the object.
+    /// The usual reason is that the API server is not available.
     pub fn other_errors(&self) -> usize {
         self.other_errors.load(Ordering::Relaxed)
     }

@@ -77,8 +77,8 @@ fn uninstall_openreports(ctx: &Context) {
     eventually(|| (!served().status.success()).then_some(()));
 }
 
-/// Returns portcullis' report for a namespace, if the report exists. `resource` is the resource type of the report,
-/// such as `policyreports.wgpolicyk8s.io`.
+/// Returns the policy report that portcullis wrote for a namespace. `None` if there is no report. `resource` is the
+/// resource type of the report, such as `policyreports.wgpolicyk8s.io`.
 fn report(ctx: &Context, resource: &str, namespace: &str) -> Option<Value> {
     let get = ["get", resource, "portcullis-audit", "--namespace", namespace, "--output", "json", "--ignore-not-found"];
     serde_json::from_str(&ctx.cluster.kubectl().args(get).run().expect_success().stdout).ok()
@@ -185,8 +185,9 @@ fn the_controller_manager_audits(ctx: &Context) {
     manager.terminate();
 }
 
-/// Checks that the controller manager adds a revision that does not build to the policy report at once, without waiting
-/// for the next audit. An audit would write the same report. No request is denied in this test (issue 18, Flux 6).
+/// Checks that the controller manager reports a revision that does not build. It must add the findings to the policy
+/// report at once, without waiting for the next audit. An audit would write the same report. No request is denied in
+/// this test (issue 18, Flux 6).
 fn a_broken_tree_is_added_to_the_policy_report(ctx: &Context) {
     let (_reports, _lease) =
         (REPORT_CRDS_LOCK.lock().unwrap_or_else(PoisonError::into_inner), RELEASE_LEASE_LOCK.lock());
@@ -236,8 +237,9 @@ fn a_broken_tree_is_added_to_the_policy_report(ctx: &Context) {
     manager.terminate();
 }
 
-/// Checks that an audit reports an entry of ComponentVersionOverwrites that matches no component. The controller
-/// manager has recorded in an annotation of the Installation which entries match a component of its tree.
+/// Checks that an audit reports an entry of ComponentVersionOverwrites that matches no component. Before the audit, the
+/// controller manager writes an annotation to the Installation. The annotation says which entries match a component of
+/// its component tree.
 fn reports_overwrites_that_match_no_component(ctx: &Context) {
     let ns = ctx.cluster.namespace("audit");
     let registry = Registry::start(&RegistryOptions::default());

@@ -1,5 +1,5 @@
-//! Tests of `portcullis conformance deployer`. A correct deployer passes. Each of the other deployers violates one
-//! requirement, and fails.
+//! Tests of `portcullis conformance deployer`. A correct deployer must pass. A deployer that violates a requirement
+//! must fail.
 
 use std::io;
 use std::path::{Path, PathBuf};

@@ -8,8 +8,8 @@ use crate::assets::Assets;
 use crate::daemon::{Daemon, DaemonError, on_free_ports};
 use crate::http;
 
-/// The name of the audit log in the folder of the cluster. The log contains the requests of the release's users to the
-/// API server, one JSON object per line.
+/// The name of the audit log in the folder of the cluster. The log contains the requests that the users in
+/// `User::OF_RELEASE` make to the API server, one JSON object per line.
 pub const AUDIT_LOG: &str = "audit.log";
 const ETCD_TIMEOUT: Duration = Duration::from_secs(30);
 const API_SERVER_TIMEOUT: Duration = Duration::from_mins(1);

@@ -466,8 +466,9 @@ fn denies_invalid_values_of_delete_without_uninstall(ctx: &Context) {
 }
 
 /// Checks that only users in `deployers.restorers` may restore an earlier status of a DeployItem, in which a job is
-/// still running. If another user makes the same write, it violates requirements. Users in `deployers.restorers` must
-/// not overwrite the status of a job that a deployer has picked up, and must not write a contradictory status.
+/// still running. The same write by another user violates requirements of the deployer contract. Users in
+/// `deployers.restorers` must not overwrite the status of a job that a deployer has picked up, and must not write a
+/// contradictory status.
 fn only_restorers_may_restore_statuses(ctx: &Context) {
     let status = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "a"});
     let item = Item::new(ctx);

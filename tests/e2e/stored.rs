@@ -89,8 +89,9 @@ fn landscapers_kinds_have_the_expected_fields(ctx: &Context) {
     }
 }
 
-/// Returns the arguments of `kubectl create` for a namespace. The tests do not use `kubectl apply`, because it adds an
-/// annotation that contains its input. `kubectl replace` would then change this annotation each time.
+/// Returns the arguments of `kubectl create` for a namespace. The tests do not use `kubectl apply`, because this
+/// command adds an annotation that contains the applied manifest. Each `kubectl replace` would then change this
+/// annotation.
 fn create(namespace: &str) -> [&str; 5] {
     ["create", "--namespace", namespace, "-f", "-"]
 }

@@ -108,7 +108,7 @@ impl Drop for Oracle {
 }
 
 /// Returns the path of a Go program that is built from the folder `source`. Builds the program if it is not in the
-/// cache. `files` contains the texts of the source files, from which the key of the cache is computed. `flags` are
+/// cache. `files` contains the texts of the source files. The key of the cache is computed from them. `flags` are
 /// additional arguments of `go build`.
 pub fn program(name: &str, source: &str, files: &[&str], flags: &[&str]) -> PathBuf {
     let key = cache::key(&[files, &[OS, ARCH]].concat());

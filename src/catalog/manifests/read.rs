@@ -52,7 +52,7 @@ pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Res
 /// and the error for a folder.
 pub(super) type Found = (PathBuf, io::Result<()>);
 
-/// Returns the files at the given paths. For a folder, returns the manifest files in it, sorted.
+/// Returns the files at `paths`. If a path is a folder, returns the manifest files in this folder, sorted.
 pub(super) fn files_in<P: AsRef<Path>>(paths: &[P]) -> Vec<Found> {
     paths.iter().flat_map(|path| files(path.as_ref(), 0)).collect()
 }
@@ -178,8 +178,8 @@ impl Reading<'_, '_> {
         framed(&mut File::open(self.file)?, |item| self.value(item)).map(drop)
     }
 
-    /// Reads the consecutive JSON objects in `text`, and passes each one to `take`. If one of them is a list, passes
-    /// its items instead.
+    /// Reads the consecutive JSON objects in `text`, and passes each one to `take`. If an object is a Kubernetes List,
+    /// passes the items of the List instead.
     fn values(&mut self, text: &str) -> Result<(), NoJson> {
         let mut rest = text.trim_start();
         while !rest.is_empty() {

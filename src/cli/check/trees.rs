@@ -176,7 +176,7 @@ impl Trees {
     /// Repeats the check of `build` with the kustomize options that scripts in the repository use, such as
     /// `--enable-helm`. Does this only if the first result, `judged`, has errors that such an option can prevent.
     /// Builds by Flux are not repeated, because Flux has no such options. Returns the new result, and a message with
-    /// the positions of the options in the scripts. Without a repetition, returns `judged` and `None`.
+    /// the positions of the options in the scripts. If the check is not repeated, returns `judged` and `None`.
     fn as_scripts_build(
         &self,
         build: &Build,

@@ -1,12 +1,12 @@
 //! Decides whether the mutator writes the values of environment patches into a composite.
 //!
-//! This depends on the software that computes the environment:
+//! The decision depends on the software that computes the environment:
 //!
-//! - Crossplane up to 1.17 itself, with the flag `--enable-environment-configs`: Crossplane writes these values when it
+//! - Crossplane up to 1.17 with the flag `--enable-environment-configs`: Crossplane itself writes these values when it
 //!   reconciles the composite. The mutator writes the same values earlier, at admission.
-//! - Composition functions: Crossplane stores only values in `status` and drops the others. Writes of the mutator would
-//!   change this behavior, so the mutator writes values only if a user enables these writes for the
-//!   CompositeResourceDefinition.
+//! - Composition functions: Crossplane stores only those values that are in `status`, and drops all others. If the
+//!   mutator wrote the other values, it would change this behavior. So it writes them only if a user enables this for
+//!   the CompositeResourceDefinition.
 
 use super::writes::definition;
 use crate::admission::{Metadata, Operation, Request};

@@ -33,8 +33,9 @@ impl Declared {
         Self { schema, written, defaults }
     }
 
-    /// Returns which types of values are allowed at a path in the environment. The schema defines them. If the schema
-    /// does not have the path, but the Composition sets it with a patch or in its default data, any type is allowed.
+    /// Returns the types of values that are allowed at `path` in the environment, as the schema declares them. If the
+    /// schema does not have the path, but the Composition sets it with a patch or in its default data, any type is
+    /// allowed.
     pub(super) fn at(&self, path: &Path) -> Found {
         let found = self.schema.at(path);
         let is_own = || {

@@ -73,8 +73,8 @@ impl Reader {
         self.problems.push(problem);
     }
 
-    /// Returns the field `key` of a node; `None` if it is missing or `null`. In the inputs of functions, the case of
-    /// the name is ignored, because Go decodes JSON in this way.
+    /// Returns the field `key` of a node; `None` if it is missing or `null`. In the input of a Composition function,
+    /// the name of the field may differ from `key` in upper and lower case, because Go's JSON decoder ignores the case.
     pub(super) fn member<'v>(&self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
         node.member(key).or_else(|| {
             let alike = |(found, _): &(&String, &Value)| found.eq_ignore_ascii_case(key);
@@ -151,8 +151,9 @@ impl Reader {
     /// Returns the string in the field `key`, or the first of `words` if the field is missing or empty. If the value is
     /// not one of `words`, reports a problem and returns `None`.
     ///
-    /// Exception: in its input, a Composition function accepts any string, and uses `default` if it does not support
-    /// the string. For such a string, this method reports only a warning, and returns `default`.
+    /// Exception: a Composition function accepts any string in its input. If it does not support the string, it uses
+    /// `default`. So for an unsupported string in the input of a function, this method reports only a warning, and
+    /// returns `default`.
     pub(super) fn lenient_choice<'v>(
         &mut self,
         node: &Node<'v>,
@@ -172,8 +173,9 @@ impl Reader {
         Some(default)
     }
 
-    /// Reports a problem for which Crossplane up to 1.17 rejects a native environment (`spec.environment`). A
-    /// Composition function ignores the same problem in its input, so it is only a warning there.
+    /// Reports a problem that is an error only in a native environment (`spec.environment`). There, Crossplane up to
+    /// 1.17 rejects the Composition. In the input of a Composition function, the problem is reported as a warning,
+    /// because the function ignores it.
     pub(super) fn report_native(&mut self, problem: Problem) {
         let is_native = self.is_native();
         self.report(if is_native { problem } else { problem.as_warning() });

@@ -14,8 +14,8 @@ pub const MAX_WRITTEN: usize = 32 << 20;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
     pub(super) value: Value,
-    /// Whether floats without a fraction have been converted to integers in the entire object. The first write does
-    /// this. Go does the same when it encodes the object as JSON and decodes it again.
+    /// Whether all floats without a fraction in the object have been converted to integers. The first write converts
+    /// them. Go also converts them when it encodes the object as JSON and decodes it again.
     is_normal: bool,
 }
 

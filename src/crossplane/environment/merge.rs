@@ -204,7 +204,7 @@ fn overwrites<'m>(
     }
 }
 
-/// Returns whether a value contains an integer that a float64 cannot represent.
+/// Returns whether a value contains an integer that a float64 cannot represent exactly.
 fn has_imprecise(value: &Value) -> bool {
     match value {
         Value::Number(number) => is_imprecise(number),

@@ -118,8 +118,8 @@ impl Path {
     /// Merges a value with the existing value at the path. If `options` is `None`, replaces the existing value.
     ///
     /// # Errors
-    /// In the same cases as for [`Path::set`] and [`Path::get`], and if a list would be appended to a value that is not
-    /// a list.
+    /// If [`Path::set`] fails at this path, or if a list would be appended to a value that is not a list. It is not an
+    /// error if there is no value at the path yet.
     pub fn merge(&self, object: &mut Value, value: Value, options: Option<MergeOptions>) -> Result<(), PathError> {
         merge::merge(self, object, value, options)
     }

@@ -49,8 +49,8 @@ static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"]
 /// because Crossplane also writes composites and must not be blocked.
 static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, FailurePolicy::Ignore)];
 
-/// Request matchers for writes of Compositions, composites and claims. Claims are included because warnings about the
-/// composite of a claim reach only Crossplane's controller. Users see only warnings about the claim itself.
+/// Request matchers for writes of Compositions, composites and claims. Crossplane writes the composite of a claim, so
+/// only Crossplane gets warnings about the composite. To warn users, the rules also check the claim.
 static WRITTEN_COMPOSITIONS_AND_COMPOSITES: [Match; 3] = [
     kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail),
     kinds::composites(WRITES, FailurePolicy::Ignore),

@@ -19,15 +19,15 @@ pub enum Choice {
     Values,
 }
 
-/// A condition on the enabled rule families. It is a list of cases, and holds if at least one of them holds.
+/// A condition on the enabled rule families. It consists of cases, and holds if at least one case holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct When(Vec<Case>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Case {
-    /// Rule families, such as `OW`. The case requires that at least one of them is enabled.
+    /// Rule families, such as `OW`. At least one of them must be enabled for this case of the condition to hold.
     any: Families,
-    /// Rule families, such as `OW`. The case requires that none of them is enabled.
+    /// Rule families, such as `OW`, that must all be disabled for this case of the condition to hold.
     none: Families,
 }
 
@@ -102,8 +102,8 @@ impl Choice {
     /// Returns `text` if the condition `when` on the enabled rule families holds, and an empty string otherwise. `text`
     /// contains lines of a manifest.
     ///
-    /// For the Helm chart, returns `text` between a template `if` and `end`, so that Helm evaluates the condition.
-    /// `around` is the condition of a template `if` in which the caller puts the result. If `around` equals `when`,
+    /// For the Helm chart, returns `text` between a template `if` and `end`, so that Helm evaluates the condition. The
+    /// caller may put the result inside another template `if`, whose condition is `around`. If `around` equals `when`,
     /// returns `text` unchanged, because a second `if` is not necessary.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {

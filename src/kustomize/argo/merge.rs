@@ -175,7 +175,8 @@ fn set_images(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Option<Stri
     None
 }
 
-/// The placeholder for a name, tag or digest in an image option. It keeps the value from the kustomization file.
+/// A placeholder for the name, tag or digest in an image option. With this placeholder, the value in the kustomization
+/// file is kept.
 const PRESERVE: &str = "*";
 
 /// Parses an image option of the form `[NAME=]IMAGE[:TAG][@DIGEST]`. `None` if the option sets no new name, no tag and
@@ -234,8 +235,8 @@ fn add_labels(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<String>
     add(&mut kustomization.labels[at].pairs, &spec.common_labels, spec.force_common_labels)
 }
 
-/// Adds the labels or annotations in `new` to `known`. If `is_forced` is true, overwrites the values of existing keys.
-/// Otherwise keeps these values and returns their keys.
+/// Adds the labels or annotations in `new` to `known`. If a key is already in `known` and `is_forced` is true,
+/// overwrites its value. If `is_forced` is false, keeps the value, and returns the key in the result.
 fn add(known: &mut BTreeMap<String, String>, new: &BTreeMap<String, String>, is_forced: bool) -> Vec<String> {
     let existing: BTreeSet<String> = new.keys().filter(|key| !is_forced && known.contains_key(*key)).cloned().collect();
     let added = new.iter().filter(|(key, _)| !existing.contains(*key));

@@ -10,8 +10,8 @@ use super::{Build, Cluster, Survey};
 use crate::kustomize::options::{Options, PostBuild};
 use crate::kustomize::tree::TreePath;
 
-/// An identifier of the files that a Flux source provides: the folder of the checkout that contains them, and the
-/// patterns in `spec.ignore` that exclude some of them.
+/// An identifier of the files that a Flux source provides. The first element is the folder of the checkout that
+/// contains the files. The second element contains the patterns in `spec.ignore`, which exclude some of the files.
 pub(super) type TreeKey = (TreePath, Option<String>);
 
 /// The results of one pass of the search for Flux Kustomizations in a checkout. They include the folders that Flux

@@ -2,9 +2,9 @@
 //! Argo CD fetches them with its own credentials. So Portcullis reports only errors that do not depend on the files of
 //! the repository.
 //!
-//! Source: `ApplicationSourceKustomize` in argo-cd's `pkg/apis/application/v1alpha1/types.go`, and its build in
-//! `util/kustomize/kustomize.go`. Argo CD adds components with `kustomize edit add component`. This command expands
-//! patterns and accepts repositories, but it accepts neither files nor absolute paths.
+//! Source: `ApplicationSourceKustomize` in argo-cd's `pkg/apis/application/v1alpha1/types.go`, and the build of such a
+//! source in `util/kustomize/kustomize.go`. Argo CD adds components with `kustomize edit add component`. This command
+//! expands patterns and accepts repositories, but it accepts neither files nor absolute paths.
 
 use serde_json::Value;
 
@@ -84,9 +84,9 @@ fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
     found.map(|(field, finding)| of_object(finding, field)).collect()
 }
 
-/// Returns whether a rule reports errors that Argo CD ignores if the Application sets `ignoreMissingComponents`. Argo
-/// CD then skips missing components instead of failing, so the findings of the rule are only warnings. `rule` is the id
-/// of the rule, such as `KZ004`.
+/// Returns whether Argo CD ignores errors that the rule `rule` reports, if the Application sets
+/// `ignoreMissingComponents`. Argo CD then skips missing components instead of failing, so the findings of the rule are
+/// only warnings. `rule` is a rule id, such as `KZ004`.
 fn is_left_out(rule: &str) -> bool {
     ["KZ004", "KZ009", "KZ010"].contains(&rule)
 }

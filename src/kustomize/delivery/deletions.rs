@@ -81,8 +81,8 @@ struct Move<'p> {
 /// an object moves from one Kustomization to another. `judged` is the result of building the folder `root`, and
 /// `siblings` contains the results of the other Kustomizations.
 ///
-/// Returns none if the rendered objects are unknown, or if Flux may build another artifact than the one that contains
-/// `root` (see `root.late`).
+/// Returns no findings if the rendered objects are unknown. Also returns no findings if `root.late` is set, because
+/// Flux may then build another artifact than the checked one.
 fn of_request(
     request: &Request<'_>,
     view: &View<'_>,
@@ -114,8 +114,8 @@ pub fn with_objects(siblings: &[(Sibling, Arc<Judged>)]) -> Vec<(&Sibling, &[Obj
 
 impl Plan<'_> {
     /// Returns findings about deleted objects (KZ060 and KZ061), objects that several Kustomizations render (KZ062),
-    /// and objects that another Kustomization takes over (KZ063). Returns none if the Kustomization itself is being
-    /// deleted.
+    /// and objects that another Kustomization takes over (KZ063). Returns no findings if the Kustomization itself is
+    /// being deleted.
     pub fn findings(&self) -> Vec<Finding> {
         if Metadata::of(self.kustomization).is_deleting() {
             return Vec::new();

@@ -10,8 +10,8 @@ use crate::kustomize::rules::{kz004, kz040, kz064};
 use crate::kustomize::tree::TreePath;
 
 /// Converts the findings in `judged`, the result of checking the folder `root`, to findings about the object that
-/// refers to this folder or contains it. Adds a finding if `judged` omits findings. Also adds a finding for the audit
-/// log if findings only warn because of `root.late`.
+/// refers to this folder or contains it. Adds a finding if `judged` omits findings. Adds a finding for the audit log if
+/// `root.late` reduces the level of findings to `warn`.
 pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     let mut findings: Vec<_> = judged.findings.iter().map(|finding| one(root, finding)).collect();
     if judged.left_out > 0 {
@@ -80,7 +80,8 @@ fn revision(root: &Root) -> String {
     }
 }
 
-/// Returns a position for a message: `apps/kustomization.yaml:6:5 of main@sha1:3f2c…`.
+/// Returns the position of a finding in a file of the tree, as text for a message: `apps/kustomization.yaml:6:5 of
+/// main@sha1:3f2c…`.
 fn position(location: &InTree, root: &Root) -> String {
     let revision = match &root.content {
         Content::Artifact(Artifact { revision, digest, .. }) if revision.is_empty() => format!(" of {digest}"),

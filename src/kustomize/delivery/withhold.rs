@@ -95,16 +95,16 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
 }
 
 /// Returns whether `stored`, the condition `ArtifactInStorage`, describes the artifact in the status of the Flux source
-/// `source`. If the message of the condition starts with `stored artifact`, it must contain the revision of this
-/// artifact. Other messages have an unknown format, so the function returns `true` for them.
+/// `source`. If the message of the condition starts with `stored artifact`, checks whether the message contains the
+/// revision of this artifact. Returns `true` for other messages, because their format is unknown.
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
     let revision = source.at(&["status", "artifact", "revision"]).and_then(Value::as_str);
     !message.starts_with("stored artifact") || revision.is_some_and(|revision| names(message, revision))
 }
 
-/// Returns whether a message contains a revision as a separate word. A longer revision that contains `revision` does
-/// not count.
+/// Returns whether `message` contains `revision` as a separate word. A longer word that contains `revision` does not
+/// count.
 fn names(message: &str, revision: &str) -> bool {
     let is_part = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
     message.match_indices(revision).any(|(at, found)| {

@@ -90,8 +90,9 @@ impl Run<'_> {
     /// If the labels or annotations are a list with an odd number of items. kustomize reads a list as alternating keys
     /// and values, and panics if the last value is missing.
     ///
-    /// If a label or annotation has an empty key, and the existing object was renamed. kustomize then does not copy the
-    /// current name to the generated object, and so does not find the object to replace.
+    /// If a label or annotation has an empty key, and the existing object was renamed. kustomize then does not give the
+    /// generated object the current name of the existing object. So it does not find the existing object, which it must
+    /// replace.
     fn check_metadata(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
         let refused = |field: &str, problem: &str| {
             let message = format!("metadata.{field} of {} {problem}", id.words());

@@ -302,10 +302,11 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether a reference with this `namespace` can refer to `target`. If an object to which the reference may
-    /// refer was in this namespace before the build, compares `namespace` with the original namespace of `target`.
-    /// Otherwise, compares it with the current namespace of `target`. A reference without a namespace can refer to
-    /// every target.
+    /// Returns whether a reference with this `namespace` can refer to `target`. A reference without a namespace can
+    /// refer to every target.
+    ///
+    /// Otherwise, compares `namespace` with the original or the current namespace of `target`. Compares it with the
+    /// original one if an object to which the reference may refer was in the namespace `namespace` before the build.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)
@@ -313,8 +314,8 @@ impl Referrer<'_> {
         if was_any { &*target.original_namespace == namespace } else { &*target.effective_namespace == namespace }
     }
 
-    /// Returns whether the object with the reference may refer to `target`. Compares only the namespaces of the two
-    /// objects.
+    /// Returns whether the object that contains the reference may refer to `target`. Compares only the namespaces of
+    /// the two objects.
     fn could_mean(&self, target: &Target) -> bool {
         self.own.is_cluster
             || target.is_cluster
@@ -322,9 +323,9 @@ impl Referrer<'_> {
             || self.own.bound_namespaces.contains(&*target.namespace)
     }
 
-    /// Returns the object to which the name in a reference refers; `None` if there is none. `is_in` returns whether an
-    /// object can be in the namespace of the reference. `same` returns whether references to two objects look the same
-    /// after the update. It is an error if the name is ambiguous.
+    /// Returns the object to which `name` in a reference refers; `None` if there is no such object. `is_in` returns
+    /// whether an object can be in the namespace of the reference. `same` returns whether a reference to either of two
+    /// objects would look the same after the update. It is an error if the name is ambiguous.
     fn meant(
         &self,
         name: &str,

@@ -188,7 +188,8 @@ impl<'s, 'r> Merging<'s, 'r> {
     }
 }
 
-/// Returns whether a patch replaces or deletes an object as a whole, with `$patch` at its top.
+/// Returns whether the top level of a patch has the directive `$patch: replace` or `$patch: delete`, so that the patch
+/// replaces or deletes the whole object.
 fn is_directive(patch: &Node) -> bool {
     matches!(patch.get("$patch").and_then(Node::text), Some("replace" | "delete"))
 }

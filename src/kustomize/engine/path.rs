@@ -6,7 +6,7 @@ use crate::kustomize::node::Node;
 
 /// Splits the path of a field into steps at each `delimiter`. A delimiter in brackets or after a backslash does not end
 /// a step. Brackets that select an element of a sequence, such as `[name=web]`, are kept. Other brackets around a
-/// delimiter are removed, as in `[a.b/c]`.
+/// delimiter are removed: `[a.b/c]` becomes `a.b/c`.
 pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
     let parts = escaped(path, delimiter);
     let mut steps = Vec::new();

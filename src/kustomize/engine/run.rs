@@ -110,8 +110,8 @@ pub(super) struct Run<'a> {
     /// schema is valid, or if there is none.
     pub(super) invalid_schema: Option<Stop>,
     /// The schema that takes precedence if a later kustomization of this build sets a custom schema (`openapi.path`).
-    /// kustomize then uses both its built-in schema and the custom one. `None` if this build has not used any schema
-    /// yet. In this case, the custom schema replaces the built-in one.
+    /// kustomize then uses two schemas, the built-in one and the custom one. `None` if this build has not used any
+    /// schema yet. In this case, the custom schema replaces the built-in one.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,

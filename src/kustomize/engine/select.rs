@@ -78,8 +78,9 @@ impl Compiled {
     ///
     /// # Errors
     ///
-    /// If the label selector or the annotation selector is invalid, or cannot be applied to the object. There is no
-    /// error if the group, version, kind, name or namespace does not match, because kustomize compares these first.
+    /// If the label selector or the annotation selector is invalid, or cannot be applied to the object. Like kustomize,
+    /// evaluates these selectors last. So there is no error if the group, version, kind, name or namespace does not
+    /// match.
     pub(super) fn selects(&self, resource: &Resource, scope: &Scope) -> Result<bool, BadSelector> {
         // compare the kind first: most objects have another one, and an identity is slower to compute
         if !self.kind.matches(resource.kind()) {

@@ -47,8 +47,8 @@ impl ObjectId {
     }
 
     /// Returns the name, group and kind, without the namespace. Cluster-scoped objects are compared by these parts
-    /// only, because kustomize may have set a namespace in them. It does so if it does not know that their kind is
-    /// cluster-scoped.
+    /// only, because kustomize may have set a namespace in them. This happens if kustomize does not know that their
+    /// kind is cluster-scoped.
     fn without_namespace(&self) -> (&str, &str, &str) {
         (&self.name, &self.group, &self.kind)
     }

@@ -10,8 +10,10 @@ use crate::kustomize::node::Node;
 /// matches, appends `element`. Also removes null elements and empty mappings.
 ///
 /// An element matches if it has the fields `keys`, each with the value at the same index in `values`. An empty string
-/// in `values` stands for any value. If `values` is empty, all existing elements are removed. Returns an error if an
-/// element has the wrong type, such as a scalar instead of a mapping.
+/// in `values` stands for any value. If `values` is empty, all existing elements are removed.
+///
+/// Elements that are not mappings stay unchanged, unless the first key or its value is empty. In this case, an element
+/// with the wrong type is an error, such as a mapping that must be compared with a scalar.
 pub(super) fn set(
     items: &mut Vec<Node>,
     element: Option<&Node>,

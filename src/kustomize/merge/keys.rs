@@ -2,15 +2,18 @@
 //!
 //! Source: `mergeValues`, `match` and `validateKeys` in `kyaml/yaml/walk/associative_sequence.go`.
 
-/// The values of a list element, one for each merge key; an empty text if the element lacks the key.
+/// The merge key values of one list element, in the order of the merge keys. An empty text means that the element lacks
+/// the key.
 pub(super) type Values = Vec<String>;
 
 /// Fills in missing merge key values of list elements. Each element of `all` contains the values of one list element,
 /// and an empty string is a missing value.
 ///
 /// A missing value is copied from a matching list element. For example, `["80", ""]` becomes `["80", "TCP"]` if there
-/// is also `["80", "TCP"]`. Two list elements match if they agree in at least one merge key: they have the same value,
-/// or both lack the key. In addition, they must not have different values of any merge key.
+/// is also `["80", "TCP"]`. Two list elements match if they meet both of these conditions:
+///
+/// - For at least one merge key, both elements have the same value, or both lack the key.
+/// - There is no merge key for which both elements have a value and the values differ.
 pub(super) fn unite(all: &mut [Values]) {
     for first in 0..all.len() {
         let own = all[first].clone();

@@ -172,9 +172,9 @@ impl Lists {
         all.filter(|values| seen.insert(values.clone())).collect()
     }
 
-    /// Returns the index of an element in the object's list, and the index of an element in the patch's list. Each is
-    /// the first element of its list whose fields `keys` have the values `values`. Keys with an empty value are
-    /// ignored, unless all values are empty.
+    /// Finds the first element of the object's list, and the first element of the patch's list, whose fields `keys`
+    /// have the values `values`. Returns the index of each of the two elements; `None` if a list has no such element.
+    /// Keys with an empty value are ignored, unless all values are empty.
     fn find(&self, keys: &[&str], values: &[&str]) -> (Option<usize>, Option<usize>) {
         let own: Values = values.iter().map(|value| (*value).to_owned()).collect();
         let (keys, values) = keys::valid(std::slice::from_ref(&own), &own, keys);

@@ -37,7 +37,8 @@ pub(super) struct Walked {
     /// The merged node; `None` if it is removed.
     pub(super) node: Option<Node>,
     pub(super) side: Side,
-    /// Whether the field stays in the mapping if its merged value is `null`. Otherwise the field is removed.
+    /// Whether the field stays in the mapping if its merged value is `null`. If false, a field with the value `null` is
+    /// removed.
     keeps_null: bool,
 }
 

@@ -25,8 +25,8 @@ const SMALL: usize = 16;
 pub struct Unprintable {
     /// The position of the invalid value.
     pub origin: Origin,
-    /// The JSON pointer of the invalid key or value. For a key that is a list or mapping, the pointer of the mapping
-    /// that contains the key.
+    /// The JSON pointer of the invalid key or value. If the invalid key is itself a list or mapping, the pointer leads
+    /// to the mapping that contains this key.
     pub pointer: String,
     /// The reason why kustomize cannot serialize the key or value.
     pub kind: UnprintableKind,
@@ -133,7 +133,7 @@ fn printed_within<'n>(node: &'n Node, within: Within) -> Result<Value<'n>, Unpri
     }
 }
 
-/// Returns whether go-yaml writes the tag `tag` of an empty scalar.
+/// Returns whether go-yaml writes the tag of an empty scalar that has the tag `tag`.
 fn has_printed_tag(tag: Tag) -> bool {
     matches!(tag, Tag::Bool | Tag::Int | Tag::Float | Tag::Timestamp | Tag::Binary)
 }

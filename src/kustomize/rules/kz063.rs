@@ -14,8 +14,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 };
 
 /// The order in which Flux applies two Kustomizations if a revision moves an object from one of them to the other. If
-/// Flux always applies the object's new Kustomization first, the object is safe. Callers then use `None` instead of an
-/// `Order`.
+/// Flux always applies the object's new Kustomization first, the object is safe. In this case, callers use `None`
+/// instead of an `Order`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kustomize) enum Order<'a> {
     /// The object's new Kustomization depends on its old Kustomization. So Flux applies the old Kustomization first,

@@ -81,7 +81,7 @@ impl Deployers {
 }
 
 impl Identities {
-    /// Reports whether a user is one of these users or is in one of these groups.
+    /// Reports whether `user` is one of `users`, or is in one of `groups`.
     pub fn has(&self, user: &User<'_>) -> bool {
         is_one(user, &self.users, &self.groups)
     }

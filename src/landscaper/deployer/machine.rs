@@ -19,7 +19,7 @@ pub enum State {
     New,
     /// Landscaper has requested a job, and no deployer works on it yet.
     Triggered,
-    /// A deployer processes the DeployItem, as Landscaper has requested with a new `jobID`.
+    /// A deployer processes the DeployItem, because Landscaper has requested a job with a new `jobID`.
     Working,
     /// A deployer is uninstalling the DeployItem: it deletes the objects that it deployed before.
     Uninstalling,

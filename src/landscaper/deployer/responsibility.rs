@@ -81,7 +81,7 @@ pub fn of(
     }
 }
 
-/// Returns whether a deployer would deploy a DeployItem although the DeployItem is in dry run, whatever its Target is.
+/// Returns whether a deployer would deploy DeployItems that are in dry run, regardless of their Targets.
 ///
 /// This is the case if all of these conditions hold:
 /// - The deployer ignores the dry-run annotation.

@@ -94,6 +94,7 @@ impl Step {
     }
 
     /// Reports whether `found` is the owner that the owner reference names, and not a later object with the same name.
+    /// Compares the uids. If a uid is unknown, returns true.
     fn is(&self, found: &Stored) -> bool {
         let uid = Metadata::of(found.value()).uid();
         self.uid.is_none() || uid.is_none() || self.uid.as_deref() == uid

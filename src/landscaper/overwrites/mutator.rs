@@ -65,8 +65,8 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     Ok(notices(&effect))
 }
 
-/// Returns the warnings for the user about the component references that the overwrites change. They contain the first
-/// [`NAMED`] changes and the number of remaining changes.
+/// Returns the warnings for the user about the component references that the overwrites change. The warnings contain
+/// the first [`NAMED`] changes, and the number of remaining changes.
 fn notices(effect: &Effect) -> Vec<String> {
     let lines = effect.lines();
     let mut notices: Vec<_> = lines.iter().take(NAMED).map(|line| ["component overwritten: ", line].concat()).collect();

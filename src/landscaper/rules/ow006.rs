@@ -94,9 +94,9 @@ impl Users {
         self.names.iter().map(|name| Reference::new(self.kind, &request.namespace, name))
     }
 
-    /// Returns whether the Context or Installation `reference` still uses the object that a user wants to delete.
-    /// Returns `true` if `reference` was not read from the API server or the read failed, because its cached version
-    /// uses the object.
+    /// Returns whether the Context or Installation `reference` still uses the object that a user wants to delete. If
+    /// `reference` was not read from the API server or the read failed, returns `true`, because its version in the
+    /// catalog uses the object.
     fn is_still_used_by(&self, reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
         let (_, index) = user_kind(request);
         match view.live_read(reference) {

@@ -1,4 +1,4 @@
-//! Adds mistakes to generated trees, common and uncommon ones.
+//! Adds common and uncommon mistakes to generated trees.
 
 use super::yaml::{Yaml, map, raw, text};
 use super::{TreeBuilder, relative};
@@ -102,7 +102,8 @@ fn unusual_reference(dice: &mut Dice, tree: &mut TreeBuilder) {
     tree.folders[at].list(list).push(text(entry));
 }
 
-/// Adds a reference to an existing file. The file is usually in another folder, so the load restrictor rejects it.
+/// Adds a reference to an existing file. The file is usually in another folder, so kustomize's load restrictor rejects
+/// the reference.
 fn file_of_another(dice: &mut Dice, tree: &mut TreeBuilder) {
     let at = some_folder(dice, tree);
     let paths: Vec<String> = tree.files.keys().cloned().collect();

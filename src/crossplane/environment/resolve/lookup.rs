@@ -61,7 +61,8 @@ impl MatchPattern {
 }
 
 /// Returns the input of a `match` transform as the string to compare with the patterns. Fails if the input is not a
-/// string. The error message contains the type of the input, or the parameter `null` if the input is a null value.
+/// string. The error message contains the type of the input. For a null value, this type is the string in the parameter
+/// `null`.
 fn text<'i>(input: &'i Any, null: &str) -> Result<&'i str, TransformError> {
     match input {
         Any::Json(Value::String(text)) => Ok(text),

@@ -20,12 +20,12 @@ use crate::kustomize::identity::ObjectId;
 
 /// The annotation with the tracking id of Argo CD. The tracking id names the Application that owns the object.
 const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
-/// The default namespace of Applications. It applies if neither the service account of the controller nor the tracking
-/// id names a namespace.
+/// The namespace of an Application if the tracking id does not name a namespace, and the controller that deletes the
+/// object is not a service account. If the controller is a service account, its namespace is used.
 const CONTROL_NAMESPACE: &str = "argocd";
 /// Maximum time between the approval of deletions and the start of the Argo CD operation that deletes the objects. If
-/// the Application itself is being deleted, its `deletionTimestamp` is the start. The time must be long enough for a
-/// retry: after a denial, Argo CD starts a new operation, which the approval must also cover.
+/// the Application itself is being deleted, its `deletionTimestamp` counts as the start of the operation. The time must
+/// be long enough for a retry: after a denial, Argo CD starts a new operation, which the approval must also cover.
 const APPROVAL: Duration = Duration::HOUR;
 
 /// The kind Application of Argo CD. Applications are not cached. A decision that needs an Application reads it from the
@@ -45,8 +45,8 @@ pub(super) static APPLICATIONS: Kind = Kind {
     ]),
 };
 
-/// Returns a reference to the Application that deletes the object. The Application must be read from the API server.
-/// Returns none if Argo CD does not delete the object.
+/// Returns a reference to the Application for which Argo CD deletes the object. The Application must be read from the
+/// API server. Returns an empty list if Argo CD does not delete the object.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     application(deletion).into_iter().collect()
 }

@@ -16,9 +16,9 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../../docs/rules/GD002.md"),
 };
 
-/// The deletions that a new revision of a Flux source causes for one Kustomization, if they need an approval. They need
-/// an approval because an object is of a protected kind, because there are too many deletions, or because the revision
-/// renders no objects.
+/// The deletions that a new revision of a Flux source causes for one Kustomization, if they need an approval. There are
+/// three reasons for an approval: an object of a protected kind is deleted, there are too many deletions, or the
+/// revision renders no objects.
 pub(in crate::kustomize::delivery) struct Excess<'a> {
     /// The Kustomization whose objects are deleted.
     pub(in crate::kustomize::delivery) owner: &'a RootOwner,
@@ -30,7 +30,7 @@ pub(in crate::kustomize::delivery) struct Excess<'a> {
     pub(in crate::kustomize::delivery) protected: Vec<&'a ObjectId>,
     /// The number of objects that the Kustomization applied.
     pub(in crate::kustomize::delivery) applied: usize,
-    /// The maximum number of deletions, if `deleted` exceeds it.
+    /// The maximum number of deletions, if there are more objects in `deleted`; otherwise `None`.
     pub(in crate::kustomize::delivery) limit: Option<usize>,
     /// Whether the revision renders no object at all.
     pub(in crate::kustomize::delivery) is_empty: bool,

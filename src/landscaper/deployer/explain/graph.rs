@@ -8,9 +8,9 @@ use super::{Edge, edges};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped};
 use crate::landscaper::deployer::machine::{Actor, STATES, State, StateInfo};
 
-/// The color of transitions by Landscaper.
+/// The color of arrows for transitions in which Landscaper writes the new state.
 const LANDSCAPER: &str = "#2563eb";
-/// The color of transitions by deployers.
+/// The color of arrows for transitions in which a deployer writes the new state.
 const DEPLOYER: &str = "#16a34a";
 
 fn colour(by: Actor) -> &'static str {

@@ -1,7 +1,7 @@
 //! Detects that another deployer processes the same DeployItem as the dry-run deployer.
 //!
-//! The other deployer really deploys the objects. If both deployers continued, each would overwrite the status that the
-//! other one has written. Therefore the dry-run deployer stops writing to this DeployItem. Stopping does no harm,
+//! The other deployer really deploys the objects. If both deployers continued, each would overwrite the other's changes
+//! of the DeployItem's status. Therefore the dry-run deployer stops writing to this DeployItem. Stopping does no harm,
 //! because a dry run deploys nothing.
 
 use serde_json::Value;
