@@ -1,5 +1,5 @@
-//! Records what the program is built from, for `portcullis version --output json`, and writes the built-in tables of
-//! kustomize as Rust source. Compiles `native/memmove.c` for the static binary.
+//! Records the commit and the target platform of the build for `portcullis version --output json`, and writes the
+//! built-in tables of kustomize as Rust source. Compiles `native/memmove.c` for the static binary.
 
 #[path = "src/kustomize/generate.rs"]
 mod generate;
@@ -8,7 +8,7 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs, io};
 
-/// A table, the function that converts it, and the name of the Rust source.
+/// The path of a table, the function that converts the table to Rust source, and the name of the file for this source.
 type Table = (&'static str, fn(&str) -> String, &'static str);
 
 const TABLES: [Table; 2] = [
@@ -33,7 +33,8 @@ fn main() -> io::Result<()> {
     Ok(())
 }
 
-/// Compiles memcpy and memmove for x86-64 with musl, instead of those of musl.
+/// Compiles our own memcpy and memmove for x86-64 with musl. They replace those of musl, which are slow for a few
+/// bytes.
 fn compile_memmove() {
     let is_set = |name: &str, value: &str| env::var(name).as_deref() == Ok(value);
     if !(is_set("CARGO_CFG_TARGET_ENV", "musl") && is_set("CARGO_CFG_TARGET_ARCH", "x86_64")) {
@@ -49,7 +50,8 @@ fn compile_memmove() {
     build.file("native/memmove.c").opt_level(3).compile("portcullis_memmove");
 }
 
-/// Returns the commit of the checkout in a release build. Other builds would be repeated with every commit.
+/// Returns the commit of the checkout in a release build. Returns `None` in other builds, because otherwise Cargo would
+/// rebuild the program after every commit.
 fn released() -> Option<String> {
     if env::var("PROFILE").as_deref() != Ok("release") {
         return None;

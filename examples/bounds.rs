@@ -43,7 +43,8 @@ fn main() {
     print!("{}", page(Path::new(env!("CARGO_MANIFEST_DIR"))));
 }
 
-/// Returns the page for the sources of a repository.
+/// Returns the text of `docs/bounds.md`. It describes the limits in the source files of the repository at the path
+/// `repository`.
 pub(crate) fn page(repository: &Path) -> String {
     let mut page = HEAD.to_owned();
     for (module, subject) in MODULES {
@@ -81,7 +82,7 @@ fn module_path(repository: &Path, file: &Path) -> String {
     path.trim_end_matches("::mod").to_owned()
 }
 
-/// Returns the name, value and reason of each limit in a file.
+/// Returns the name, the value and the reason of each limit in the source file with the content `text`.
 fn bounds(text: &str) -> Vec<(&str, &str, String)> {
     let mut found = Vec::new();
     let mut reason = Vec::new();

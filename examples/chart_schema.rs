@@ -16,7 +16,8 @@ fn main() {
     print!("{}", updated(&fs::read_to_string(schema).unwrap()));
 }
 
-/// Returns the schema with new content of the generated definitions. Each generated definition is one line.
+/// Returns the text `schema` with updated definitions of rules, families, mutators and sources. Each of these
+/// definitions is one line.
 pub(crate) fn updated(schema: &str) -> String {
     let registry = Registry::standard();
     let mut rules: Vec<&str> = registry.families();
@@ -33,8 +34,8 @@ pub(crate) fn updated(schema: &str) -> String {
     schema.lines().map(|line| replaced(line, &definitions) + "\n").collect()
 }
 
-/// Returns the schema of a map with these keys. It has no `propertyNames`, because Helm reports errors of
-/// `propertyNames` without the path.
+/// Returns the JSON schema of a map whose keys are `names`, and whose values have the schema `value`. The schema does
+/// not use `propertyNames`, because Helm reports errors of `propertyNames` without the path.
 fn values_by_name(names: &[&str], value: &Value) -> Value {
     let properties: Map<_, _> = names.iter().map(|name| ((*name).to_owned(), value.clone())).collect();
     json!({"additionalProperties": false, "properties": properties, "type": "object"})

@@ -83,8 +83,7 @@ impl Row {
         )
     }
 
-    /// Returns an SVG line from the row of the parent to the row with this number. The line first goes down and then to
-    /// the right.
+    /// Returns an SVG line from the row `parent` to the row `number`. The line first goes down and then to the right.
     fn line(&self, parent: usize, number: usize) -> String {
         let (x, from, to) = (self.x() - STEP / 2, 34 + parent * ROW, 22 + number * ROW);
         format!("<path d=\"M{x} {from} V{to} H{}\" fill=\"none\" stroke=\"{}\"/>\n", self.x(), self.stroke)

@@ -11,10 +11,10 @@ use rustls_pki_types::CertificateDer;
 use crate::cryptography;
 
 /// Returns a connector for HTTP/1.1 with a connect timeout. It uses TLS for `https` URLs, and trusts the system's CAs
-/// and `authorities`.
+/// and the CA certificates in `authorities`.
 ///
 /// # Errors
-/// If an authority is not a valid certificate.
+/// If a certificate in `authorities` is invalid.
 pub(crate) fn connector(
     authorities: &[CertificateDer<'static>],
     connect_timeout: Duration,

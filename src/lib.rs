@@ -9,7 +9,7 @@
 //! | [`admission`] | the admission protocol: reviews, requests, verdicts and patches; does not depend on rules |
 //! | [`yaml`] | YAML documents, parsed as kubectl does, with the position of every value |
 //! | [`authority`] | self-managed certificates: one CA in a Secret, and the caBundles of the webhooks |
-//! | [`cache`] | bounded caches with LRU eviction, single flight, and a memory of recent failures |
+//! | [`cache`] | bounded caches with LRU eviction, single flight, and caching of recent failures |
 //! | [`catalog`] | the objects that rules look up, from a cluster or from files |
 //! | [`rule`] | the types with which the other modules define rules and mutators |
 //! | [`kustomize`] | kustomize: a build engine, and rules about errors in kustomize trees |

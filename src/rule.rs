@@ -115,7 +115,7 @@ pub struct Definition {
 /// of the [`Declaration`], such as `composites`.
 pub const DECLARED: &str = "*";
 
-/// The value of [`Match::group`] and [`Match::plural`] for all resources.
+/// The value of [`Match::group`] and [`Match::plural`] in a matcher for all resources.
 pub const ANY: &str = "*";
 
 /// A request matcher, which selects requests for one resource, or for all resources.
@@ -135,9 +135,9 @@ pub struct Match {
     pub kind: &'static str,
     /// Subresource, such as `status`. Empty for the main resource.
     pub subresource: &'static str,
-    /// The operations that match, such as create and update.
+    /// The operations of the requests that the matcher selects, such as create and update.
     pub operations: &'static [Operation],
-    /// Decides whether the selected requests are admitted or denied if no replica of the webhook answers.
+    /// Determines whether the API server admits or denies the selected requests if no replica of the webhook answers.
     pub failure_policy: FailurePolicy,
     /// The parts of the object, besides its metadata, that the rule or mutator reads; `None` for the whole object.
     pub reads: Option<&'static [Path]>,
@@ -157,7 +157,8 @@ pub enum FailurePolicy {
 }
 
 impl FailurePolicy {
-    /// Returns whether requests may be denied because no replica answers. `false` only for [`Ignore`](Self::Ignore).
+    /// Returns whether requests can be denied because no replica of the webhook answers. This is the case for all
+    /// policies except [`Ignore`](Self::Ignore).
     pub fn fails(self) -> bool {
         self != Self::Ignore
     }
@@ -165,8 +166,9 @@ impl FailurePolicy {
 
 /// A CEL condition that is true for requests that are safe to admit unchecked. It belongs to the failure policy
 /// `FailUnless`. While no replica of the webhook answers, the API server admits the requests for which the condition is
-/// true, and denies the others. For this, each request is sent to one of two webhooks, one with `failurePolicy: Ignore`
-/// and one with `failurePolicy: Fail`. Their `matchConditions` contain the condition and its negation.
+/// true, and denies all other requests. This is implemented with two webhooks. The first has `failurePolicy: Ignore`,
+/// and its `matchConditions` contain the condition. The second has `failurePolicy: Fail`, and its `matchConditions`
+/// contain the negation.
 #[derive(Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MatchCondition {
     /// A short name for the CEL condition. It becomes part of a name in the webhook's `matchConditions`. For example,
@@ -225,8 +227,8 @@ impl Match {
         self.group == DECLARED && self.plural != ANY
     }
 
-    /// Returns whether the rule matches a request. `declared_as` describes the object that defines the requested kind,
-    /// such as a CompositeResourceDefinition, or is `None` if there is no such object.
+    /// Returns whether this matcher matches `request`. `declared_as` describes the object that defines the requested
+    /// kind, such as a CompositeResourceDefinition, or is `None` if there is no such object.
     pub fn covers(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> bool {
         let resource = &request.resource;
         let is_named = || match declared_as {
@@ -237,7 +239,7 @@ impl Match {
         self.covers_operation(request) && is_named()
     }
 
-    /// Returns whether the operation and the subresource of a request match. Ignores the resource.
+    /// Returns whether this matcher matches the operation and the subresource of `request`. Ignores the resource.
     pub fn covers_operation(&self, request: &Request<'_>) -> bool {
         // Most subresources are empty. Comparing empty texts can be slower than a hundred other comparisons, because
         // glibc may use AVX-512 to read at their dangling addresses, and the processor then suppresses a fault.

@@ -1,5 +1,6 @@
-//! Property tests of the answers to AdmissionReviews: every answer passes the API server's verification, mutation is
-//! idempotent, and patches have the same result as the substitution.
+//! Property tests of the answers to AdmissionReviews. They check that every answer passes the API server's
+//! verification, and that mutation is idempotent. They also check the patch in the annotation of an Installation: it
+//! must change the component reference in the same way as the overwrites.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -95,7 +96,8 @@ proptest! {
         prop_assert_eq!(answered, readable_uid(&body).is_some());
     }
 
-    /// The body of the review is truncated, or one byte of it is changed.
+    /// Truncates the body of a review, or changes one byte of it. If the body still contains a readable uid, the server
+    /// must answer with this uid.
     #[test]
     fn answers_damaged_reviews_with_a_uid(
         object in json_value(), kind in 0..4usize, at in any::<prop::sample::Index>(), byte in any::<u8>(),
@@ -249,8 +251,8 @@ proptest! {
         prop_assert_eq!(case.decide(Phase::Mutate).patch, None);
     }
 
-    /// Mode `apply` writes the result of the substitution to the spec. If the overwrites are removed later, the
-    /// reference is reverted to the reference that the user wrote.
+    /// Mode `apply` writes the result of the substitution to the spec. If the overwrites are removed later, the mutator
+    /// restores the reference that the user wrote.
     #[test]
     fn reverts_applied_references(descriptor in descriptor(), entries in entries()) {
         let mut case = case(&descriptor, &entries, None, Mode::Apply);
@@ -265,8 +267,8 @@ proptest! {
         prop_assert!(case.object["metadata"].get("annotations").is_none());
     }
 
-    /// A user edits the version in an Installation whose reference is overwritten. The edited version must be used. The
-    /// other fields of the reference must be as the user originally wrote them.
+    /// A user edits the version in an Installation whose reference is overwritten. The overwrites must then be applied
+    /// to the reference with the edited version and the original values of its other fields.
     #[test]
     fn keeps_user_edits_of_overwritten_installations(descriptor in descriptor(), entries in entries()) {
         let mut case = case(&descriptor, &entries, None, Mode::Apply);
@@ -283,8 +285,8 @@ proptest! {
     }
 }
 
-/// Regression test: the first mutation adds a list of repository contexts. The second mutation treated this list as if
-/// the user had written it.
+/// Regression test: the first mutation adds a list of repository contexts to the Installation. The second mutation must
+/// not treat this list as written by the user.
 #[test]
 fn patches_an_inline_descriptor_without_repository_contexts_once() {
     let descriptor = json!({"inline": {"meta": {"schemaVersion": "v2"}, "component": {"name": "b", "version": "c"}}});
@@ -308,7 +310,8 @@ fn an_object_nested_too_deep_is_denied_with_its_uid() {
     }
 }
 
-/// Regression test for issue 18 (Landscaper, item 6): Landscaper cannot decode a number that overflows a `float64`.
+/// Regression test for issue 18 (Landscaper, item 6): an object with a number that overflows a `float64` is denied,
+/// because Landscaper cannot decode this number.
 #[test]
 fn a_number_beyond_a_float_is_denied() {
     let object = json!({"repositoryContext": {"type": "x", "n": "NUMBER"}});

@@ -18,7 +18,8 @@ use portcullis::gate::{Gate, Policy, Registry};
 use portcullis::kustomize::delivery::Artifact;
 use serde_json::{Value, json};
 
-/// Rules about a change, a deletion or the user of a request. They report nothing about stored objects.
+/// Rules that check a change, a deletion or the user of a request. An audit of stored objects has no findings of these
+/// rules.
 const RULES_ABOUT_CHANGES: [&str; 13] = [
     "DP002", "DP003", "DP004", "DP007", "DP009", "DP010", "DP014", "DR009", "DR010", "EN010", "EN011", "OW006", "OW007",
 ];
@@ -34,8 +35,8 @@ fn audit_objects(policy: Policy, objects: Vec<Value>) -> Audited {
     audit.files(&[file.path().to_owned()], &runtime, |_| ()).unwrap()
 }
 
-/// Audits the objects of the first example with findings on a rule's page, as if the request of the example had been
-/// admitted.
+/// Audits the objects of an example on the page of the rule `id`: the first example that has findings. The object in
+/// the request of the example is also audited, as if the request had been admitted.
 fn audit_page_example(id: &str) -> Audited {
     let page = Page::of(Registry::standard().info(id).unwrap());
     let example = &page.reported[0];
@@ -167,7 +168,8 @@ fn counts_passes_of_rules_without_findings() {
     assert_eq!(bad.passes["team-b"] + 1, good.passes["team-b"]);
 }
 
-/// Returns a Flux Kustomization and its source as YAML documents, as the API server stores them.
+/// Returns the YAML documents of a Flux Kustomization and of its GitRepository, as the API server stores them. Both
+/// have the name `name`. `artifact` is the artifact in the status of the GitRepository.
 fn flux(name: &str, artifact: &Artifact) -> String {
     let Artifact { url, digest, revision } = artifact;
     let source = json!({

@@ -2,9 +2,9 @@
 //! restart between steps, lose the connection to the API server, and have wrong clocks. Users empty the `caBundle` of
 //! webhook configurations and delete the Secret.
 //!
-//! The tests check this invariant after every event: an API server may use a bundle that is as old as the overlap
-//! allows, but it trusts the leaf certificate of every replica that accepts calls. At the end of a simulation, all
-//! writes must stop.
+//! After every event, the tests check an invariant: every API server trusts the leaf certificate of every replica that
+//! accepts calls. This must hold even if the API server still uses a replaced bundle, for up to `MAX_BUNDLE_AGE`. At
+//! the end of a simulation, all writes must stop.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 use std::collections::BTreeMap;
@@ -26,7 +26,8 @@ const TIMING: Timing = Timing {
     // recovery.
     recovery: Duration::minutes(5),
 };
-/// Maximum time for which an API server uses an old bundle: the overlap minus the maximum difference between clocks.
+/// Maximum time for which an API server uses an old bundle: the overlap of CAs in a rotation, minus the maximum
+/// difference between clocks.
 const MAX_BUNDLE_AGE: Duration = Duration::minutes(3);
 const REPLICAS: usize = 3;
 const CONFIGURATIONS: usize = 2;
@@ -42,7 +43,7 @@ enum Event {
     ReadBundles(usize),
     /// The replica reads the Secret, issues a leaf certificate if necessary, and plans its next step.
     ReadSecret(usize),
-    /// The replica executes the step that it has planned, even if that was long ago.
+    /// The replica executes its planned step, even if the replica planned it long ago.
     ExecuteStep(usize),
     /// The replica reads the bundles and the Secret, and executes its next step.
     Reconcile(usize),
@@ -50,7 +51,7 @@ enum Event {
     Restart(usize),
     /// The replica loses the connection to the API server, or gets it back.
     ToggleConnection(usize),
-    /// Time passes: this number of seconds. Meanwhile, all running replicas periodically read the stored state.
+    /// This number of seconds passes. Meanwhile, all running replicas periodically read the stored state.
     PassTime(i64),
     /// This number of minutes passes, in which no replica reads.
     PassTimeWithoutReads(i64),
@@ -173,8 +174,8 @@ impl Simulation {
         }
     }
 
-    /// Reports whether at least one webhook configuration other than configuration `at` has a bundle with exactly the
-    /// CAs that it should have.
+    /// Returns whether at least one webhook configuration has a bundle with exactly the CAs that it should have.
+    /// Ignores the configuration with the index `at`.
     fn is_complete_except(&self, at: Option<usize>) -> bool {
         let wanted = self.state.bundle();
         let others = self.configurations.iter().enumerate().filter(|(other, _)| Some(*other) != at);

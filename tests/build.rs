@@ -204,8 +204,8 @@ fn flags_for_external_programs_are_refused_by_name() {
     }
 }
 
-/// Both kustomizations fail in kustomize 5.8.1 too: the first one because its generator does not name an account, the
-/// second one because its schema is empty.
+/// Builds two kustomizations that also fail in kustomize 5.8.1. In the first one, the `IAMPolicyGenerator` does not
+/// name a service account of Google Cloud. In the second one, the file with the custom schema is empty.
 #[test]
 fn refuses_accounts_without_names_and_empty_schemas() {
     const GENERATOR: &str = "apiVersion: builtin\nkind: IAMPolicyGenerator\nmetadata: {name: plugged}\ncloud: gke\nkubernetesService: {name: web}\n";

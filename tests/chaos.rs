@@ -1,8 +1,9 @@
 //! Checks that no call fails while certificates are rotated and replicas are replaced.
 //!
 //! The client behaves like the API server: it uses HTTP/1.1, keeps up to 25 idle connections and closes old ones,
-//! respects `Connection: close`, and never repeats a call. It reaches the replicas through one address. There, a relay
-//! in this process acts as the Service; [`support::service::Service`] describes the differences from a real Service.
+//! respects `Connection: close`, and never repeats a call. It reaches the replicas through one address. At this
+//! address, a relay in this process acts as the Service; [`support::service::Service`] describes the differences from a
+//! real Service.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, reason = "the counts are the result")]
 
@@ -23,7 +24,7 @@ use support::service::Service;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
 
-/// Duration of the test during which calls are made.
+/// Duration of the test. Clients call the webhooks during this time.
 const TEST_DURATION: Duration = Duration::from_secs(12);
 /// Number of concurrent calls. The pool keeps at most 25 idle connections, so the client opens and closes connections
 /// all the time.

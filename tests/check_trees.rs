@@ -54,8 +54,8 @@ fn copy(from: &Path, to: &Path, wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// Returns a copy of `examples/kustomize`, the example from the proposal for kustomize components, with the files that
-/// `wanted` selects.
+/// Returns a folder with a copy of the files in `examples/kustomize` that `wanted` selects. They are the example from
+/// the proposal for kustomize components.
 fn example(wanted: &dyn Fn(&str) -> bool) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&repository().join("examples/kustomize"), folder.path(), wanted);
@@ -161,7 +161,8 @@ fn reports_all_findings_of_all_roots() {
     }
 }
 
-/// One run of `check` checks objects and kustomizations. The content of a patch file is not checked as an object.
+/// Checks that one run of `portcullis check` checks both objects and kustomizations. A patch file is not checked as an
+/// object.
 #[test]
 fn judges_objects_and_trees_in_one_run() {
     let folder = tree(&[

@@ -1,5 +1,5 @@
-//! Tests of `portcullis check` on checkouts of GitOps repositories: which roots there are, and which tool builds each
-//! root.
+//! Tests of `portcullis check` on checkouts of GitOps repositories: which roots `check` finds, and by which tool each
+//! root is built.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -349,7 +349,7 @@ fn judges_every_root_if_objects_build_only_a_few() {
     assert_eq!(copy.findings(&[]).iter().filter(|finding| finding.starts_with("deny KZ004 catalog/")).count(), 5);
 }
 
-/// Returns a repository without objects from which the tool that builds its roots could be detected.
+/// Returns an empty repository. It has no objects from which `check` could detect the tool that builds the roots.
 fn repository_without_builder() -> Checkout {
     let copy = Checkout(tempfile::tempdir().unwrap());
     copy.write(".git/HEAD", "ref: refs/heads/main\n");
@@ -381,8 +381,8 @@ fn treats_files_that_are_written_before_the_build_as_unknown() {
     assert_eq!(copy.roots(&["--profile", "kubectl"]), expected);
 }
 
-/// For example, the repository sourcegraph/deploy-sourcegraph-k8s contains a `kustomization.template.yaml`, which users
-/// copy and edit before they build it.
+/// A kustomization file with another name may be a template that users copy and edit before they build it. An example
+/// is `kustomization.template.yaml` in the repository sourcegraph/deploy-sourcegraph-k8s.
 #[test]
 fn judges_a_kustomization_file_of_another_name_only_if_it_is_given() {
     let copy = repository_without_builder();

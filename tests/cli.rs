@@ -155,8 +155,8 @@ fn check_reads_json_and_lists_and_folders() {
     assert_eq!(found["findings"][0]["path"], "repositoryContext");
 }
 
-/// If the option `--manifests` names the existing objects of the cluster, `check` treats its files as changes of these
-/// objects.
+/// If the option `--manifests` names the existing objects of the cluster, `check` treats the checked files as changes
+/// of these objects.
 #[test]
 fn check_uses_existing_objects() {
     let folder = tempfile::tempdir().unwrap();
@@ -473,7 +473,8 @@ fn check_config_reports_arguments_that_a_server_does_not_have() {
     }
 }
 
-/// A hook of the chart runs `portcullis verify` to check an upgrade.
+/// A hook of the chart runs `portcullis verify` after an installation or upgrade. `verify` must report an invalid
+/// configuration even if it cannot reach the cluster.
 #[test]
 fn verify_checks_the_configuration_before_it_asks_the_cluster() {
     let folder = tempfile::tempdir().unwrap();

@@ -40,8 +40,8 @@ fn entries(list: &Value) -> Vec<Entry> {
 }
 
 impl ComponentRegistry {
-    /// Creates the component descriptors of a registry in the format of the test vectors. Half of the descriptors have
-    /// the old schema, half the new one.
+    /// Creates the component descriptors of `registry`, a list of components in the format of the test vectors. Half of
+    /// the descriptors have the old schema, half the new one.
     fn of(registry: &Value) -> Self {
         let components = registry.as_array().expect("registry is a list");
         let publish = |(at, component): (usize, &Value)| {
@@ -76,8 +76,8 @@ fn descriptor(component: &Value, v2: bool) -> Value {
         "spec": {"references": component["references"]}})
 }
 
-/// Returns step `at` of the component tree as a lookup in the format of the test vectors: the component that was looked
-/// up, and whether it was found.
+/// Returns the result of step `at` of the component tree `closure`, in the format of the test vectors. The result
+/// contains the component that was looked up, and whether it was found.
 fn lookup(closure: &Closure, at: usize) -> Value {
     let step = &closure.steps[at];
     let result = &step.substitution.result;
@@ -109,8 +109,8 @@ fn resolves_every_case_like_landscaper() {
     }
 }
 
-/// The patches of a component tree must have the same result as the overwrites: without overwrites, the references in
-/// the patched descriptors lead to the same components.
+/// Checks that the patches of a component tree have the same effect as the overwrites. Each patched descriptor must
+/// refer to the same components as the original descriptor with the overwrites.
 #[test]
 fn patches_of_every_case_equal_the_overwrites() {
     for case in vectors("landscaper/transitive.json")["cases"].as_array().expect("cases is a list") {

@@ -40,8 +40,9 @@ fn spec(config: &str, path: &str) -> Value {
     })
 }
 
-/// Returns the objects in the cluster, with a Composition that has two revisions. The second revision equals the
-/// current Composition. The first revision selects the EnvironmentConfig `old`, and reads a path that `old` lacks.
+/// Returns the objects in the cluster. They include a Composition with two revisions. The second revision equals the
+/// current Composition. The first revision selects the EnvironmentConfig `old`, and reads a path that does not exist in
+/// it.
 fn stored() -> Vec<Value> {
     let api_version = "apiextensions.crossplane.io/v1";
     let now = spec("new", "network.subnet");
@@ -58,8 +59,8 @@ fn stored() -> Vec<Value> {
     all
 }
 
-/// Returns a composite that is pinned to the first revision, and a composite that follows the Composition. Both have
-/// the additional fields `more` in `spec`.
+/// Returns two composites: one that is pinned to the first revision, and one that uses the newest revision of the
+/// Composition. The fields in `more` are added to `spec` of both composites.
 fn composites(more: &Value) -> [Value; 2] {
     let pin = json!({"compositionUpdatePolicy": "Manual", "compositionRevisionRef": {"name": "example-1"}});
     [("pinned", pin), ("following", json!({}))].map(|(name, own)| {
@@ -70,8 +71,8 @@ fn composites(more: &Value) -> [Value; 2] {
     })
 }
 
-/// Returns the findings of a rule about the two composites of [`composites`]: the pinned one, and the one that follows
-/// the Composition.
+/// Returns the findings of the rule `rule` about the two composites of [`composites`]: first the pinned composite, and
+/// then the one that uses the newest revision.
 fn found(rule: &str, more: &Value) -> [Vec<String>; 2] {
     composites(more).map(|composite| {
         let case = Case::new(Operation::Create, composite).stored(stored());
@@ -80,7 +81,8 @@ fn found(rule: &str, more: &Value) -> [Vec<String>; 2] {
     })
 }
 
-/// Regression test for issue 18 (Crossplane, item 2): rules use the patches of the revision.
+/// Regression test for issue 18 (Crossplane, item 2): rules use the patches of the CompositionRevision that the
+/// composite uses.
 #[test]
 fn patches_are_those_of_the_revision() {
     let [pinned, following] = found("EN008", &json!({}));
@@ -89,7 +91,8 @@ fn patches_are_those_of_the_revision() {
     assert_eq!(following, [""; 0]);
 }
 
-/// Regression test for issue 18 (Crossplane, item 2): rules use the selectors of the revision.
+/// Regression test for issue 18 (Crossplane, item 2): rules use the selectors of the CompositionRevision that the
+/// composite uses.
 #[test]
 fn references_must_be_selected_by_the_revision() {
     let [pinned, following] = found("EN011", &json!({"environmentConfigRefs": [{"name": "old"}]}));
@@ -104,7 +107,8 @@ fn references_must_be_selected_by_the_revision() {
     assert_eq!(following, [""; 0]);
 }
 
-/// Runs a command with a folder that contains all objects. Returns the output of the command.
+/// Runs a `portcullis` command with `--manifests` and a folder that contains all objects. Returns the output of the
+/// command.
 fn run(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     let all: Vec<_> = stored().into_iter().chain(composites(&json!({}))).collect();
@@ -115,7 +119,8 @@ fn run(arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// Regression test for issue 18 (Crossplane, item 2): `explain environment` uses the revision.
+/// Regression test for issue 18 (Crossplane, item 2): `explain environment` uses the CompositionRevision of the
+/// composite.
 #[test]
 fn explains_the_environment_of_the_revision() {
     let pinned = run(&["explain", "environment", "pinned"]);
@@ -125,7 +130,7 @@ fn explains_the_environment_of_the_revision() {
     assert!(following.contains("subnet-new") && !following.contains("subnet-old"), "{following}");
 }
 
-/// Regression test for issue 18 (Crossplane, item 2): `audit` uses the revision.
+/// Regression test for issue 18 (Crossplane, item 2): `audit` uses the CompositionRevision of the composite.
 #[test]
 fn audits_a_composite_by_its_revision() {
     let audited = run(&["audit", "--rules", "EN008"]);

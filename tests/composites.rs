@@ -1,5 +1,5 @@
-//! Tests of composites at admission: the references and values that are written, and the findings, for native
-//! environments and for function pipelines.
+//! Tests of admission requests for composites, with native environments and with function pipelines. The tests check
+//! which references and values Portcullis writes into the composites, and which findings it reports.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -171,8 +171,8 @@ fn writes_values_of_functions_only_if_configured() {
     assert_eq!(admit(stored, Policy::default())["spec"]["region"], "eu-2");
 }
 
-/// Regression test for issue 18 (Crossplane, item 5): the flag `--enable-environment-configs` is not visible in the
-/// cluster, but it can be detected by the references that Crossplane writes to composites.
+/// Regression test for issue 18 (Crossplane, item 5): the cluster does not show whether Crossplane runs with the flag
+/// `--enable-environment-configs`. Portcullis detects the flag by the references that Crossplane writes to composites.
 #[test]
 fn writes_native_environments_if_the_flag_is_detected() {
     let object = composite(json!({"stage": "prod"}));
@@ -193,7 +193,7 @@ fn writes_native_environments_if_the_flag_is_detected() {
 }
 
 /// Regression test for issue 18 (Crossplane, item 1): the API server prunes a field that the schema lacks. If
-/// Portcullis wrote such a field, it would write it again in every request.
+/// Portcullis wrote such a field, every later request would change the composite again.
 #[test]
 fn fields_that_the_schema_prunes_are_never_written() {
     let pruned = NATIVE.replace("toFieldPath: spec.region", "toFieldPath: spec.settings.region");
@@ -218,8 +218,9 @@ fn fields_that_the_schema_prunes_are_never_written() {
     assert!(reported.iter().any(|line| line.starts_with(expected)), "{reported:?}");
 }
 
-/// Regression test for issue 18 (Crossplane, item 1): values from metadata that the API server sets may change with
-/// every request, so they are not written.
+/// Regression test for issue 18 (Crossplane, item 1): a patch may read fields in `metadata` that the API server sets,
+/// such as the resource version. Portcullis does not write their values into the composite, because they may change
+/// with every request.
 #[test]
 fn does_not_write_metadata_that_the_api_server_sets() {
     let reading = NATIVE
@@ -272,8 +273,8 @@ fn native_environments_in_mode_pipeline_have_no_references() {
     assert_eq!(mutated(&case(object.clone(), &pipeline)), object);
 }
 
-/// Regression test for issue 18 (Crossplane, item 4): an optional reference to a missing EnvironmentConfig is kept,
-/// and the EnvironmentConfig is used as soon as it exists.
+/// Regression test for issue 18 (Crossplane, item 4): Portcullis writes an optional reference even if the
+/// EnvironmentConfig is missing, and keeps it. It uses the EnvironmentConfig as soon as it exists.
 #[test]
 fn keeps_optional_references_to_missing_objects() {
     let optional = NATIVE
@@ -323,8 +324,8 @@ fn revised() -> (String, Vec<Value>) {
     (current, stored)
 }
 
-/// Regression test for issue 18 (Crossplane, item 2): the environment is computed from the CompositionRevision that
-/// the composite uses.
+/// Regression test for issue 18 (Crossplane, item 2): Portcullis must compute the environment from the
+/// CompositionRevision that the composite uses.
 #[test]
 fn the_environment_is_that_of_the_revision() {
     let (_, stored) = revised();
@@ -361,8 +362,8 @@ fn the_environment_is_that_of_the_revision() {
     assert_eq!(refs(&admit(missing)), None);
 }
 
-/// Regression test for issue 18 (Crossplane, item 2): an EnvironmentConfig is in use only if a revision that a
-/// composite uses requires it.
+/// Regression test for issue 18 (Crossplane, item 2): an EnvironmentConfig is in use only if a composite uses a
+/// CompositionRevision that requires the EnvironmentConfig.
 #[test]
 fn users_of_an_environment_config_are_those_of_revisions() {
     let (_, mut stored) = revised();
@@ -781,7 +782,8 @@ fn reports_unsortable_selections() {
     );
 }
 
-/// Returns the definition with a schema in which the region is immutable.
+/// Returns the CompositeResourceDefinition with an extended schema: the field `region` is immutable, and there are
+/// further fields.
 fn definition_with_immutable_region() -> String {
     DEFINITION.replace(
         "region: {type: string}",
@@ -809,9 +811,10 @@ fn keeps_immutable_fields() {
     assert_eq!(free["spec"]["region"], "eu-2", "without the immutability rule, the region is written");
 }
 
-/// Regression test for issue 18 (tests with real controllers). Portcullis may detect that native environments are
-/// enabled after a composite was created, but before Crossplane adds its finalizer. Without Portcullis, the update with
-/// the finalizer does not increase the generation, so Portcullis must not change the spec in this update.
+/// Regression test for issue 18 (tests with real controllers). Sometimes Portcullis detects that native environments
+/// are enabled only after a composite has been created. The next update is from Crossplane, which adds its finalizer.
+/// This update does not increase the generation of the composite, unless Portcullis changes the spec. So Portcullis
+/// must not change the spec in this update.
 #[test]
 fn updates_of_metadata_leave_the_spec_of_native_composites_alone() {
     let created = composite(json!({"stage": "prod"}));
@@ -895,9 +898,9 @@ fn without_mutable_fields(object: &Value) -> Value {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// For any patches of a Composition: mutation is idempotent, the mutator changes only fields that it may change,
-    /// immutable fields stay as they are, and the patch in the annotation equals the change that the engine computes
-    /// for the composed resource.
+    /// Checks these properties of the mutator for any patches of a Composition: mutation is idempotent. The mutator
+    /// changes only fields that it may change, and no immutable fields. The patch in the annotation equals the change
+    /// that the engine computes for the composed resource.
     #[test]
     fn mutating_composites(
         data in data(), spec in data(), patches in patches(), resource in proptest::collection::vec("[a-c]([.][a-c])?", 0..3),
@@ -928,8 +931,8 @@ proptest! {
     }
 }
 
-/// The API server drops a field with an explicit null. If a patch writes a field below it, Portcullis must write that
-/// field in the first request, not only in the next one.
+/// The API server drops a field with an explicit null. If a patch writes a value below this field, Portcullis must
+/// write the value in the first request, not only in the next one.
 #[test]
 fn fields_below_a_dropped_null_are_written_at_once() {
     let patch = json!({"type": "ToCompositeFieldPath", "fromFieldPath": "c", "toFieldPath": "spec.a.a"});
@@ -952,8 +955,8 @@ fn as_stored(object: &Value, definition: &Value) -> Value {
     kept
 }
 
-/// Returns the change that the engine computes for the only composed resource, as a JSON Patch of its base. Returns
-/// `None` if there is no change.
+/// Returns, as a JSON Patch, how the engine changes the base of the only composed resource. Returns `None` if the
+/// engine changes nothing.
 fn engine_patch(composition: &Value, object: &Value, stored: &[Value]) -> Option<Value> {
     use portcullis::crossplane::environment::{ActionOutcome, compute};
     let declaration = portcullis::crossplane::composition::declaration(composition)?;
@@ -1027,7 +1030,7 @@ fn waits_for_the_list_of_environment_configs() {
 }
 
 /// Regression test for an error that `mutating_composites` found: one patch writes a value to the composite, and
-/// another patch reads this value into the environment again.
+/// another patch reads this value into the environment again. Composed resources must contain this value.
 #[test]
 fn computes_composed_resources_from_the_stored_composite() {
     let returning = NATIVE.replace(
@@ -1053,7 +1056,8 @@ fn does_not_report_composites_that_already_fail() {
     }
 }
 
-/// Regression test for issue 18 (Crossplane, item 10): the author of a claim gets the warnings about its composite.
+/// Regression test for issue 18 (Crossplane, item 10): a request for a claim gets the warnings about the composite of
+/// the claim, so that the author of the claim sees them.
 #[test]
 fn claims_get_the_warnings_of_their_composites() {
     let definition =
@@ -1116,7 +1120,8 @@ fn optional_and_renewed_selections_do_not_block_deletion() {
 }
 
 /// Regression test for issue 18 (Crossplane, item 7): Crossplane 2 passes the EnvironmentConfigs in
-/// `requirements.requiredResources` to a pipeline step, no matter whether the function requests them.
+/// `requirements.requiredResources` to a pipeline step, no matter whether the function requests them. So these
+/// EnvironmentConfigs are in use.
 #[test]
 fn an_environment_config_that_a_step_requires_is_in_use() {
     let requires = |resource: Value| {

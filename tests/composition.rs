@@ -565,9 +565,9 @@ fn executed_definition() -> Value {
              "properties": {"spec": spec}}}}]}})
 }
 
-/// Regression test for issue 18 (Crossplane 7 and 8): a Composition is denied only if Crossplane rejects it, fails,
-/// panics or writes garbage. In each of these cases, there is a finding. The finding may be about the composite instead
-/// of the Composition, if the outcome depends on a value in the composite.
+/// Regression test for issue 18 (Crossplane, items 7 and 8): a Composition is denied only if Crossplane rejects it,
+/// fails, panics or writes garbage. In each of these cases, there is a finding about the Composition or about the
+/// composite. The finding is about the composite if the outcome depends on a value in the composite.
 #[test]
 fn denies_compositions_only_if_crossplane_fails() {
     let vectors = cases::vectors("crossplane/compositions.json");

@@ -1,5 +1,5 @@
-//! Checks that each of Crossplane's test cases of environments has a case with the same name in our tests, or a reason
-//! why it has none. The reasons are in `tests/cases/crossplane_names.md`.
+//! Checks that each of Crossplane's test cases about environments has a test case with the same name in this
+//! repository, or a reason why it has none. The reasons are in `tests/cases/crossplane_names.md`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -147,14 +147,15 @@ fn words(text: &str) -> HashSet<&str> {
     text.split(|c: char| !c.is_ascii_alphanumeric() && c != '_').collect()
 }
 
-/// Returns suite and name of each recorded case.
+/// Returns the suite and the name of each recorded test case.
 fn executed() -> HashSet<(String, String)> {
     let cases: Vec<Value> = serde_json::from_str(&text("tests/vectors/crossplane/named_fieldpath.json")).unwrap();
     let name = |case: &Value, key: &str| case[key].as_str().unwrap().to_owned();
     cases.iter().map(|case| (name(case, "suite"), name(case, "name"))).collect()
 }
 
-/// Returns the names of upstream's cases that have no case in our tests, each with the reason.
+/// Returns the names of Crossplane's test cases that have no test case in this repository, each with the reason. `list`
+/// is the text of `tests/cases/crossplane_names.md`.
 fn reasons(list: &str) -> Vec<(&str, &str)> {
     let (_, rest) = list.split_once("## Nothing here corresponds to").expect("the list has that part");
     let rows = rest.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |")?.split_once(" | "));

@@ -90,8 +90,8 @@ impl Cluster {
         self.gate.decide(Phase::Validate, &request).await
     }
 
-    /// Decides on an update of the status of the source `fleet` in which it gets the artifact `artifact`. `old` is the
-    /// object before the update.
+    /// Decides on an update of the status of the source `fleet`. The update sets the artifact of the source to
+    /// `artifact`. `old` is the object before the update.
     async fn update_source_status(&self, artifact: &Artifact, old: Option<Value>) -> Verdict {
         let case = Case::new(Operation::Create, source(artifact)).update(old.unwrap_or(json!({})));
         let mut request = case.request();
@@ -228,8 +228,8 @@ async fn judges_every_kustomization_of_a_source() {
     }
 }
 
-/// Decides on an update of a Kustomization. `inventory` is its inventory before the update, and `object` is the new
-/// Kustomization. Returns level and rule of each finding.
+/// Decides on an update of a Kustomization, and returns level and rule of each finding. `inventory` is the inventory in
+/// the old status, and `object` is the new Kustomization.
 async fn update_findings(cluster: &Cluster, object: Value, inventory: &[&str]) -> Vec<String> {
     let mut old = flux("./former", &[]);
     let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
@@ -744,8 +744,8 @@ fn denying_cluster() -> Cluster {
     Cluster::with_levels(Limits::default(), &[("flux-trees", Level::Deny)])
 }
 
-/// Regression test for issue 18 (Flux, item 1): the same apply may change a Kustomization and the branch of its
-/// source. If the Kustomization were denied, the whole apply would fail, so the source would not be changed either.
+/// Regression test for issue 18 (Flux, item 1): one apply may change both a Kustomization and the branch of its source.
+/// If the Kustomization were denied, the whole apply would fail, so the source would not be changed either.
 #[tokio::test]
 async fn never_denies_a_path_missing_in_the_revision() {
     let cluster = denying_cluster();
@@ -764,8 +764,8 @@ async fn never_denies_a_path_missing_in_the_revision() {
     assert!(!nothing_similar.warnings()[0].contains("relative to"), "{:?}", nothing_similar.warnings());
 }
 
-/// Regression test for issue 18 (Flux, item 1): a Kustomization is not denied because of errors in its tree if a
-/// new revision of the source is expected.
+/// Regression test for issue 18 (Flux, item 1): errors in the tree of a Kustomization cause only warnings if a new
+/// revision of the source is expected, because this revision may fix the errors.
 #[tokio::test]
 async fn never_denies_errors_that_another_revision_may_fix() {
     let cluster = denying_cluster();
@@ -803,8 +803,8 @@ async fn never_denies_errors_that_another_revision_may_fix() {
     );
 }
 
-/// Regression test for issue 18 (Flux, item 1): a revision that adds the folder of a component may also change the
-/// list of components.
+/// Regression test for issue 18 (Flux, item 1): a revision may lack the path or a component of a Kustomization. This
+/// only causes a warning, because the same revision may change the Kustomization too.
 #[tokio::test]
 async fn does_not_deny_revisions_that_may_change_the_kustomization() {
     let cluster = Cluster::with_levels(Limits::default(), &[("flux-sources", Level::Deny)]);
@@ -816,7 +816,8 @@ async fn does_not_deny_revisions_that_may_change_the_kustomization() {
     assert_warns(&cluster.update_source_status(&artifact, None).await, &["KZ004", "\"renamed\" does not exist"]);
 }
 
-/// Regression test for issue 18 (Flux, item 2): Flux does not decode the kustomization file of a root strictly.
+/// Regression test for issue 18 (Flux, item 2): in the kustomization file of a root, Flux converts numbers to strings
+/// where strings are needed, and ignores unknown fields. Portcullis must not deny such a file.
 #[tokio::test]
 async fn converts_scalars_of_the_root_file_to_strings() {
     let cluster = denying_cluster();
@@ -847,7 +848,7 @@ async fn denies_an_invalid_spec_without_its_source() {
     assert_eq!(judged(json!([{"patch": SETTINGS}, {"patch": "${patch}"}])).await, "");
 }
 
-/// Regression test for issue 18 (Flux, item 3): variables are substituted as in Flux.
+/// Regression test for issue 18 (Flux, item 3): Portcullis must substitute variables in the same way as Flux.
 #[tokio::test]
 async fn substitutes_variables_like_flux() {
     let cluster = denying_cluster();
@@ -863,7 +864,7 @@ async fn substitutes_variables_like_flux() {
 }
 
 /// Regression test for issue 18 (Flux, item 3): Portcullis does not read the Secrets and ConfigMaps of
-/// `substituteFrom`.
+/// `substituteFrom`. It must record that the values of their variables are unknown.
 #[tokio::test]
 async fn records_that_variables_of_secrets_are_unknown() {
     let cluster = denying_cluster();
@@ -934,7 +935,8 @@ fn ready_condition(source: &Value) -> [&str; 2] {
     [ready["status"].as_str().unwrap(), ready["message"].as_str().unwrap()]
 }
 
-/// Regression test for issue 18 (Flux, item 5): a source whose new revision is denied is not ready.
+/// Regression test for issue 18 (Flux, item 5): while Portcullis denies the new revision of a source, the condition
+/// `Ready` of the source must be false.
 #[tokio::test]
 async fn a_denied_revision_is_never_ready() {
     let cluster = Cluster::with_levels(Limits::default(), &[("flux-sources", Level::Deny)]);
@@ -959,7 +961,8 @@ async fn a_denied_revision_is_never_ready() {
     assert_eq!((alone["status"].get("artifact"), ready_condition(&alone)[0]), (None, "False"));
 }
 
-/// Configures the guard so that it withholds revisions at their sources. `more` is additional configuration.
+/// Configures the guard with `hold: source`, so that a source keeps its previous revision if the new one would delete
+/// too much. `more` is additional configuration.
 fn set_hold_policy(cluster: &Cluster, more: &str) {
     let text = format!("guard: {{hold: source}}\ndeletions: {{maxCount: 2, protectedKinds: [Secret]}}\n{more}");
     let policy = portcullis::config::parse(&text, "portcullis.yaml", cluster.gate.registry()).unwrap();
@@ -1074,8 +1077,9 @@ async fn withholds_revisions_only_if_configured_and_known() {
     );
 }
 
-/// A live reader that answers each read according to its value: an object is returned, null means that the object does
-/// not exist, a string is an error, and a boolean means that the read never ends.
+/// A live reader that gives the same answer to every read. The value in it determines the answer: an object is
+/// returned, null means that the object does not exist, a string is an error, and a boolean means that the read never
+/// ends.
 struct FixedReader(Value);
 
 impl LiveReader for FixedReader {
@@ -1180,8 +1184,8 @@ async fn leaves_the_status_of_sources_alone_unless_revisions_can_be_withheld() {
     assert_eq!(patch("deliveries: {guard-sources: warn}").await, None);
 }
 
-/// Both `flux-sources` and `guard-sources` can withhold a revision. If one of them withholds it, the revision must not
-/// be released because the other one has no findings.
+/// Both `flux-sources` and `guard-sources` can withhold a revision. If one of them withholds a revision, the revision
+/// must stay withheld, even if the other one has no findings.
 #[tokio::test]
 async fn findings_of_flux_sources_and_the_guard_are_reported_together() {
     let cluster = Cluster::new();
@@ -1256,8 +1260,8 @@ async fn compares_kustomizations_of_other_sources() {
     );
 }
 
-/// `spec.kubeConfig` of a Kustomization refers to a Secret in its own namespace. So Secrets with the same name in two
-/// namespaces mean two clusters.
+/// `spec.kubeConfig` of a Kustomization refers to a Secret in the namespace of the Kustomization. So two Secrets with
+/// the same name in different namespaces are the kubeconfigs of two clusters.
 #[tokio::test]
 async fn equal_kubeconfigs_of_two_namespaces_are_two_clusters() {
     let cluster = Cluster::new();

@@ -1,5 +1,6 @@
-//! Tests of the contract for deployers. Compares our rules with recorded cases of Landscaper. For every possible status
-//! update, compares them with the table of transitions and with the prose of the contract.
+//! Tests of the contract for deployers. Compares the results of our rules with the recorded behavior of Landscaper.
+//! Also compares them, for every possible status update, with the table of transitions and with the prose of the
+//! contract, which is the text in Landscaper's documentation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -111,7 +112,8 @@ fn reads_annotations_like_landscaper() {
     }
 }
 
-/// DP013 reports every value of the annotation that Landscaper does not treat as true.
+/// DP013 reports the annotation `landscaper.gardener.cloud/delete-without-uninstall` if Landscaper does not treat its
+/// value as true.
 #[test]
 fn only_the_exact_value_keeps_deployed_objects() {
     for value in ["true", "True", "TRUE", "yes", "", " true", "false"] {
@@ -145,8 +147,8 @@ fn status_of<'v>(phase: &'v str, job: &'v str, finished: &'v str, reconciled: Op
     }
 }
 
-/// Older versions of Landscaper have the status field `deployItemPhase`, newer ones only `phase`. Both are read;
-/// `deployItemPhase` takes precedence if it has a value.
+/// Older versions of Landscaper write the phase also to the status field `deployItemPhase`, newer ones only to `phase`.
+/// Our rules read both fields. If `deployItemPhase` has a value, it takes precedence.
 #[test]
 fn both_generations_are_read_alike() {
     for (phase, text, _) in PHASES {
@@ -212,10 +214,11 @@ fn the_table_and_the_requirements_agree() {
     );
 }
 
-/// Returns a key of the sentence of the contract that forbids a status update, or `None` if no sentence forbids it.
+/// Returns a short name of the sentence in the contract that forbids a status update, or `None` if no sentence forbids
+/// it.
 ///
-/// The function follows the prose of the contract, independently of Landscaper's code. `deployItemPhase` is the phase
-/// that the contract refers to.
+/// The function implements the prose of the contract, independently of Landscaper's code. The contract refers to the
+/// phase in `deployItemPhase`.
 fn violated_sentence(Change { old, new }: &Change<'_>) -> Option<&'static str> {
     let is_processing = |status: &Status<'_>| !["", "Succeeded", "Failed"].contains(&status.phase_text);
     let is_open = |status: &Status<'_>| status.job != status.finished;
@@ -267,8 +270,8 @@ fn violated_sentence(Change { old, new }: &Change<'_>) -> Option<&'static str> {
     None
 }
 
-/// Reports whether the new `lastReconcileTime` is "the current time". The resolution of the time is one second, so it
-/// may equal the old one.
+/// Returns whether the new `lastReconcileTime` may be the current time, as the contract requires. This is the case if
+/// it is not earlier than the old one. The two may be equal, because the resolution is one second.
 fn is_after(old: &Status<'_>, new: &Status<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
 }

@@ -343,8 +343,8 @@ fn copy_folder(from: &Path, to: &Path) {
     }
 }
 
-/// The roots are built with the options of Flux. `kubectl kustomize` could not build them, because a patch is in a file
-/// outside of the root.
+/// The diff builds the roots with the options that Flux uses. `kubectl kustomize` could not build them, because a patch
+/// is in a file outside of the root.
 #[test]
 fn builds_roots_and_substitutes_variables_as_flux_does() {
     let folder = gitops(&[("clusters/production/settings.yaml", "domain: example.org", "domain: example.com")]);
@@ -372,7 +372,8 @@ Plan: 0 to create, 2 to change, 0 to replace, 0 to delete, 0 moved, 3 unchanged
     assert!(!kubectl.stdout.contains("apps/production"), "no file of that root changes: {}", kubectl.stdout);
 }
 
-/// If a Kustomization builds another folder, its objects are changed, not deleted.
+/// If the path of a Kustomization changes to another folder, the diff reports the objects of the Kustomization as
+/// changed, not as deleted.
 #[test]
 fn follows_a_kustomization_to_another_folder() {
     let folder = gitops(&[("clusters/staging/apps.yaml", "path: ./apps/staging", "path: ./apps/production")]);
@@ -406,7 +407,8 @@ fn reports_orphaned_objects_without_pruning() {
     assert!(text.contains("1 to delete, 1 orphaned, 0 moved"), "{text}");
 }
 
-/// If a Kustomization is removed, Flux deletes its objects, unless its `deletionPolicy` is `Orphan`.
+/// If a Kustomization is removed, the diff reports its objects as deleted, because Flux deletes them. If the
+/// `deletionPolicy` of the Kustomization is `Orphan`, the diff reports them as orphaned.
 #[test]
 fn deletes_the_objects_of_removed_kustomizations() {
     for (policy, expected) in [("", (1, 0)), ("\n  deletionPolicy: Orphan", (0, 1))] {
@@ -425,7 +427,7 @@ fn deletes_the_objects_of_removed_kustomizations() {
     }
 }
 
-/// Objects with the same name in two clusters are different objects.
+/// Objects with the same name in two clusters are different objects, so the diff reports no move.
 #[test]
 fn an_object_does_not_move_between_clusters() {
     let config = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, namespace: web}\n";

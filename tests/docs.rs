@@ -198,8 +198,8 @@ fn without_helm_the_webhook_configurations_come_last() {
     assert_eq!(folders, ["1-prerequisites", "2-permissions", "3-server", "4-webhooks"], "{script}");
 }
 
-/// The tests in `tests/cluster` run the commands below some headings of the pages. If a heading is renamed, this test
-/// fails at once; the tests in `tests/cluster` would fail only after minutes.
+/// The tests in `tests/cluster` name headings of the pages, and run the commands below these headings. If a heading is
+/// renamed, this test fails at once. The tests in `tests/cluster` would fail only after minutes.
 #[test]
 fn headings_that_the_tests_on_a_node_name_exist() {
     let read = |folder: &str| {

@@ -43,7 +43,8 @@ fn in_dry_run(object: Value) -> Value {
     with_annotations(object, "true", Some("fragments"))
 }
 
-/// Returns the owners of the DeployItem of [`item`]: root, sub-installation and Execution.
+/// Returns the owners of the DeployItem that [`item`] returns: the root Installation, the sub-installation and the
+/// Execution.
 fn ancestors() -> [Value; 3] {
     [
         object("Installation", "root", None),
@@ -211,8 +212,9 @@ impl Random {
     }
 }
 
-/// A root is annotated immediately before an object below it is created. The changed objects above the new object reach
-/// the catalog with a delay, in any order, before or during the decision. The new object must always be annotated.
+/// Checks that a new object gets the dry-run annotation even if its root was annotated only a moment before. The
+/// objects above the new object, such as the root, reach the catalog with a delay. They arrive in any order, before or
+/// during the decision.
 #[test]
 fn annotates_a_child_of_a_root_annotated_just_before() {
     let runtime = runtime();

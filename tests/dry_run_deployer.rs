@@ -201,8 +201,8 @@ fn a_job_goes_through_the_phases_in_order_and_ends_in_one_write() {
     assert_eq!(simulation.next(), Step::Nothing);
 }
 
-/// Reports whether the real deployer deploys a DeployItem in its next job. The answer comes from the recorded case with
-/// the same status.
+/// Returns whether the real deployer deploys `item` in its next job. Reads the answer from `deployers.json`: for each
+/// status, the file contains the recorded behavior of the real deployer.
 fn is_deployed_by_the_next_job(item: &Value) -> bool {
     let text = include_str!("vectors/landscaper/deployers.json");
     let file: Value = serde_json::from_str(text).unwrap();
@@ -233,7 +233,7 @@ fn a_real_run_after_a_dry_run_is_not_skipped() {
 }
 
 /// Earlier versions of the dry-run deployer wrote `observedGeneration`. With this value, real deployers would skip the
-/// DeployItems in a later real run.
+/// DeployItems in a later real run. So the dry-run deployer must remove the value.
 #[test]
 fn removes_the_observed_generation_of_earlier_versions() {
     for is_open in [false, true] {
@@ -470,8 +470,8 @@ fn detects_deployers_by_their_events() {
     assert!(!matches!(reported("policy-controller"), Step::Yield(_)));
 }
 
-/// Regression test for issue 18: DeployItems of other types that were routed to the dry-run deployer failed only after
-/// the pickup timeout, and their deletion never ended.
+/// Regression test for issue 18: admission may route a DeployItem of an unsupported type to the dry-run deployer. The
+/// job of such a DeployItem must fail at once, not only after the pickup timeout, and its deletion must end.
 #[test]
 fn a_routed_item_of_another_type_fails_at_once_and_can_be_deleted() {
     let mut simulation = Simulation::with_one_export();
@@ -517,7 +517,7 @@ enum Event {
     Kill,
     /// Landscaper starts the next job, if the last job is finished.
     Trigger,
-    /// Landscaper interrupts the job, or its timeout expires.
+    /// Landscaper ends the job early, because of an interrupt or a timeout.
     Interrupt,
     /// A user deletes the DeployItem.
     Delete,
@@ -526,8 +526,8 @@ enum Event {
 }
 
 proptest! {
-    /// For any sequence of events, no requirement of the contract is violated, and the updates end if there are no more
-    /// events.
+    /// Checks two properties for any sequence of events: all updates of the dry-run deployer meet the requirements of
+    /// the contract, and the updates end if there are no more events.
     #[test]
     fn meets_every_requirement_under_random_events(
         events in prop::collection::vec(prop::sample::select(vec![

@@ -1,5 +1,6 @@
-//! Tests of the DR rules beyond the examples on their pages: templates of Executions, errors that an update does not
-//! change, DryRunConfigurations that do not fit, and switches between dry runs and real runs.
+//! Tests of the DR rules, in addition to the tests of the examples on the documentation pages of these rules. They
+//! cover templates of Executions, errors that already existed before an update, DryRunConfigurations that do not match
+//! the exports of existing DeployItems, and switches between dry runs and real runs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -227,8 +228,9 @@ fn a_switch_waits_for_the_run_in_both_directions() {
     assert_eq!([judged(true, false, done()), judged(false, false, done())], [[""; 0], [""; 0]]);
 }
 
-/// If the dry-run annotation is removed from a root, its DeployItems lose the annotation too. Whether a DeployItem has
-/// really been deployed is still visible in its status, which names the last deployer.
+/// Checks that a root can be switched to a dry run again if its DeployItems were not really deployed. When the dry-run
+/// annotation is removed from a root, its DeployItems lose the annotation too. But the status of a DeployItem still
+/// names the last deployer, and so shows whether the DeployItem was really deployed.
 #[test]
 fn allows_another_dry_run_of_undeployed_items() {
     let root = |dry_run: &str| {

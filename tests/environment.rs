@@ -1,4 +1,5 @@
-//! Tests of composition environments with the recorded cases of `tests/vectors/crossplane/`, in both profiles.
+//! Tests of composition environments with the recorded cases of `tests/vectors/crossplane/`, for both values of
+//! [`Profile`].
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -29,7 +30,8 @@ fn with_float_numbers(value: &Value) -> Value {
     }
 }
 
-/// Returns the input of a case. Converts it to the Go type in `inputGoType`.
+/// Returns the input of a recorded case. If the field `inputGoType` of the case is `float64`, the input is a float.
+/// Otherwise, it is a JSON value.
 fn input(case: &Value) -> Any {
     let value = &case["input"];
     match case["inputGoType"].as_str() {

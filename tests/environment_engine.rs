@@ -1,5 +1,9 @@
-//! Tests of the engine of composition environments beyond the recorded cases: upstream's tests by name, the scenarios
-//! of upstream's end-to-end tests with recorded values, and properties.
+//! Tests of the engine of composition environments beyond the recorded cases. Upstream is Crossplane with its
+//! functions. These are the tests:
+//!
+//! - the cases of upstream's unit tests, with upstream's names
+//! - the scenarios of upstream's end-to-end tests, with recorded values
+//! - property tests
 //!
 //! `tests/cases/crossplane_names.md` maps the names of upstream's tests to these tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
@@ -72,7 +76,8 @@ fn label(matcher: &str) -> String {
     format!("{{environmentConfigs: [{{type: Selector, selector: {{matchLabels: [{matcher}]}}}}]}}")
 }
 
-/// The cases of Crossplane's `TestSelect`, with the expected results of Crossplane and of function-environment-configs.
+/// Tests the cases of Crossplane's `TestSelect`. The expected results are those of Crossplane, and those of
+/// function-environment-configs.
 #[test]
 fn select_cases_of_upstream() {
     let ok = |names: &[&str]| Ok(names.iter().map(ToString::to_string).collect::<Vec<_>>());
@@ -211,7 +216,8 @@ fn select_cases_of_upstream() {
     }
 }
 
-/// The cases of Crossplane's `TestFetch`: the environment that is merged from the references of a native composite.
+/// Tests the cases of Crossplane's `TestFetch`. In these cases, Crossplane itself (up to 1.17) merges the
+/// EnvironmentConfigs to which a composite refers.
 #[test]
 fn fetch_cases_of_upstream() {
     let all = configs(STAGES);
@@ -237,7 +243,7 @@ fn fetch_cases_of_upstream() {
     assert_eq!(optional.failure, None, "NoErrorOnKubeGetErrorIfResolutionNotRequired");
 }
 
-/// The cases of Crossplane's `TestEnvironmentShouldResolve`.
+/// Tests the cases of Crossplane's `TestEnvironmentShouldResolve`.
 #[test]
 fn resolves_references_if_empty_or_always() {
     let all = configs(STAGES);
@@ -264,7 +270,8 @@ fn patched(profile: Profile, environment: &Value, composite: &str, patch: &str) 
     (outcomes.remove(0).ending, patching.environment().clone(), patching.desired().clone())
 }
 
-/// The cases of `TestPatchApply` and of the function's `TestRunFunction` that patch the composite or its environment.
+/// Tests the cases of Crossplane's `TestPatchApply` and of function-patch-and-transform's `TestRunFunction` that patch
+/// the composite or its environment.
 #[test]
 fn patch_cases_of_upstream() {
     let composite = "{apiVersion: e.org/v1, kind: X, metadata: {name: x}, spec: {a: A, o: {k: new}, items: [{v: 1}, {v: 2}]}, status: {connectionDetails: {lastPublishedTime: null}}}";
@@ -450,7 +457,8 @@ spec:
     );
 }
 
-/// The six scenarios of Crossplane's `environmentconfig_test.go`, with our own manifests and with upstream's values.
+/// Tests the six scenarios of Crossplane's `environmentconfig_test.go`, with our own manifests and with upstream's
+/// values.
 #[test]
 fn the_scenarios_of_upstream_give_the_recorded_values() {
     let config = |name: &str, stage: &str, priority: i64, f: &str| {
@@ -518,7 +526,7 @@ fn the_scenarios_of_upstream_give_the_recorded_values() {
     assert_eq!(run(&most_one, &three, &json!([])).1, "2", "multipleModeMaxMatch1");
 }
 
-/// A function pipeline is computed step by step, unlike a native environment.
+/// Checks that each step of a function pipeline continues with the environment that the previous steps have computed.
 #[test]
 fn a_pipeline_is_computed_step_by_step() {
     let composition = "
@@ -564,7 +572,8 @@ spec:
     assert_eq!(environment.get("back"), None, "the composite is read as it was observed");
 }
 
-/// The function applies the patches of the environment first, so composed resources read the patched environment.
+/// Checks that function-patch-and-transform applies the patches of the environment first. So the composed resources
+/// read the patched environment.
 #[test]
 fn composed_resources_of_the_function_get_the_patched_environment() {
     let composed = |composite: Value| {
@@ -602,8 +611,9 @@ spec:
     assert_eq!(composed(composite(json!({"shadow": "s"}))), "s", "PatchComposedResourceFromEnvironmentShadowedSet");
 }
 
-/// Regression test for issue 18 (Crossplane, item 9): `CombineFromEnvironment` and `CombineToEnvironment` have no
-/// effect among the patches of an environment. The function's validation rejects them before they are applied.
+/// Regression test for issue 18 (Crossplane, item 9): patches of the types `CombineFromEnvironment` and
+/// `CombineToEnvironment` have no effect if they are among the patches of an environment. function-patch-and-transform
+/// also rejects such patches in its validation.
 #[test]
 fn combinations_of_the_environment_are_ignored_among_environment_patches() {
     for kind in ["CombineFromEnvironment", "CombineToEnvironment"] {
@@ -622,7 +632,7 @@ fn combinations_of_the_environment_are_ignored_among_environment_patches() {
     }
 }
 
-/// With a negative `group`, upstream's controller crashes. Our engine returns an error.
+/// Checks that a negative `group` in a `Regexp` transform is an error. Upstream's controller crashes in this case.
 #[test]
 fn a_negative_group_is_an_error() {
     let resolve = |group: i64| {
@@ -732,7 +742,7 @@ fn data() -> impl Strategy<Value = Map<String, Value>> {
     proptest::collection::btree_map("[a-c]", value, 0..4).prop_map(|members| members.into_iter().collect())
 }
 
-/// Reports whether a key is a map in one layer and not a map in the other layer, at any depth.
+/// Returns whether `a` and `b` have, at any depth, a common key whose value is a map in only one of them.
 fn conflicts(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
     a.iter().any(|(key, a)| match (a, b.get(key)) {
         (Value::Object(a), Some(Value::Object(b))) => conflicts(a, b),
@@ -743,8 +753,9 @@ fn conflicts(a: &Map<String, Value>, b: &Map<String, Value>) -> bool {
 }
 
 proptest! {
-    /// Merging layers is associative, as upstream defines it, unless a key is a map in one layer and not a map in
-    /// another. For example, if `{a: 1}` is between two layers in which `a` is a map, the first map is lost.
+    /// Checks that merging layers is associative. Layers are excluded if the value of a key is a map in one layer and
+    /// not a map in another layer. For example, if `{a: 1}` is between two layers in which `a` is a map, the first map
+    /// is lost.
     #[test]
     fn merging_is_associative_without_conflicts(a in data(), b in data(), c in data()) {
         prop_assume!(!conflicts(&a, &b) && !conflicts(&b, &c) && !conflicts(&a, &c));
@@ -771,7 +782,8 @@ proptest! {
         check(&merged.data, &merged.origins, layers.len());
     }
 
-    /// If a composite already has the result of a patch, computing the patch again changes nothing.
+    /// Checks that nothing changes if a patch is computed again for a composite that already has the result of the
+    /// patch.
     #[test]
     fn computing_again_changes_nothing(environment in data(), from in "[a-c]([.][a-c])?", to in "[a-c]([.][a-c])?", is_native: bool) {
         let profile = if is_native { NATIVE } else { FUNCTION };
@@ -810,8 +822,8 @@ proptest! {
     }
 }
 
-/// The patches repeatedly copy the whole spec to the environment, and the copy back into the spec. Without a limit, the
-/// size of the spec would double each time.
+/// Checks that there is a limit for patches that repeatedly copy the whole spec to the environment, and then copy this
+/// value back into the spec. Without a limit, each repetition would double the size of the spec.
 #[test]
 fn patches_cannot_fill_the_memory() {
     let patches: Vec<Patch> = (0..200)

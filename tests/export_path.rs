@@ -46,8 +46,8 @@ fn class(name: &str) -> Class {
     }
 }
 
-/// The end of an error message whose text is not compared: upstream's message contains a whole map in Go's syntax, ours
-/// contains shortened JSON.
+/// The end of an error message whose text is not compared. Landscaper's message contains a whole map in Go's syntax,
+/// but the message of Portcullis contains shortened JSON.
 const CANNOT_BE_FILTERED: &str = "is not array or slice and cannot be filtered";
 
 #[test]

@@ -73,7 +73,7 @@ fn every_case_of_writing_has_the_recorded_outcome() {
     }
 }
 
-/// Returns a large document from its short description in a case, such as `a = array of 3, last = 1, others null`.
+/// Returns the large document that a test case describes in words, such as `a = array of 3, last = 1, others null`.
 fn expand_description(words: &str) -> Value {
     let (name, rest) = words.split_once(" = array of ").expect("the description names the list");
     let (length, rest) = rest.split_once(", last = ").expect("the description has the length");
@@ -125,8 +125,8 @@ fn every_case_of_merging_has_the_recorded_outcome() {
     }
 }
 
-/// The cases have the names of upstream's tests, but inputs of our own. The expected outcomes were recorded with
-/// crossplane-runtime v1.17.0.
+/// Each test case has the name of a test in crossplane-runtime, but other inputs. The expected outcomes were recorded
+/// with crossplane-runtime v1.17.0.
 #[test]
 fn every_case_with_a_name_has_the_recorded_outcome() {
     let path = repository().join("tests/vectors/crossplane/named_fieldpath.json");

@@ -1,4 +1,5 @@
-//! Tests of KZ043 beyond the examples on its page: which findings are warnings, and all results of live reads.
+//! Tests of KZ043 beyond the examples on its page: which findings are warnings, and how the result of a live read
+//! affects the findings.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -23,7 +24,7 @@ fn kustomization_depending_on(name: &str, on: &str) -> Value {
     kustomization(name, json!({"dependsOn": [{"name": on}]}))
 }
 
-/// Returns level and headline of each finding of KZ043.
+/// Returns the level and the headline of each KZ043 finding in `verdict`.
 fn found(verdict: &portcullis::admission::Verdict) -> Vec<String> {
     let findings = verdict.findings.iter().filter(|finding| finding.rule == "KZ043");
     findings.map(|finding| format!("{} {}", finding.level, finding.headline())).collect()
@@ -90,7 +91,7 @@ fn follows_long_cycles_and_ends_in_cycles_without_the_object() {
     assert!(created(kustomization_depending_on("apps", "k0"), chain("k7")).is_empty());
 }
 
-/// A live reader that answers every read of a Kustomization with this result.
+/// A live reader that returns the same result for every read. The tests use it for Kustomizations.
 struct FixedReader(Result<Option<Value>, ()>);
 
 impl LiveReader for FixedReader {
@@ -103,8 +104,8 @@ impl LiveReader for FixedReader {
     }
 }
 
-/// Returns the findings about a new Kustomization `apps` that depends on `infra`. The catalog has `stored`, and live
-/// reads return `live`.
+/// Returns the findings about a new Kustomization `apps` that depends on the Kustomization `infra`. The catalog
+/// contains the objects in `stored`, and live reads return `live`.
 fn decided(stored: Vec<Value>, live: Result<Option<Value>, ()>) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let mut catalog = Registry::standard().catalog_of(stored);

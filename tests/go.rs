@@ -1,5 +1,5 @@
-//! Tests of our implementations of Go's standard library with random inputs and the results of Go 1.26, in
-//! `tests/vectors/go/`.
+//! Tests of our implementations of functions from Go's standard library. The files in `tests/vectors/go/` contain
+//! random inputs and the results of Go 1.26 for them.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -13,7 +13,7 @@ use portcullis::kustomize::pattern::Pattern;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Returns the recorded cases of a file.
+/// Returns the test cases that are recorded in `file`.
 fn recorded(file: &str) -> Vec<Value> {
     let path = repository().join("tests/vectors/go").join(file);
     let cases: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();

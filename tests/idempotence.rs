@@ -1,4 +1,4 @@
-//! Tests that no mutator changes the stored object if it is sent again unchanged.
+//! Tests that mutators are idempotent: if a stored object is sent again unchanged, no mutator changes it.
 //!
 //! If a mutator added a field that the API server prunes, it would change the object with every update: the generation
 //! would increase, and controllers would reconcile forever. So the tests prune and default the result of a mutator with
@@ -31,8 +31,12 @@ use serde_json::{Value, json};
 
 const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run";
 
-/// The configurations with which mutators run: the defaults, all writes to composites allowed, mode `annotate` for all
-/// mutators, and mode `apply` for all mutators.
+/// The configurations with which the mutators run:
+///
+/// 1. the defaults
+/// 2. permission to write the `spec` and the labels of all composites
+/// 3. the mode `annotate` for all mutators
+/// 4. the mode `apply` for all mutators
 const CONFIGURATIONS: [&str; 4] = [
     "",
     "environmentConfigs: {native: enabled, writesTo: ['*']}\n",
@@ -41,7 +45,7 @@ const CONFIGURATIONS: [&str; 4] = [
      environmentConfigs: {native: disabled, writesTo: ['*']}\n",
 ];
 
-/// A gate for a cluster with `stored` objects. It counts the objects that mutators change.
+/// A gate for a cluster that contains the objects `stored`. Counts how many objects each mutator changes.
 struct CountingGate {
     gate: Gate,
     /// The stored objects, including the definitions of composites.
@@ -69,8 +73,9 @@ impl CountingGate {
         landscaper.or_else(|| schemas::composite(object, &self.stored))
     }
 
-    /// Sends an object to the mutating webhook. Returns the stored form, and whether a mutator changed the object.
-    /// Returns `None` if the object is denied.
+    /// Sends an object to the mutating webhook. Returns the object as the API server would store it, and whether a
+    /// mutator changed the object. Returns `None` if the object is denied. `old` is the object before an update; `None`
+    /// for a creation.
     fn send(&self, object: &Value, old: Option<&Value>) -> Option<(Value, bool)> {
         let schema = self.schema(object);
         let stored_form =
@@ -103,7 +108,8 @@ impl CountingGate {
         *self.changes.borrow_mut().entry(key).or_default() += 1;
     }
 
-    /// Sends an object, then its stored form, and checks that no mutator changes the stored form.
+    /// Sends `object`, and then sends the resulting stored object. Checks that no mutator changes the stored object.
+    /// Returns this object, or `None` if `object` is denied.
     fn assert_idempotent(&self, name: &str, object: &Value, old: Option<&Value>) -> Option<Value> {
         let (first, _) = self.send(object, old)?;
         let (second, is_changed) = self.send(&first, Some(&first)).expect("an admitted object is admitted again");
@@ -115,9 +121,9 @@ impl CountingGate {
     }
 }
 
-/// Returns variants of an object, each with a description: with dry-run annotations, as it is after a controller has
-/// reconciled it, and with outdated annotations of Portcullis. `admitted` is the object as the API server stores it
-/// after admission.
+/// Returns variants of an object, each with a description. Two variants have a dry-run annotation, two are as a
+/// controller leaves them after a reconciliation, and one has outdated annotations of Portcullis. `admitted` is the
+/// object as the API server stores it after admission.
 fn variants(object: &Value, admitted: &Value) -> Vec<(&'static str, Value)> {
     let with = |change: fn(&mut Value)| {
         let mut object = object.clone();
@@ -154,7 +160,8 @@ fn annotate(object: &mut Value, value: &str) {
     object["metadata"]["annotations"][DRY_RUN] = value.into();
 }
 
-/// Number of checked objects, once for each configuration, and number of changes by mutator.
+/// The number of checked objects, and the number of objects that each mutator changed. An object counts once for each
+/// configuration.
 #[derive(Default)]
 struct Tally {
     objects: usize,
@@ -162,8 +169,8 @@ struct Tally {
 }
 
 impl Tally {
-    /// Checks with every configuration that mutation of an object is idempotent. Creates and updates the object in all
-    /// variants, and updates an object that was admitted under another configuration.
+    /// Checks with every configuration that mutation of an object is idempotent. Creates the object, and then creates
+    /// and updates it in all [`variants`]. Also updates the object that the previous configuration admitted.
     fn check(&mut self, name: &str, object: &Value, stored_objects: &[Value]) {
         self.check_all(name, std::slice::from_ref(object), stored_objects);
     }
@@ -223,7 +230,7 @@ fn every_mutator_is_covered() {
     assert_eq!(mutators, ["environments", "overwrites", "dry-run"], "the tests below count the changes of these");
 }
 
-/// Checks every object in a folder of examples. All objects of the folder are stored.
+/// Checks every object in a folder of examples, in a cluster in which all objects of the folder are stored.
 fn check_folder(folder: &str, tally: &mut Tally) {
     let mut paths: Vec<_> =
         fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -282,7 +289,8 @@ fn mutation_of_recordings_is_idempotent() {
     }
 }
 
-/// Adds the objects in a value whose group and kind `is_wanted` accepts to `found`.
+/// Searches `value` for objects, and adds them to `found`. Adds only objects for which `is_wanted` returns true. The
+/// parameters of `is_wanted` are the API group and the kind of the object.
 fn collect(value: &Value, is_wanted: &dyn Fn(&str, &str) -> bool, found: &mut Vec<Value>) {
     let text = |key: &str| value.get(key).and_then(Value::as_str).unwrap_or_default();
     if is_wanted(text("apiVersion").split('/').next().unwrap_or_default(), text("kind")) {
@@ -307,7 +315,8 @@ fn mutation_of_landscaper_objects_is_idempotent() {
     assert!(tally.objects > 400 && tally.change_count("dry-run") > 20, "{} {:?}", tally.objects, tally.changes);
 }
 
-/// For each provider configuration in the vectors, tests a DeployItem of the helm deployer in a dry run.
+/// Tests DeployItems of the helm deployer in a dry run. There is one DeployItem for each provider configuration in the
+/// test vectors.
 #[test]
 fn mutation_of_deployer_configurations_is_idempotent() {
     let mut tally = Tally::default();
@@ -323,8 +332,8 @@ fn mutation_of_deployer_configurations_is_idempotent() {
     assert!(tally.objects > 100 && tally.change_count("dry-run") > 100, "{} {:?}", tally.objects, tally.changes);
 }
 
-/// Tests the Compositions of the recorded cases, both native ones and those with functions. The schema has all fields
-/// that the composite has.
+/// Tests the Compositions of the recorded cases: those with a native environment and those with functions. The
+/// CompositeResourceDefinition declares all fields of `spec` in the recorded composite, so no field is pruned.
 #[test]
 fn mutation_of_executed_compositions_is_idempotent() {
     let (mut tally, vectors) = (Tally::default(), vectors("crossplane/compositions.json"));
@@ -338,7 +347,7 @@ fn mutation_of_executed_compositions_is_idempotent() {
     assert!(tally.change_count("environments") > 50 && tally.change_count("composites") > 50, "{:?}", tally.changes);
 }
 
-/// Returns the Composition of a recorded case.
+/// Returns the Composition of `case`, a recorded case.
 fn executed(case: &Value) -> Value {
     let mut spec = case["spec"].clone();
     if case["profile"] == "function" {
@@ -378,7 +387,7 @@ fn mutation_of_overwrite_vectors_is_idempotent() {
     assert!(tally.change_count("overwrites") > 100, "{:?}", tally.changes);
 }
 
-/// Returns a CompositeResourceDefinition whose schema has these fields in `spec`.
+/// Returns a CompositeResourceDefinition. Its schema declares `fields` as the fields of `spec`.
 fn definition(fields: &Value) -> Value {
     json!({"apiVersion": "apiextensions.crossplane.io/v1", "kind": "CompositeResourceDefinition",
         "metadata": {"name": "xexamples.example.org", "labels": {"portcullis.dev/composites": "true"}},
@@ -388,8 +397,8 @@ fn definition(fields: &Value) -> Value {
                                                  "status": {"type": "object", "properties": {}}}}}}]}})
 }
 
-/// Returns a Composition with these patches between a composite and its environment. The Composition has a native
-/// environment if `is_native` is true, and a pipeline of functions otherwise.
+/// Returns a Composition with `patches`, which copy values between a composite and its environment. If `is_native` is
+/// true, `spec.environment` contains the patches. Otherwise, they are in the input of a function in a pipeline.
 fn composition(patches: &Value, is_native: bool) -> Value {
     let resources = json!([{"name": "a", "base": {"apiVersion": "v1", "kind": "ConfigMap"}, "patches": [
         {"type": "FromEnvironmentFieldPath", "fromFieldPath": "a", "toFieldPath": "data.a",
@@ -421,7 +430,8 @@ fn composite(spec: &Value) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "XExample", "metadata": {"name": "mine"}, "spec": spec})
 }
 
-/// Returns the schema of a value, without the members for which `is_excluded` is true.
+/// Returns a schema that `value` satisfies. Omits the fields for which `is_excluded` returns true, so the API server
+/// prunes them.
 fn schema_of(value: &Value, is_excluded: &dyn Fn(&str) -> bool) -> Value {
     match value {
         Value::Object(members) => {

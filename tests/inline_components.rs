@@ -1,5 +1,5 @@
-//! Tests of inline component descriptors in an Installation: their whole component tree is known at admission and
-//! patched.
+//! Tests of Installations with inline component descriptors. At admission, Portcullis knows the whole component tree of
+//! such an Installation, and computes the patches of all descriptors.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;

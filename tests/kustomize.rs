@@ -35,8 +35,8 @@ fn tree(case: &Value) -> Tree {
     Tree::new(files, ROOT)
 }
 
-/// Describes how our verdict differs from that of kustomize. Returns `None` if the verdicts agree, or if ours is
-/// unknown.
+/// Returns a description of the difference between our verdict and that of kustomize. Returns `None` if the verdicts
+/// agree, or if ours is unknown.
 fn difference(case: &Value, report: &Report) -> Option<String> {
     let accepts = case["expect"]["accept"].as_bool().expect("a case has a verdict");
     let agrees = report.verdict == if accepts { Verdict::Accept } else { Verdict::Reject };

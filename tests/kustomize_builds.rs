@@ -58,8 +58,9 @@ fn build_case(case: &Value) -> Result<String, Stop> {
     built.text()
 }
 
-/// Returns what the engine lacks to execute a part of a build, such as the network. Returns `None` if the engine must
-/// be able to execute the part.
+/// Returns what the engine would need for a result that is unknown because of `cause`, such as the network. The test
+/// skips cases with these unknown results. Returns `None` if the test must fail for an unknown result with this
+/// `cause`.
 fn not_executed(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Network => Some("network"),

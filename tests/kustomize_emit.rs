@@ -1,5 +1,6 @@
-//! Compares printed objects with the output of kustomize's own libraries (`tests/vectors/kustomize/emit.json`), and
-//! checks that our YAML parser reads them as the same objects.
+//! Compares the YAML that Portcullis prints for objects with the output of kustomize's own libraries
+//! (`tests/vectors/kustomize/emit.json`). Also checks that the YAML parser of Portcullis parses this YAML to the same
+//! objects.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -42,7 +43,7 @@ fn reports_the_position_of_unprintable_values() {
     assert!(error.to_string().starts_with("data.k\u{85}: a key with a next-line character"), "{error}");
 }
 
-/// Generates texts that our YAML 1.2 parser and go-yaml v2 interpret identically.
+/// Generates texts that the YAML 1.2 parser of Portcullis and go-yaml v2 interpret identically.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ -~]{0,12}",

@@ -14,8 +14,8 @@ use portcullis::landscaper::repository_context::RepositoryContext;
 use portcullis::landscaper::substitution::{self, Entry, Outcome, Substitution};
 use serde_json::{Value, json};
 
-/// Returns a member of a case's input as JSON text. If the case has `rawInput`, the text is taken from there;
-/// otherwise, the value is serialized, as an API server does.
+/// Returns a member of a case's input as JSON text. If the case has `rawInput`, returns the text in `rawInput`.
+/// Otherwise, serializes the value, as an API server does.
 fn text(case: &Value, member: &str) -> Option<String> {
     match case.get("rawInput") {
         Some(raw) => raw.get(member).map(|text| text.as_str().expect("rawInput holds texts").to_owned()),
@@ -52,7 +52,8 @@ fn input(case: &Value) -> Input {
     Input { entries, reference: reference.or_repository_context(context.as_ref()), problems }
 }
 
-/// Returns the substitution in the format of `expect` in the vectors.
+/// Applies the overwrites in `input` to the reference in `input`. Returns the result in the format of the field
+/// `expect` of the recorded cases.
 fn outcome(input: &Input) -> Value {
     let substitution = Substitution::of(&input.entries, input.reference.clone());
     let condition = message::condition(&substitution);
@@ -123,8 +124,8 @@ fn every_case_has_the_recorded_outcome() {
     }
 }
 
-/// The other tests parse overwrites from JSON texts. In production, overwrites are read from parsed objects. The
-/// results must agree.
+/// Checks that overwrites have the same meaning as parsed objects and as JSON texts. The other tests parse overwrites
+/// from JSON texts, but Portcullis reads them from parsed objects.
 #[test]
 fn parses_values_and_their_texts_alike() {
     let file = vectors("landscaper/overwrites.json");
@@ -175,8 +176,8 @@ fn warns_about_an_installation_whose_context_names_missing_overwrites() {
     assert_eq!(found(Vec::new()), ["warn spec.context: Context \"default\" does not exist in namespace ns"]);
 }
 
-/// If an object contains a number that Landscaper cannot decode, reading the object is an error, so the request is
-/// denied. The number is also detected if only a part of the object was read before.
+/// If an object contains a number that Landscaper cannot decode, [`Object::read`] returns an error, so the request is
+/// denied. This is also the case if an earlier call read only a part of the object without this number.
 #[test]
 fn a_number_out_of_range_is_reported() {
     for case in vectors("landscaper/deployers.json")["numbers"].as_array().expect("it is a list") {
@@ -192,7 +193,7 @@ fn a_number_out_of_range_is_reported() {
 }
 
 /// Regression test for issue 18 (Landscaper, item 7): with `overwrites: apply`, Landscaper gets the substituted
-/// reference, so no overwrite matches. The page quotes the resulting condition.
+/// reference, so no overwrite matches it. `docs/configuration.md` quotes the condition that Landscaper then writes.
 #[test]
 fn the_page_quotes_the_condition_of_an_applied_substitution() {
     let file = vectors("landscaper/overwrites.json");

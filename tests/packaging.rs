@@ -74,7 +74,7 @@ fn the_charts_families_are_those_of_the_rules() {
     assert_eq!(keys(&schema["properties"]["families"]["properties"]), families);
 }
 
-/// The schema lists all rule IDs. So Helm rejects an unknown rule ID before it starts a pod, which would fail.
+/// The schema lists all rule IDs. So Helm rejects an unknown rule ID, instead of starting a Pod that fails.
 #[test]
 fn schema_lists_the_rules_mutators_and_deliveries() {
     let committed = text("charts/portcullis/values.schema.json");
@@ -175,7 +175,8 @@ fn the_image_has_no_root_and_no_shell() {
     assert!(helpers.contains("runAsUser: 65532\n"), "the chart runs it as the same user");
 }
 
-/// The chart can enable traces in any release, so releases are built with this feature. Tests use the same features.
+/// The chart can enable traces in any release, so releases are built with the feature `otlp`. Tests are built with the
+/// same feature.
 #[test]
 fn released_artifacts_have_traces() {
     let makefile = text("Makefile");
@@ -274,8 +275,8 @@ fn run_successfully(command: &mut Command) -> String {
     text
 }
 
-/// Creates a release archive of the program under test, and packages from this archive. The name of the archive says
-/// that the program is linked statically, whether or not it is.
+/// Creates a release archive of the program under test, and builds packages from this archive. The archive always has
+/// the name of a statically linked program, even if the program under test is linked dynamically.
 fn create_packages(dist: &Path) {
     let version = env!("CARGO_PKG_VERSION");
     let program = dist.join("program");

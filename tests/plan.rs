@@ -1,5 +1,5 @@
-//! Tests of `portcullis plan` with a simulated API server with Flux. There are more tests of this command among the
-//! end-to-end tests and the tests with real controllers.
+//! Tests of `portcullis plan` with a simulated API server that contains objects of Flux. The end-to-end tests and the
+//! tests with real controllers contain more tests of this command.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod artifacts;
@@ -64,8 +64,8 @@ fn a_url_that_names_no_service_is_fetched_directly() {
     assert_eq!(server.requests(&artifact), 1);
 }
 
-/// Regression test for an error that a comparison with the real kustomize-controller found. The controller also lists
-/// objects in the inventory that it skipped, so an object in the inventory may not exist.
+/// Regression test for an error that a comparison with the real kustomize-controller found. The inventory also contains
+/// objects that kustomize-controller skipped. So an object can be in the inventory, but not in the cluster.
 #[test]
 fn an_object_that_only_the_inventory_has_is_created() {
     let api = api_with_proxy();

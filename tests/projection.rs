@@ -1,5 +1,6 @@
-//! Tests that rules read only the declared parts of kinds: every rule has the same result with a catalog of declared
-//! parts as with a catalog of whole objects.
+//! Tests that rules read only the declared parts of stored objects. For each kind, the field `storage` of its `Kind`
+//! declares the parts that rules may read. Every rule must have the same result with a catalog that stores only these
+//! parts as with a catalog that stores whole objects.
 //!
 //! The objects are those of the rule pages, the vectors, the examples and the recordings. Objects of one source are
 //! stored together, and each of them is created, updated and deleted. `Case::decide` makes the same comparison in other
@@ -118,8 +119,8 @@ fn policy(registry: &Registry) -> Policy {
     policy
 }
 
-/// Returns two gates for the same objects. The catalog of the first gate stores only the parts that kinds declare. The
-/// catalog of the second gate stores whole objects.
+/// Returns two gates for the same objects. The catalog of the first gate stores only the parts that are declared in
+/// `Kind::storage`. The catalog of the second gate stores whole objects.
 fn gates(registry: impl Fn() -> Registry, stored: &[Value]) -> [Gate; 2] {
     [registry().catalog(), registry().catalog().with_whole_objects()].map(|catalog| {
         let gate = Gate::new(registry(), policy(&Registry::standard()), Arc::new(catalog));
@@ -203,8 +204,8 @@ fn indexes_read_only_what_they_declare() {
     assert!(found.len() > 10 && without.is_empty(), "no object has a key in {without:?}");
 }
 
-/// A faulty rule that reads a field of a stored object that the kind does not declare. Used to check that these tests
-/// detect such rules.
+/// A faulty rule that reads a field of a stored object, although `Kind::storage` does not contain this field. Used to
+/// check that these tests detect such rules.
 static UNDECLARED_READ: Rule = Rule {
     info: RuleInfo {
         id: "XX001",

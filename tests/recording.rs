@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 use support::client::{self, Connection};
 use support::pki::{Authority, SecretMount};
 
-/// Name of an environment variable. If it is set, the recordings of the examples are written to
-/// `tests/recordings/examples`.
+/// Name of an environment variable. If it is set, the tests record the decisions about the objects in the folder
+/// `examples`, and write the recordings to `tests/recordings/examples`.
 const WRITE: &str = "PORTCULLIS_WRITE_RECORDINGS";
 
 fn portcullis(args: &[&str]) -> Output {
@@ -49,7 +49,8 @@ fn replays_recorded_requests_without_differences() {
     );
 }
 
-/// A simulated cluster: objects pass both webhooks, and are stored in the catalog. Decisions are recorded.
+/// A simulated cluster. It sends each object to both webhooks, records their decisions, and stores admitted objects in
+/// the catalog.
 struct Cluster {
     gate: Gate,
     recorder: Arc<Recorder>,
@@ -86,7 +87,8 @@ impl Cluster {
         self.recorder.decision(phase, &request, self.gate.decide(phase, &request)).await
     }
 
-    /// Sends an object to both webhooks. Stores and returns it if it is admitted.
+    /// Sends an object to the mutating and the validating webhook. If both admit the object, stores the mutated object
+    /// and returns it.
     async fn write(&self, case: Case) -> Option<Value> {
         let mutated = self.decide(Phase::Mutate, &case).await;
         let mut object = case.object.clone();
@@ -144,7 +146,7 @@ async fn with_replay(text: &str, policy: Option<Policy>, inspect: impl FnOnce(Ve
     inspect(replay(&recording, policy).await.unwrap());
 }
 
-/// Returns the objects of an example, as `kubectl apply` sends them.
+/// Returns the objects in the files `files` of the folder `examples`, as `kubectl apply` sends them.
 fn example(files: &[&str]) -> Vec<Value> {
     let read = |file: &&str| objects(&fs::read_to_string(repository().join("examples").join(file)).unwrap());
     let mut objects: Vec<Value> = files.iter().flat_map(read).filter(|object| !object.is_null()).collect();
@@ -285,7 +287,8 @@ fn native_composition() -> Value {
 }
 
 /// Regression test for issue 18 (recorded traffic): Crossplane 1 has EnvironmentConfigs of v1alpha1, Crossplane 2 of
-/// v1beta1. Both had the same name in a recording, so a replay used the objects and the coverage of the wrong version.
+/// v1beta1. Both kinds had the same name in a recording, so a replay used the objects and the [`Coverage`] of the wrong
+/// version.
 #[tokio::test]
 async fn two_versions_of_a_kind_are_replayed_as_two_kinds() {
     let cluster = Cluster::new();
@@ -554,8 +557,8 @@ async fn replays_with_the_recorded_and_another_configuration() {
     assert_eq!(portcullis(&["replay", "examples"]).status.code(), Some(2), "there is no recording");
 }
 
-/// Regression test for issue 18. Tests with real controllers record the requests of each scenario. `make test` only
-/// replays these recordings, because the controllers cannot be built everywhere.
+/// Regression test for issue 18: for each scenario of the tests with real controllers, a recording must contain its
+/// requests. `make test` only replays these recordings, because the controllers cannot be built everywhere.
 #[test]
 fn every_scenario_is_recorded() {
     for (system, file, scenarios) in [

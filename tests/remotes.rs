@@ -39,7 +39,8 @@ fn write(folder: &Path, files: &[(&str, &str)]) {
     }
 }
 
-/// Creates a repository with the tag `v1`. On the branch `main`, the object has another name.
+/// Creates a repository with a kustomization that builds one ConfigMap. The ConfigMap has the name `settings` at the
+/// tag `v1`, and the name `newer` on the branch `main`.
 fn repository(folder: &Path) {
     fs::create_dir_all(folder).unwrap();
     git(folder, &["init", "--quiet", "--initial-branch", "main"]);
@@ -66,7 +67,8 @@ struct Server {
     requests: Arc<Mutex<Vec<String>>>,
 }
 
-/// What a server serves: a repository, and `moved.git`, which redirects to the server at `redirect_address`.
+/// The content of a server. Contains the path of the repository that the server serves. Requests for the URL path
+/// `moved.git` are redirected to the server at `redirect_address`.
 struct Content {
     repository: PathBuf,
     redirect_address: String,
@@ -98,7 +100,8 @@ impl Server {
         Self { address, requests }
     }
 
-    /// Returns how many requests contained `text` in the request line, the first line of the body, or the credentials.
+    /// Returns how many requests contained `text`. Searches the request line, the first line of the body, and the
+    /// credentials.
     fn count_requests_with(&self, text: &str) -> usize {
         self.requests.lock().unwrap().iter().filter(|request| request.contains(text)).count()
     }
@@ -173,7 +176,8 @@ fn serve_request(stream: impl Read + Write, served: &Content, log: &Mutex<Vec<St
     stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&content)).and_then(|()| stream.flush()).unwrap();
 }
 
-/// A folder with a repository, a root and a cache, and the server of the repository.
+/// The environment of a test: a folder with a git repository, a kustomize root and a cache, and a server for the
+/// repository.
 struct TestSetup {
     folder: TempDir,
     server: Server,
@@ -254,7 +258,8 @@ fn builds_a_base_in_a_repository_on_disk() {
     assert_eq!(exit_code_and_output(&setup.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
 }
 
-/// The expected output was recorded with kustomize 5.8.1 and a repository on disk.
+/// Checks the annotations that contain the repository of an object. The expected output was recorded with kustomize
+/// 5.8.1 and a repository on disk.
 #[test]
 fn annotates_objects_with_their_repository() {
     let setup = TestSetup::new();

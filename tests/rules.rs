@@ -1,5 +1,5 @@
-//! Tests of the rules at admission: the examples of every page, levels, exemptions, and everything that is derived from
-//! the registry.
+//! Tests of the rules at admission: the examples of all rule pages, levels, exemptions, and everything that is
+//! generated from the rule registry, such as webhook configurations and RBAC permissions.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -32,7 +32,8 @@ fn update_page(page: &Page) {
     std::fs::write(path, updated).unwrap();
 }
 
-/// After a change of a message, `UPDATE_PAGES=1 cargo test --test rules pages` writes the findings into the pages.
+/// Checks that each rule page shows the current findings of its examples. After a change of a message, run
+/// `UPDATE_PAGES=1 cargo test --test rules pages` to write the new findings into the pages.
 #[test]
 fn pages_show_what_is_reported_and_what_is_not() {
     let mut wrong = Vec::new();
@@ -76,7 +77,8 @@ fn pages_have_title_summary_level_and_headings() {
     }
 }
 
-/// Returns each page whose first example with findings is a request, and the verdict on this request.
+/// Returns the rule pages whose first example with findings is a request. Each page comes with the verdict on this
+/// request.
 fn reported() -> Vec<(Page, Verdict)> {
     let pages = Page::all().into_iter().filter(|page| page.reported[0].object().is_some());
     pages.map(|page| (page.decide(&page.reported[0]), page)).map(|(verdict, page)| (page, verdict)).collect()
@@ -113,7 +115,8 @@ fn flux_would_delete(text: &str) -> bool {
         || text.match_indices("immutable").any(|(at, word)| begins(&text[at + word.len()..], "field"))
 }
 
-/// Checks that the parts of a denial that clients get do not cause kustomize-controller to delete objects.
+/// Checks that a denial does not cause kustomize-controller to delete objects. Checks only the parts of the denial that
+/// clients get.
 #[track_caller]
 fn assert_flux_deletes_nothing(verdict: &Verdict, case: &Case) {
     let answer = verdict.answer(Version::V1, Phase::Validate, &case.request());
@@ -198,14 +201,14 @@ fn the_committed_registration_is_up_to_date() {
     }
 }
 
-/// Returns all combinations of families, except none.
+/// Returns all combinations of at least one rule family.
 fn family_combinations() -> Vec<Vec<&'static str>> {
     let families = Registry::standard().families();
     let chosen = |bits: usize| families.iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0);
     (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
 }
 
-/// Returns the objects in the manifests for some families, by file name.
+/// Returns the objects in the manifests that Portcullis generates for the rule families `families`, by file name.
 fn manifests_of(families: &[&'static str]) -> HashMap<&'static str, Vec<Value>> {
     let registration = Registration { families: Choice::These(families.to_vec()), ..Registration::default() };
     let manifests = registration.manifests(&Registry::standard());
@@ -234,8 +237,9 @@ fn resource(matcher: &Match) -> String {
     }
 }
 
-/// For every combination of families and each phase, exactly one webhook receives each request that a rule matches, and
-/// no webhook receives other requests. If there are no such requests, there is no webhook configuration.
+/// For every combination of rule families and each phase (mutating and validating), exactly one webhook receives each
+/// request that a request matcher selects. No webhook receives other requests. If no request is selected, there is no
+/// webhook configuration.
 #[test]
 fn the_registration_covers_every_request_matcher_once() {
     for families in family_combinations() {
@@ -282,7 +286,8 @@ fn assert_is_sent_once(
     assert!(is_valid, "{families:?}: {operation} {}", resource(matcher));
 }
 
-/// Returns operations and resources of all requests that a webhook configuration matches.
+/// Returns the operation and resource of every request that a webhook configuration matches, such as `CREATE
+/// landscaper.gardener.cloud/contexts`.
 fn sent_requests(configuration: &Value) -> BTreeSet<String> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
@@ -341,9 +346,10 @@ fn receiving_webhooks<'c>(configuration: &'c Value, group: &str, plural: &str, o
     webhooks.filter(|webhook| webhook["rules"].as_array().expect("rules is a list").iter().any(is_sent)).collect()
 }
 
-/// Returns how a webhook shares the requests of a resource with another webhook, or `None` if it receives all of them.
-/// The second part of the result is a condition. The first part is true if the webhook receives the requests for which
-/// the condition is true, and false if it receives the others. Deletions have no object, so they are not shared.
+/// Returns how the webhook `webhook` and another webhook share the requests for the resource `plural`: a boolean and a
+/// condition. If the boolean is true, `webhook` receives the requests for which the condition is true. Otherwise, it
+/// receives the requests for which the condition is false. Returns `None` if `webhook` receives all requests for the
+/// resource. Deletions have no object, so they are not shared.
 fn shared_condition(webhook: &Value, plural: &str, operation: Operation) -> Option<(bool, String)> {
     const DELETE: &str = "request.operation == 'DELETE' || ";
     let guard = format!("request.resource.resource != '{plural}' || ");
@@ -418,7 +424,8 @@ fn an_exemption_expires() {
     assert_eq!(level_at(|| OffsetDateTime::UNIX_EPOCH + time::Duration::days(1)), (Level::Deny, false));
 }
 
-/// Every rule can be used at level `audit`. Then it records findings, but neither denies nor warns.
+/// Every rule can be set to the level `audit`. The rule then records findings, but neither denies requests nor returns
+/// warnings.
 #[test]
 fn every_rule_can_start_at_audit() {
     for page in Page::all().into_iter().filter(|page| page.reported[0].object().is_some()) {
@@ -450,8 +457,8 @@ fn updates_of_deleted_objects_are_not_denied() {
     assert_eq!(verdict.warnings().len(), 1);
 }
 
-/// Landscaper's context controller retries a denied Context every 40 ms. So if no server answers, Contexts without
-/// overwrites must be admitted.
+/// Landscaper's context controller retries a denied write of a Context every 40 ms. So if Portcullis does not answer,
+/// the API server must admit Contexts without overwrites.
 #[test]
 fn contexts_without_overwrites_do_not_fail_closed() {
     let read = |file: &str| std::fs::read_to_string(repository().join(file)).unwrap();

@@ -1,4 +1,4 @@
-//! Tests of the server over HTTPS: every status, every limit, and every kind of failure.
+//! Tests of the server over HTTPS: every HTTP status, every limit, and every kind of failure.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod support;
@@ -296,7 +296,7 @@ async fn start_with_one_permit(waiting: usize, deadline: Duration) -> Server {
     .await
 }
 
-/// Posts a review over a new connection, in a new task.
+/// Sends an AdmissionReview over a new connection, in a new task.
 fn spawn_post(server: &Server, review: Vec<u8>) -> JoinHandle<Reply> {
     let (address, config) = (server.address, Arc::new(server.client()));
     let post =
@@ -693,7 +693,7 @@ impl io::Write for LogWriter {
     }
 }
 
-/// Starts a server, makes `calls` to it, and returns the log output of the server.
+/// Starts a server, and runs `calls`, which sends requests to the server. Returns the log output of the server.
 async fn logged_during(format: Format, calls: impl AsyncFnOnce(&Server)) -> String {
     let written = LogWriter::default();
     let (telemetry, subscriber) = Telemetry::new(format, "info", written.clone()).unwrap();
@@ -783,8 +783,8 @@ fn rejects_invalid_log_filters() {
     assert!(error.to_string().contains("decision=loud"));
 }
 
-/// Starts a server that accepts only clients with certificates from this CA and with these names. Returns the server
-/// and the folder with the CA file.
+/// Starts a server that accepts only clients with a certificate from `authority` and with one of the names in `names`.
+/// Returns the server, and the temporary folder that contains the CA file.
 async fn start_with_clients(authority: &Authority, names: &[&str]) -> (Server, tempfile::TempDir) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("ca.crt");
@@ -794,8 +794,8 @@ async fn start_with_clients(authority: &Authority, names: &[&str]) -> (Server, t
     (Server::start_with(|options| options.clients = Some(clients)).await, folder)
 }
 
-/// Sends a review to a server, and returns the HTTP status or the error. In TLS 1.3, a client learns only after the
-/// handshake that the server rejects its certificate.
+/// Sends an AdmissionReview to a server. Returns the HTTP status, or the error of the connection or of the request. In
+/// TLS 1.3, a client learns only after the handshake that the server rejects its certificate, so the request fails.
 async fn call(server: &Server, config: rustls::ClientConfig) -> Result<u16, String> {
     let mut connection = server.connect_with(config).await.map_err(|error| error.to_string())?;
     let reply = connection.post("/validate", &review("fine")).await.map_err(|error| error.to_string())?;

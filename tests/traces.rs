@@ -56,7 +56,7 @@ impl TracedServer {
         self.collector.spans()
     }
 
-    /// Makes one call, and returns its span.
+    /// Sends one request to the server, and returns the only span that the server exports.
     async fn span_of(self, path: &str, body: &[u8]) -> ReceivedSpan {
         self.post(path, body, &[("traceparent", SAMPLED)]).await;
         let spans = self.spans().await;
@@ -249,8 +249,8 @@ impl Process {
         std::fs::read_to_string(self.folder.path().join("log")).unwrap()
     }
 
-    /// Terminates the process with SIGTERM, and returns its log. Fails if it does not end in time; the kubelet would
-    /// kill it after 30 seconds.
+    /// Terminates the process with SIGTERM, and returns its log. Panics if the process does not end in time. In a
+    /// cluster, the kubelet would kill it after 30 seconds.
     async fn terminate(self) -> String {
         let pid = self.child.borrow().id().to_string();
         assert!(Command::new("kill").args(["-TERM", &pid]).status().unwrap().success());

@@ -1,5 +1,6 @@
-//! Tests the cases in which Flux does not delete exactly the objects that are in the inventory but not in the new
-//! revision, and what Portcullis reports in each case.
+//! Tests special cases of deletions by Flux. Usually, Flux deletes the objects that are in the inventory but not in the
+//! new revision. In the special cases, Flux deletes other objects, or keeps some. The tests check what Portcullis
+//! reports in each case.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;

@@ -27,7 +27,8 @@ fn overwrites(version: &str) -> Value {
            "overwrites": [{"source": {"componentName": "db"}, "substitution": {"version": version}}]})
 }
 
-/// Returns an Installation whose tree annotation contains `note` and was computed from `overwrites`.
+/// Returns an Installation with a tree annotation. The annotation contains `note`, and says that it was computed from
+/// `overwrites`.
 fn installation(name: &str, overwrites: &Value, note: Note) -> Value {
     let original =
         ComponentReference { component_name: "app".into(), version: "v1".into(), ..ComponentReference::default() };
@@ -111,7 +112,8 @@ fn reports_two_versions_while_the_annotation_is_current() {
     assert!(findings(object, stored(vec![overwrites("v8")]), "OW010").is_empty());
 }
 
-/// A live reader with at most one Context. `None` means that each read fails, `Some(None)` that there is no Context.
+/// A live reader of a Context. `None`: each read fails. `Some(None)`: the Context does not exist. `Some(Some(…))`: each
+/// read returns this Context.
 struct ContextReader(Option<Option<Value>>);
 
 impl LiveReader for ContextReader {

@@ -45,9 +45,12 @@ fn denied_fields(kind: &str, object: &Value, old: Option<&Value>) -> Vec<String>
     fields
 }
 
-/// Converts a field path in an error of Landscaper to our notation. Landscaper's paths differ in three ways: the index
-/// of a template is followed by the name of the template, paths to a choice between `inline` and `ref` end in
-/// `.definition`, and paths in compressed templates point into the decompressed templates.
+/// Converts a field path in an error of Landscaper to the notation of Portcullis. Landscaper's paths differ in three
+/// ways:
+///
+/// - The index of a template is followed by the name of the template.
+/// - A path to a choice between `inline` and `ref` ends in `.definition`.
+/// - A path in compressed templates leads into the decompressed templates.
 fn field(upstream: &str, object: &Value) -> String {
     let field = upstream.strip_suffix(".definition").unwrap_or(upstream);
     if field.starts_with("spec.deployItems") && object.pointer("/spec/deployItemsCompressed").is_some() {
@@ -70,7 +73,8 @@ fn count_by_field(fields: &[String]) -> BTreeMap<&str, usize> {
     })
 }
 
-/// Each case has the same result as in Landscaper, with errors at the same fields.
+/// Checks that the rules allow and deny the same objects as Landscaper's webhook server, and find errors at the same
+/// fields.
 #[test]
 fn denies_what_landscaper_denies() {
     let file = vectors("landscaper/validation.json");

@@ -78,7 +78,7 @@ fn run_verify(registered: &'static [&'static str], within: &str) -> (Option<i32>
 }
 
 /// Regression test for issue 18 (Crossplane, item 10): Crossplane 1.17 serves EnvironmentConfigs only in version
-/// v1alpha1.
+/// v1alpha1, so `verify` must use this version.
 #[test]
 fn uses_a_version_that_the_cluster_serves() {
     let (code, text) = run_verify(&["environmentconfigs"], "30");
@@ -86,8 +86,8 @@ fn uses_a_version_that_the_cluster_serves() {
     assert_eq!(code, Some(0), "{text}");
 }
 
-/// Regression test for issue 18 (Crossplane, item 10): if no webhook is registered for ConfigMaps, `verify` must
-/// not wait for an answer about ConfigMaps.
+/// Regression test for issue 18 (Crossplane, item 10): if no webhook is registered for ConfigMaps, `verify` must not
+/// wait until a webhook answers a request about ConfigMaps.
 #[test]
 fn waits_only_for_registered_kinds() {
     let (code, text) = run_verify(&["environmentconfigs"], "30");

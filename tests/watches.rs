@@ -1,4 +1,4 @@
-//! Tests of watches and live reads if the API server stops, is started again, or does not answer.
+//! Tests of watches and live reads when the API server stops, restarts, or does not answer.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod support;
@@ -43,7 +43,8 @@ fn thing(name: &str) -> Value {
     json!({"apiVersion": "example.org/v1", "kind": "Thing", "metadata": {"name": name, "namespace": "ns"}})
 }
 
-/// Returns an item of a list. The names `number`, `deep` and `long` result in items that cannot be stored.
+/// Returns the item of a list for the object `name`. If `name` is `number`, `deep` or `long`, the catalog cannot store
+/// the item.
 fn item(name: &str) -> Value {
     match name {
         "number" => json!(5),
@@ -57,8 +58,8 @@ fn item(name: &str) -> Value {
     }
 }
 
-/// Returns the answer of a simulated API server to a request. The server has objects with the given names, at resource
-/// version `version`.
+/// Returns the response of a simulated API server to a request. The server has objects with the names `names`, at
+/// resource version `version`.
 fn answer(request: &Request<Incoming>, version: usize, names: &[&str]) -> Response<Body> {
     let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
     let is_watch = query.contains("watch=true");
@@ -99,8 +100,8 @@ fn watch(event: Value) -> Response<Body> {
     Response::new(Body::from_stream(first.chain(pending())))
 }
 
-/// Starts an API server, and returns its address and its task. If the task is aborted, all connections of the server
-/// are closed.
+/// Starts a simulated API server, and returns its address and its task. If the task is aborted, all connections of the
+/// server are closed.
 async fn api_server(
     address: SocketAddr,
     version: usize,

@@ -29,7 +29,8 @@ fn value_at<'t>(text: &'t str, keys: &[&str]) -> (u32, u32, &'t str) {
 
 const TEXT: &str = "# a ConfigMap\nkind: ConfigMap\nmétadata: {name: 'a b', labels: [x, \"ü\"]}\ndata:\n  script: |\n    one\n    two\n\n  list:\n  - a: 1\n    b:\n  - last\n";
 
-/// kubectl rejects such a number in JSON. In YAML, it parses the same number as a string.
+/// Like kubectl, our parser rejects a number that is out of range, such as `1e999`, in JSON. In YAML, it reads the same
+/// number as a string, also like kubectl.
 #[test]
 fn rejects_out_of_range_numbers_in_json_only() {
     assert_eq!(problem("{\"a\": 1,\n \"n\": 1e999}"), Problem::OutOfRange);

@@ -15,21 +15,21 @@ use super::support::client::{Connection, Reply};
 
 /// Number of connections to the server. An API server keeps up to 25 connections to a webhook.
 pub const CONNECTIONS: usize = 25;
-/// Minimum size in bytes of a body that the server decides on a separate thread. The server rejects large bodies if too
-/// many of them wait, so the client sends them one at a time.
+/// Minimum size in bytes of the bodies that the server processes on a separate thread. If too many of these bodies wait
+/// for a thread, the server rejects new ones. So the client sends large bodies one at a time.
 const LARGE: usize = 128 * 1024;
 /// The HTTP status of rejected requests (Too Many Requests).
 const TOO_MANY_REQUESTS: u16 = 429;
-/// Delay before the client repeats a rejected call. It is shorter than the `Retry-After` header demands, because rounds
-/// would take seconds otherwise.
+/// Delay before the client repeats a rejected call. It is shorter than the delay in the `Retry-After` header, because
+/// with that delay a round would take seconds.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
-/// A request that is sent repeatedly, and part of the expected answer.
+/// A request that the client sends repeatedly, and a text that every answer must contain.
 pub struct Call {
     pub name: &'static str,
     /// Size of the body in bytes.
     pub size: usize,
-    /// Maximum cost of the call, as a multiple of the cost of the baseline. `None` if no maximum is set.
+    /// Target for the cost of the call, as a multiple of the cost of the baseline. `None` if there is no target.
     pub aim: Option<f64>,
     message: Bytes,
     expected: &'static str,
@@ -66,7 +66,7 @@ impl ConnectedServer {
         Self { process, client: Arc::clone(client), connections }
     }
 
-    /// Makes at least `count` calls, spread evenly over all connections.
+    /// Makes the call `call` at least `count` times. The calls are spread evenly over all connections.
     pub async fn post(&mut self, call: &Call, count: usize) {
         let caller = Arc::new(Caller {
             address: self.process.address,
@@ -84,7 +84,8 @@ impl ConnectedServer {
         self.connections = join_all(tasks).await.into_iter().map(Result::unwrap).collect();
     }
 
-    /// Makes at least `count` calls. Returns the CPU time that the server used per call, in microseconds.
+    /// Makes the call `call` at least `count` times. Returns the CPU time that the server used per call, in
+    /// microseconds.
     pub async fn cost(&mut self, call: &Call, count: usize) -> f64 {
         let before = self.process.cpu();
         self.post(call, count).await;
@@ -106,7 +107,7 @@ pub struct Memory {
     pub anonymous: usize,
 }
 
-/// The data that the tasks of [`ConnectedServer::post`] share. Each task sends the message repeatedly over one
+/// The data that the tasks of [`ConnectedServer::post`] share. Each task repeats the same request on its own
 /// connection.
 struct Caller {
     address: SocketAddr,
@@ -137,8 +138,8 @@ impl Caller {
         connection
     }
 
-    /// Waits before a rejected call is repeated. Returns the connection for the next attempt. If the server closes
-    /// `connection`, as `reply` says, this is a new connection.
+    /// Waits before a rejected call is repeated, and returns the connection for the next attempt. This is `connection`,
+    /// or a new connection if `reply` says that the server closes `connection`.
     async fn wait_before_retry(&self, connection: Connection, reply: &Reply) -> Connection {
         eprintln!("rejected once: other processes kept the CPUs busy");
         sleep(RETRY_DELAY).await;

@@ -1,5 +1,5 @@
-//! The baseline server. It uses the same TLS and HTTP libraries as `portcullis serve`, reads the body of a request, and
-//! always returns the same answer.
+//! A minimal server, as the baseline for the benchmark. It uses the same TLS and HTTP libraries as `portcullis serve`,
+//! reads the body of a request, and always returns the same answer.
 
 use std::convert::Infallible;
 use std::path::Path;

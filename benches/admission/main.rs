@@ -42,16 +42,17 @@ use support::pki::{Authority, SecretMount};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Default number of rounds. This many rounds take a few minutes.
+/// Default number of rounds. The benchmark then takes a few minutes.
 const ROUNDS: usize = 15;
 const KIB: usize = 1024;
 /// Sizes of reviews in bytes, each with the number of reviews of this size in a round. With these numbers, the reviews
 /// of each size take a few tenths of a second per round.
 const SIZES: [(usize, usize); 4] = [(KIB, 10_000), (3 * KIB, 10_000), (6 * KIB, 7_500), (2 * KIB * KIB, 100)];
-/// The typical size of a review in bytes, and the number of reviews in a round. The maximum costs of calls are for this
-/// size.
+/// The typical size of a review in bytes, and the number of reviews of this size in a round. The targets for the costs
+/// of calls apply to this size.
 const TYPICAL: (usize, usize) = SIZES[1];
-/// Numbers of objects in the catalog. The results for the larger catalogs are compared with those for the first one.
+/// Numbers of objects in the catalog. The results for the second and third number are compared with the results for the
+/// first number.
 const CATALOGS: [usize; 3] = [10, 1_000, 100_000];
 
 fn main() {
@@ -90,7 +91,7 @@ struct Bench {
     /// The path of the measured build.
     binary: PathBuf,
     rounds: usize,
-    /// The names of the tables to measure. If it is empty, all are measured.
+    /// The names of the tables to measure. If the list is empty, all tables are measured.
     tables: Vec<String>,
 }
 
@@ -136,7 +137,8 @@ impl Bench {
         is_selected
     }
 
-    /// Measures the baseline and each kind of call, with reviews of one size.
+    /// Measures the baseline and each kind of call. All reviews have the size `size` in bytes, and each round has
+    /// `count` reviews.
     async fn by_size(&self, size: usize, count: usize) -> Vec<Costs> {
         let (unhandled, installation) = (reviews::unhandled(size), reviews::installation(size));
         let mut rounds = Rounds::new(count, self.rounds);
@@ -149,7 +151,7 @@ impl Bench {
         rounds.run().await
     }
 
-    /// Measures a review of an object with 100 overwrites, which several rules match.
+    /// Measures reviews of a ComponentVersionOverwrites object with 100 entries. Several rules check this object.
     async fn overwrites(&self) -> Vec<Costs> {
         let review = reviews::overwrites(100);
         let mut rounds = Rounds::new(TYPICAL.1 / 10, self.rounds);
@@ -193,8 +195,8 @@ impl Bench {
         comparison
     }
 
-    /// Returns the resident memory of a build with an empty catalog: when idle, after reviews of typical size, and
-    /// after the largest reviews.
+    /// Returns the resident memory of `build`, the path of a build, with an empty catalog. Measures three times: after
+    /// the start, after reviews of typical size, and after the largest reviews.
     async fn memory(&self, build: &Path) -> Vec<Memory> {
         let mut server = self.start_build(build, 0).await;
         let mut memory = vec![server.memory("started, 25 connections")];
@@ -211,7 +213,7 @@ impl Bench {
         ConnectedServer::connect(process::floor(self.mount.path()), &self.client).await
     }
 
-    /// Starts the measured build with this number of objects in the catalog.
+    /// Starts the measured build with a catalog of `objects` objects.
     async fn start_portcullis(&self, objects: usize) -> ConnectedServer {
         self.start_build(&self.binary, objects).await
     }

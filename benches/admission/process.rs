@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::floor;
 
-/// A process that is terminated with SIGTERM when this value is dropped. After SIGTERM, a build that records a profile
-/// can still write it.
+/// A process that is terminated with SIGTERM when this value is dropped. If the program was built to record a profile,
+/// it still writes the profile after SIGTERM.
 pub struct Running(Child);
 
 impl Drop for Running {
@@ -22,7 +22,7 @@ impl Drop for Running {
     }
 }
 
-/// A server process that has logged its addresses.
+/// A running server process. The log of the server has already reported the addresses at which the server listens.
 pub struct Process {
     child: Running,
     pub address: SocketAddr,
@@ -31,7 +31,7 @@ pub struct Process {
     pub admin: Option<SocketAddr>,
 }
 
-/// Starts the baseline server, which is this executable.
+/// Starts the baseline server. This executable contains the server, and is started as a new process.
 pub fn floor(certs: &Path) -> Process {
     floor_with_command(Command::new(std::env::current_exe().unwrap()), certs)
 }
@@ -42,7 +42,7 @@ pub fn floor_with_command(mut command: Command, certs: &Path) -> Process {
     Process::start(command)
 }
 
-/// Starts a build of Portcullis with its default settings.
+/// Starts the Portcullis executable `build` with its default settings.
 pub fn portcullis(build: &Path, certs: &Path, manifests: &Path) -> Process {
     portcullis_with_command(Command::new(build), certs, manifests)
 }
@@ -57,8 +57,8 @@ pub fn portcullis_with_command(mut command: Command, certs: &Path, manifests: &P
     Process::start(command)
 }
 
-/// Starts Portcullis with the probes at `admin`. Does not wait for the log, because log records are written up to 100
-/// ms late.
+/// Starts Portcullis with its probes at the address `admin`. Does not wait until the server logs this address, because
+/// log records are written up to 100 ms late.
 #[allow(dead_code, reason = "one of the benchmarks measures the start")]
 pub fn portcullis_with_admin(admin: SocketAddr, mut command: Command, certs: &Path, manifests: &Path) -> Running {
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", &admin.to_string(), "--lame-duck=0"]);

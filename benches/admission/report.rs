@@ -11,9 +11,11 @@ const PAGE: &str = "docs/performance.md";
 /// The libraries that determine the cost of the baseline. The report names their versions.
 const LIBRARIES: [&str; 6] = ["tokio", "hyper", "rustls", "ring", "serde_json", "mimalloc"];
 const LOCK: &str = include_str!("../../Cargo.lock");
-/// Maximum resident memory with an empty catalog, in MiB.
+/// Target for the resident memory with an empty catalog, in MiB. The report says whether the server stays below this
+/// value.
 const RESIDENT_AIM: f64 = 20.0;
-/// Maximum cost of a call with a large catalog, as a multiple of the cost with the smallest one.
+/// Target for the cost of a call with a larger catalog, as a multiple of the cost with the smallest catalog. The report
+/// says whether the cost stays below this value.
 const CATALOG_AIM: f64 = 1.2;
 
 /// The cost of a call and of the baseline, in microseconds of the server's CPU time.
@@ -24,13 +26,15 @@ pub struct Costs {
     aim: Option<f64>,
     floor: f64,
     cost: f64,
-    /// The median of the ratios of all rounds. The field `spread` is half of their interquartile range.
+    /// Median over all rounds of the cost of the call divided by the cost of the baseline. `spread` is half of the
+    /// interquartile range of these quotients.
     ratio: f64,
     spread: f64,
 }
 
 impl Costs {
-    /// Computes costs from the rounds of the baseline and of the call.
+    /// Computes the costs of `call`. For each round, `floor` contains the cost of the baseline, and `cost` contains the
+    /// cost of the call.
     pub fn new(call: &Call, floor: &[f64], cost: &[f64]) -> Self {
         let ratios: Vec<f64> = cost.iter().zip(floor).map(|(cost, floor)| cost / floor).collect();
         let spread = (quantile(&ratios, 0.75) - quantile(&ratios, 0.25)) / 2.0;
@@ -91,7 +95,7 @@ impl Report {
         Self { rounds, ..Self::default() }
     }
 
-    /// Writes the report into `docs/performance.md`, between the markers.
+    /// Writes the report into `docs/performance.md`, between the two markers with the name `measured`.
     pub fn write(&self) {
         write("measured", &format!("\n{self}\n"));
     }
@@ -127,7 +131,8 @@ impl fmt::Display for Report {
     }
 }
 
-/// Writes a text into `docs/performance.md`, between the markers with this name.
+/// Replaces the text between two markers in `docs/performance.md` with `text`. `name` is the name in the markers, such
+/// as `<!-- before: begin -->`.
 fn write(name: &str, text: &str) {
     let (begin, end) = (format!("<!-- {name}: begin -->\n"), format!("<!-- {name}: end -->\n"));
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
@@ -140,14 +145,15 @@ fn write(name: &str, text: &str) {
 /// The costs and the memory of two builds.
 pub struct Comparison {
     pub rounds: usize,
-    /// The costs of both builds, with the number of objects in the catalog.
+    /// The number of objects in the catalog, with the costs of both builds. In [`Costs`], `floor` is then the cost of
+    /// the earlier build, and `cost` is the cost of the measured build.
     pub costs: Vec<(usize, Costs)>,
-    /// The memory with an empty catalog: of the earlier build, then of the measured build.
+    /// The memory with an empty catalog. Index 0: the earlier build. Index 1: the measured build.
     pub memory: [Vec<Memory>; 2],
 }
 
 impl Comparison {
-    /// Writes the tables into `docs/performance.md`, between the markers.
+    /// Writes the tables into `docs/performance.md`, between the two markers with the name `before`.
     pub fn write(&self) {
         write("before", &self.to_string());
     }

@@ -8,7 +8,7 @@ pub const NAMESPACE: &str = "team-0";
 const MAX_ITEMS: usize = 64;
 const LINE: &str = "  - name: \"setting\"\n    value: {\"level\": 7}\n";
 
-/// The number of items and of text lines with which an object is filled up to a size.
+/// The numbers of items and of text lines that are added to an object, so that it reaches a given size.
 #[derive(Clone, Copy, Default)]
 struct Padding {
     items: usize,
@@ -47,7 +47,7 @@ pub fn overwrites(count: usize) -> Vec<u8> {
     review("componentversionoverwrites", &overwrites_object("overwrites-0", count))
 }
 
-/// Returns an Installation whose component is that of the third entry of [`overwrites_object`].
+/// Returns an Installation. The third entry of [`overwrites_object`] overwrites its component.
 pub fn small_installation(name: &str) -> Value {
     json!({
         "apiVersion": "landscaper.gardener.cloud/v1alpha1",
@@ -84,8 +84,8 @@ pub fn overwrites_object(name: &str, count: usize) -> Value {
     })
 }
 
-/// Returns a review of about `size` bytes. `make` creates the review with the given padding. Adds items to the padding
-/// first, and then lines of text.
+/// Returns a review of about `size` bytes. `make` creates the review with the given padding. The padding consists of
+/// items, and of lines of text if the maximum number of items is not enough.
 fn pad_to_size(size: usize, make: impl Fn(Padding) -> Vec<u8>) -> Vec<u8> {
     let mut padding = Padding::default();
     while padding.items < MAX_ITEMS && make(padding).len() < size {

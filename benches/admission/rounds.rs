@@ -1,13 +1,14 @@
-//! Compares calls in interleaved rounds.
+//! Compares the costs of several calls. Each round makes all calls, so that changes in the speed of the machine affect
+//! all calls in the same way.
 
 use super::called::{Call, ConnectedServer};
 use super::report::Costs;
 
-/// The calls to compare, and the servers that they go to. The first call is the baseline.
+/// The calls to compare, and the servers that receive them. The first call is the baseline.
 pub struct Rounds {
     servers: Vec<ConnectedServer>,
     calls: Vec<(usize, Call)>,
-    /// Number of calls in a round.
+    /// Minimum number of times that each call is made in a round.
     count: usize,
     rounds: usize,
 }

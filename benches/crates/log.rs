@@ -1,8 +1,8 @@
-//! Measures the CPU time of a log record, with our writer and formats, and with tracing-appender and
-//! tracing-subscriber.
+//! Measures the CPU time of writing a log record. Compares Portcullis's own log writer and formats with the crates
+//! tracing-appender and tracing-subscriber.
 //!
 //! Records have the fields of a decision, and come in bursts at the rate of a busy server. They go through a pipe to a
-//! process that discards them, as with a container runtime. The CPU time is that of all threads of this process.
+//! process that discards them, as with a container runtime. The measured CPU time includes all threads of this process.
 
 use std::fs;
 use std::io::Write;
@@ -16,12 +16,12 @@ use tracing::subscriber::with_default;
 use tracing_appender::non_blocking::{NonBlocking, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
-/// Number of records in a burst: decisions that arrive while another one is computed.
+/// Number of records in a burst. A burst simulates the requests that arrive while the server computes another decision.
 const BURST: usize = 50;
-/// Time between the starts of two bursts. With it, 5,000 records are written per second.
+/// Time between the starts of two bursts. With this interval, 5,000 records are written per second.
 const INTERVAL: Duration = Duration::from_millis(10);
 const BURSTS: usize = 500;
-/// Number of measurements of each variant, in turn. The table shows the median.
+/// Number of measurements of each variant. The variants are measured in turn, and the table shows the median of each.
 const ROUNDS: usize = 5;
 
 const VARIANTS: [Variant; 4] = [
@@ -33,7 +33,8 @@ const VARIANTS: [Variant; 4] = [
 
 struct Variant {
     name: &'static str,
-    /// Installs the subscriber. Returns it with a guard that writes the remaining records when it is dropped.
+    /// Creates a subscriber that writes its records to the given pipe. Also returns a guard. When the guard is dropped,
+    /// it writes the remaining records.
     install: fn(ChildStdin) -> (Box<dyn Subscriber + Send + Sync>, Guard),
 }
 

@@ -1,5 +1,5 @@
-//! Compares the work queue with the scheduler of kube-runtime with the same delays: the number of attempts for an
-//! object that always fails and often changes, and the memory for each queued object.
+//! Compares the work queue of Portcullis with the scheduler of kube-runtime, both with the same retry delays. Measures
+//! the number of attempts for an object that always fails and often changes, and the memory for each queued object.
 //!
 //! The clock is paused, so the counts are exact.
 
@@ -55,8 +55,8 @@ async fn our_attempts() -> usize {
     }
 }
 
-/// Counts the attempts with kube-runtime's scheduler, as the controller of kube-runtime uses it: a change is scheduled
-/// immediately, a failure after a delay.
+/// Counts the attempts with kube-runtime's scheduler. It is used in the same way as in the controller of kube-runtime:
+/// an attempt starts immediately after each change. If an attempt fails, the next one starts after a delay.
 async fn their_attempts() -> usize {
     let (failed, failures) = unbounded();
     let changes = ticks().map(|()| ScheduleRequest { message: object(0), run_at: Instant::now() });

@@ -79,7 +79,8 @@ fn measure() -> Vec<Times> {
     times
 }
 
-/// Checks that the decision selects five EnvironmentConfigs and patches outputs of the composite.
+/// Checks the decision about the composite `text`. The patch of the decision must add references to five
+/// EnvironmentConfigs, and must set fields whose path begins with `spec.out`.
 fn check(gate: &Gate, text: &str) {
     let verdict = block_on(gate.decide(Phase::Mutate, &request(text)));
     let patch = serde_json::to_value(verdict.patch.expect("the composite is patched")).unwrap();

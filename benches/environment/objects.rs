@@ -11,7 +11,8 @@ const KEYS: usize = 40;
 const ENVIRONMENT_PATCHES: usize = 25;
 const TEMPLATES: usize = 5;
 
-/// Returns the objects in the cluster: the EnvironmentConfigs, the definition and the Composition.
+/// Returns the objects in the cluster: the EnvironmentConfigs, the CompositeResourceDefinition and the Composition.
+/// `configs` is the number of EnvironmentConfigs.
 pub fn stored(configs: usize) -> Vec<Value> {
     let mut objects: Vec<Value> = (0..configs).map(config).collect();
     objects.extend([definition(), composition()]);
@@ -35,7 +36,7 @@ fn config(number: usize) -> Value {
     })
 }
 
-/// Returns the CompositeResourceDefinition. Its schema has all fields that the Composition writes.
+/// Returns the CompositeResourceDefinition. Its schema declares all fields of the composite that the patches write.
 fn definition() -> Value {
     let texts = ["name", "stage", "cell", "number"].map(str::to_owned).into_iter();
     let outputs = (0..ENVIRONMENT_PATCHES).map(|number| format!("out{number}"));
@@ -55,8 +56,8 @@ fn definition() -> Value {
     })
 }
 
-/// Returns a Composition that references two EnvironmentConfigs and has two selectors: one with a single match, and one
-/// that selects two of ten matches.
+/// Returns a Composition that uses EnvironmentConfigs in four ways: two references, a selector that matches one
+/// EnvironmentConfig, and a selector that matches ten and selects two of them.
 fn composition() -> Value {
     let label =
         |key: &str, path: &str| json!({"key": key, "type": "FromCompositeFieldPath", "valueFromFieldPath": path});
@@ -84,7 +85,8 @@ fn composition() -> Value {
     })
 }
 
-/// Returns a patch to or from the environment, with common transforms.
+/// Returns a patch between the composite and the environment. `number` determines the type and the transforms of the
+/// patch.
 fn environment_patch(number: usize) -> Value {
     match number % 5 {
         0 => {
@@ -120,7 +122,7 @@ fn template(number: usize) -> Value {
     })
 }
 
-/// Returns the composite whose creation is admitted.
+/// Returns the composite in the admission request that the benchmark measures.
 pub fn composite() -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1"),

@@ -8,7 +8,7 @@ use std::path::Path;
 
 /// Number of objects in one file.
 const OBJECTS_PER_FILE: usize = 100;
-/// Number of kinds of objects. Each group has one object of each kind.
+/// Number of kinds of objects in the tree. The function `group` returns one object of each kind.
 const KINDS: usize = 4;
 const PATCHES: usize = 50;
 
@@ -32,7 +32,8 @@ pub fn write(folder: &Path, objects: usize) -> io::Result<()> {
     write_overlay(folder, ("second", ROOT), "nameSuffix: -third\nnamespace: third\n", PATCHES / 2..PATCHES)
 }
 
-/// Writes an overlay with patches of some objects.
+/// Writes the overlay `name`, which builds on the folder `below`. The overlay patches the Deployments with the numbers
+/// in `patches`.
 fn write_overlay(
     folder: &Path,
     (below, name): (&str, &str),
@@ -57,7 +58,7 @@ fn write_overlay(
     fs::write(folder.join(name).join("kustomization.yaml"), text)
 }
 
-/// Returns a Deployment and the objects that belong to it.
+/// Returns the YAML of a Deployment and of the objects that belong to it. The name of each object contains `number`.
 fn group(number: usize) -> String {
     format!(
         "apiVersion: apps/v1

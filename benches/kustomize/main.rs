@@ -1,10 +1,12 @@
-//! Compares the time to build and check a root with that of kustomize, and measures a whole repository and one large
-//! tree.
+//! Compares the time that Portcullis and kustomize need to build a root. Also measures Portcullis with a whole
+//! repository and with one large tree.
 //!
-//! Runs `portcullis build` and `check`, `kubectl kustomize`, and `kustomize build` if a `kustomize` is in `PATH`, as
-//! processes, on roots of a generated repository of 1 000 roots and 3 000 bases and components. Rounds are interleaved,
-//! so that other load on the machine affects all equally. Then measures the whole repository and a repository of half
-//! its size in one process each, and a tree of 4 000 objects with three levels of overlays.
+//! Generates a repository of 1 000 roots, and 3 000 bases and components. Runs `portcullis build`, `portcullis check`
+//! and `kubectl kustomize` as processes on some of the roots. Also runs `kustomize build` if a `kustomize` is in
+//! `PATH`. Rounds are interleaved, so that other load on the machine affects all programs equally.
+//!
+//! Then measures the whole repository and a repository of half its size, each in one process. At the end, measures a
+//! tree of 4 000 objects with three levels of overlays.
 //!
 //! `cargo bench --bench kustomize` prints the tables; `-- --write` also writes them into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
@@ -45,7 +47,8 @@ const LARGE_TREE_OBJECTS: usize = 4_000;
 const SAMPLE_INTERVAL: Duration = Duration::from_micros(200);
 /// The unit of CPU time in `/proc/self/stat`.
 const TICK: Duration = Duration::from_millis(10);
-/// How the measured binary is linked. `make bench` uses the release build if it can be built.
+/// How the measured binary is linked, as text for the report. `make bench` measures the static release build if it can
+/// be built.
 const LINKING: &str = if cfg!(target_env = "musl") {
     "linked statically, as `make dist` makes it"
 } else {
@@ -118,7 +121,8 @@ fn measure(kubectl: &Path) -> String {
     text
 }
 
-/// Measures one large tree, and one of twice its size. `builder` is compared with Portcullis. Returns table rows.
+/// Measures `portcullis build` of one large tree, and of a tree of twice its size. For comparison, also measures how
+/// `builder` builds the first tree. Returns table rows.
 fn large_tree(folder: &Path, builder: &Builder<'_>) -> String {
     let write = |name: &str, objects: usize| {
         let folder = folder.join(name);

@@ -1,5 +1,5 @@
-//! Generates a repository as in large organizations, with roots that share bases and components. All roots build
-//! without errors.
+//! Generates a repository like that of a large organization. Its kustomize roots share bases and components. All roots
+//! build without errors.
 
 use std::fs;
 use std::io;
@@ -14,8 +14,8 @@ pub struct Size {
     pub parts: usize,
 }
 
-/// Writes a repository into a folder. The folders `roots`, `bases` and `components` have a folder for each
-/// kustomization.
+/// Writes a repository into a folder. Each root has a folder in `roots`, each base has a folder in `bases`, and each
+/// component has a folder in `components`.
 pub fn write(folder: &Path, size: Size) -> io::Result<()> {
     let half = size.parts / 2;
     (0..half).try_for_each(|number| write_all(&folder.join(base(number)), &base_files(number)))?;
@@ -23,7 +23,7 @@ pub fn write(folder: &Path, size: Size) -> io::Result<()> {
     (0..size.roots).try_for_each(|number| write_all(&folder.join(root(number)), &[root_file(number, half)]))
 }
 
-/// Returns the path of the folder of a root, relative to the repository.
+/// Returns the path of the folder of the root with the number `number`, relative to the repository.
 pub fn root(number: usize) -> String {
     format!("roots/r{number:04}")
 }
@@ -43,7 +43,8 @@ fn write_all(folder: &Path, files: &[File]) -> io::Result<()> {
     files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
 }
 
-/// Returns a root file with two bases and up to three components. Neighboring roots share some of them.
+/// Returns the kustomization file of a root with two bases and up to three components. Roots with consecutive numbers
+/// share some of these bases and components.
 fn root_file(number: usize, half: usize) -> File {
     let (first, next) = (number * 3 / 2 % half, (number * 3 / 2 + 1) % half);
     let (one, two, three) = (first, next, (number * 7 + 5) % half);

@@ -23,8 +23,8 @@ const CONNECTIONS: usize = 25;
 const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Default timeout of a webhook in the API server.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
-/// Maximum number of requests without an answer. With more, the benchmark fails, because then the client is too slow,
-/// not the server.
+/// Maximum number of unanswered requests. If there are more, the benchmark fails, because the client is then too slow,
+/// and not the server.
 const MAX_IN_FLIGHT: usize = 20_000;
 
 /// A request that the client sends repeatedly.
@@ -38,9 +38,10 @@ pub struct Call {
 /// How exactly the client follows its schedule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// With an error of microseconds, by busy waiting.
+    /// Sends each request within microseconds of its scheduled time. To do so, the client waits in a loop that uses CPU
+    /// time (busy waiting).
     Exact,
-    /// With an error of one or two milliseconds, without CPU cost.
+    /// Sends each request within two milliseconds of its scheduled time. Waiting uses no CPU time.
     Relaxed,
 }
 
@@ -188,7 +189,7 @@ impl Random {
         self.0
     }
 
-    /// Returns the gap between two random arrivals with a mean rate of one per second.
+    /// Returns the time between two random arrivals, in seconds. The mean rate is one arrival per second.
     fn gap(&mut self) -> f64 {
         -(((self.next() >> 11) as f64 + 1.0) / (1u64 << 53) as f64).ln()
     }

@@ -1,4 +1,5 @@
-//! Measures latency compared with the baseline, memory, and the start-up time.
+//! Measures the latency, the memory usage and the start-up time of the server. Also measures the latency of a baseline
+//! server, for comparison.
 
 use std::fmt::Write as _;
 use std::net::TcpListener;
@@ -15,7 +16,8 @@ use super::setting::Setting;
 use super::support::harness::get;
 
 const KIB: usize = 1024;
-/// Number of rounds. Baseline and server alternate, so that other load on the machine affects both.
+/// Number of rounds. In each round, the latency of the baseline server and then that of Portcullis is measured, so that
+/// other load on the machine affects both.
 const ROUNDS: usize = 5;
 const WORKERS: usize = 8;
 const CAPACITY_TIME: Duration = Duration::from_secs(5);
@@ -25,7 +27,7 @@ const STARTS: usize = 15;
 
 const P99_AIM: Duration = Duration::from_millis(2);
 const START_AIM: Duration = Duration::from_millis(100);
-/// Maximum resident memory, in KiB.
+/// The aim for the resident memory: at most this size, in KiB.
 const MEMORY_AIM: usize = 16 * KIB;
 
 pub async fn run(setting: &Setting) -> String {
@@ -82,7 +84,8 @@ async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> 
     p99_at_half
 }
 
-/// Returns the resident memory at the typical rate, and its peak, in KiB.
+/// Returns the resident memory of the server after a load at the typical rate, and the maximum since its start. Both
+/// are in KiB.
 async fn memory(setting: &Setting, time: Duration) -> (usize, usize) {
     let server = setting.portcullis(0);
     let client = Client::new(&server, &setting.client()).await;
@@ -91,7 +94,7 @@ async fn memory(setting: &Setting, time: Duration) -> (usize, usize) {
     (server.status("VmRSS"), server.status("VmHWM"))
 }
 
-/// Returns the median time from process start to readiness.
+/// Returns the median time from the start of the server process until `/readyz` returns 200.
 async fn start(setting: &Setting) -> Duration {
     let mut times = Vec::new();
     for _ in 0..STARTS {

@@ -2,7 +2,7 @@
 //!
 //! A closed-loop client waits for an answer before its next request, so it omits the moments at which the server is
 //! slow ("coordinated omission"). The client of this benchmark follows a schedule of random arrivals, and measures from
-//! the scheduled time. It keeps connections like three API servers, 25 each.
+//! the scheduled time. It keeps as many connections open as three API servers, with 25 connections for each.
 //!
 //! `cargo bench --bench load -- latency` (or `overload`, `soak`) prints a table; `--write` also writes it into
 //! `docs/reliability.md`. `--seconds=N` sets the duration, `--rate=N` the requests per second of `soak`, and

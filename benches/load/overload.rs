@@ -1,4 +1,5 @@
-//! Measures an overload of three times the server's capacity, and the recovery.
+//! Measures the server while it receives three times as many requests as it can process, and while it recovers from
+//! this overload.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -23,10 +24,11 @@ const CONFIGS: usize = 100;
 const PATCHES: usize = 5;
 /// Number of keys of each EnvironmentConfig.
 const KEYS: usize = 8;
-/// Number of concurrent requests while the capacity is measured. It keeps the server busy, but requests do not wait.
+/// Number of concurrent requests while the capacity is measured. With four requests, the server is always busy, but no
+/// request waits in its queue.
 const WORKERS: usize = 4;
-/// Number of connections per API server. It is enough for all requests in the server's queue, so that none waits in the
-/// client.
+/// Number of connections per API server. There are enough connections for all requests in the server's queue, so no
+/// request waits in the client.
 const CONNECTIONS: usize = 100;
 const CAPACITY_TIME: Duration = Duration::from_secs(5);
 const BEFORE: Duration = Duration::from_secs(15);
@@ -68,8 +70,8 @@ pub async fn run(setting: &Setting) -> String {
     text
 }
 
-/// Creates a catalog with a Composition and its EnvironmentConfigs. A decision costs the server several times as much
-/// as the client, so the client can send three times the server's capacity and still follow its schedule.
+/// Creates a catalog with a Composition and its EnvironmentConfigs. A request needs several times as much CPU time in
+/// the server as in the client. So the client can send three times the server's capacity without delay.
 fn catalog(setting: &Setting) -> PathBuf {
     let folder = setting.folder("composition");
     let mut items = objects::stored(CONFIGS);
@@ -120,8 +122,9 @@ fn write_aims(text: &mut String, unloaded: &Samples, overload: &Samples, after: 
     }
 }
 
-/// Returns the time after the overload until the first tenth of a second in which 95 % of the requests are decided
-/// within `limit`.
+/// Returns the time that the server needs to recover after the overload. The server has recovered in the first 100 ms
+/// in which it decides at least 95 % of the requests within `limit`. `after` contains the outcomes of the requests
+/// after the overload.
 fn recovery(after: &Samples, limit: Duration) -> Duration {
     const WINDOW: Duration = Duration::from_millis(100);
     let windows = (after.time.as_millis() / WINDOW.as_millis()) as u32;
@@ -137,7 +140,7 @@ fn recovery(after: &Samples, limit: Duration) -> Duration {
     WINDOW * (0..windows).find(|window| is_recovered(*window)).unwrap_or(windows)
 }
 
-/// Waits for `time`. Returns the peak resident memory of the server, in KiB.
+/// Waits for `time`, and then returns the peak resident memory of the server, in KiB.
 async fn peak(server: &Process, time: Duration) -> usize {
     sleep(time).await;
     server.status("VmHWM")

@@ -6,7 +6,8 @@ use std::process::Command;
 
 const PAGE: &str = "docs/reliability.md";
 
-/// Prints a report. If `write` is true, also writes it into `docs/reliability.md`, between the markers with this name.
+/// Prints a report. If `write` is true, also writes the report into `docs/reliability.md`, between the markers with the
+/// name `name`.
 pub fn print_and_write(name: &str, report: &str, write: bool) {
     println!("{report}");
     if !write {
@@ -20,8 +21,8 @@ pub fn print_and_write(name: &str, report: &str, write: bool) {
     fs::write(path, format!("{before}{begin}\n{report}\n{end}{after}")).unwrap();
 }
 
-/// Returns a line that names the command, the versions and the processor. `is_pinned` says whether server and client
-/// have a processor each.
+/// Returns a line that names the command, the versions of Portcullis and Rust, and the CPU model. `is_pinned` says
+/// whether the server and the client each have a CPU of their own.
 pub fn made_by(command: &str, is_pinned: bool) -> String {
     let rustc = Command::new("rustc").arg("--version").output().unwrap().stdout;
     let rustc = String::from_utf8(rustc).unwrap().split(' ').take(2).collect::<Vec<_>>().join(" ");

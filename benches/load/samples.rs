@@ -5,7 +5,7 @@ use std::time::Duration;
 /// The outcome of one request.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// The scheduled time of the request, from the beginning of the schedule.
+    /// The scheduled time of the request, measured from the start of the schedule.
     pub at: Duration,
     /// Time from the scheduled time to the end of the answer.
     pub took: Duration,
@@ -30,7 +30,7 @@ impl Samples {
         self.with(status).count()
     }
 
-    /// Returns the number of requests that were neither decided nor rejected with 429.
+    /// Returns the number of requests that failed, which means that they were neither decided nor rejected with 429.
     pub fn failed(&self) -> usize {
         self.all.len() - self.count(200) - self.count(429)
     }
@@ -39,7 +39,7 @@ impl Samples {
         count as f64 / self.time.as_secs_f64()
     }
 
-    /// Returns a quantile of the latency of the requests with this status.
+    /// Returns the quantile `part` (0 to 1) of the latency of the requests with this status.
     pub fn quantile(&self, status: u16, part: f64) -> Duration {
         let mut took: Vec<_> = self.with(status).map(|sample| sample.took).collect();
         took.sort_unstable();

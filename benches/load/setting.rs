@@ -19,8 +19,8 @@ use super::support::pki::{Authority, SecretMount};
 const SERVER_CPU: &str = "0";
 /// The CPU on which the client runs if processes can be pinned.
 const CLIENT_CPU: &str = "1";
-/// The nice value of servers and client. It is the highest priority, because time without a processor would count as
-/// latency of the server.
+/// The nice value of servers and client. It is the highest priority, so that they rarely wait for a processor. Such
+/// a wait would be measured as latency of the server.
 const NICE_VALUE: &str = "-20";
 
 pub struct Setting {
@@ -66,17 +66,18 @@ impl Setting {
         process::floor_with_command(self.command(std::env::current_exe().unwrap().to_str().unwrap()), self.mount.path())
     }
 
-    /// Starts the server with its default settings and this number of objects in its catalog.
+    /// Starts the server with its default settings, and with a catalog of `objects` objects.
     pub fn portcullis(&self, objects: usize) -> Process {
         self.portcullis_with_catalog(&self.catalog(objects))
     }
 
-    /// Starts the server with ten objects in its catalog and the probes at `admin`. Does not wait for its log.
+    /// Starts the server with ten objects in its catalog and the probes at `admin`. Does not wait until the server logs
+    /// its address.
     pub fn portcullis_with_admin(&self, admin: SocketAddr) -> Running {
         process::portcullis_with_admin(admin, self.command(self.binary()), self.mount.path(), &self.catalog(10))
     }
 
-    /// Starts the server with its default settings and the catalog in a folder.
+    /// Starts the server with its default settings and with the catalog in the folder `catalog`.
     pub fn portcullis_with_catalog(&self, catalog: &Path) -> Process {
         process::portcullis_with_command(self.command(self.binary()), self.mount.path(), catalog)
     }
@@ -93,7 +94,7 @@ impl Setting {
         folder
     }
 
-    /// Returns the folder of a catalog with this number of objects. Creates the catalog if necessary.
+    /// Returns the folder of a catalog with `objects` objects. Creates the catalog if necessary.
     pub fn catalog(&self, objects: usize) -> PathBuf {
         let manifests = self.folder.path().join(objects.to_string());
         if !manifests.exists() {

@@ -1,5 +1,5 @@
-//! Runs a soak test: all kinds of reviews, small, large and invalid, while certificates rotate and the catalog changes.
-//! Memory must not grow.
+//! Runs a soak test. It sends admission reviews of all kinds: small, large and invalid ones. Meanwhile, certificates
+//! rotate and the catalog changes. The memory of the server must not grow.
 
 use std::fmt::Write as _;
 use std::fs;

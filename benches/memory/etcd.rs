@@ -18,7 +18,7 @@ const REQUEST_BYTES: usize = 1024 * 1024;
 /// Number of threads that write. More threads are not faster, because etcd does most of the work.
 const WRITERS: usize = 2;
 
-/// Stores all objects of a row in etcd.
+/// Writes objects of the kind that `row` describes into etcd. The number of objects is `row.count`.
 pub fn store(port: u16, row: &Row) {
     thread::scope(|scope| {
         for writer in 0..WRITERS {
@@ -43,7 +43,7 @@ fn store_each(port: u16, row: &Row, numbers: impl Iterator<Item = usize>) {
     commit(port, operations);
 }
 
-/// Returns the key under which the API server stores a custom resource.
+/// Returns the etcd key under which the API server stores object `number` of the kind that `row` describes.
 fn key(row: &Row, number: usize) -> String {
     let place = if row.is_namespaced { format!("{}/", namespace(number)) } else { String::new() };
     format!("/registry/{}/{}/{place}{}", row.group, row.plural, row.object_name(number))

@@ -1,4 +1,4 @@
-//! Measures the memory of a client-go informer with the same objects.
+//! Measures the memory of a client-go informer. The informer caches the same objects as Portcullis in this benchmark.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -27,8 +27,8 @@ struct Report {
 }
 
 impl Informer {
-    /// Runs an informer that lists these objects, and returns its memory. The Go heap is measured after a garbage
-    /// collection.
+    /// Runs an informer that lists the objects of the kinds in `rows`, and returns its memory. The Go heap is measured
+    /// after a garbage collection.
     pub fn measure(kubeconfig: &Path, rows: &[Row]) -> Self {
         let program = Cache::open(&cache::key(&SOURCES)).and_then(|cache| cache.entry("informer", build)).unwrap();
         let resource = |row: &Row| format!("{}/{}/{}", row.group, row.version, row.plural);

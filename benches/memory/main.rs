@@ -1,9 +1,13 @@
-//! Measures the resident memory of `portcullis serve` with the objects of large clusters.
+//! Measures the resident memory of `portcullis serve` with the objects of large clusters. There are three measurements:
 //!
-//! Objects come from files, or from a real API server by watch. With the API server, a Go program with a client-go
-//! informer is measured with the same objects, for comparison. In these two tables, each row is a separate server
-//! process, and `peak` is its peak resident memory. In the soak, 200 objects per second change for ten minutes (or
-//! `--seconds=N`) while one server runs, and its memory is sampled every ten seconds.
+//! - `files`: The server reads the objects from files.
+//! - `cluster`: The server watches the objects in a real API server. For comparison, a Go program with a client-go
+//!   informer is measured with the same objects.
+//! - `soak`: 200 objects per second change for ten minutes (or `--seconds=N`) while one server runs. Its memory is
+//!   sampled every ten seconds.
+//!
+//! `files` and `cluster` each print a table. Each row is about a separate server process, and `peak` is its peak
+//! resident memory.
 //!
 //! `cargo bench --bench memory -- files`, `-- cluster` and `-- soak` select the measurement. The default is `files` and
 //! `cluster`. `--write` writes the printed tables into `docs/performance.md`, and the memory of each kind into

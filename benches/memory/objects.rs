@@ -98,8 +98,8 @@ pub fn namespaces() -> impl Iterator<Item = String> {
     (0..NAMESPACES).map(namespace)
 }
 
-/// Returns all rows, for the measurement of all kinds together. As in a large cluster, it contains more Installations
-/// than the measurement of Installations alone.
+/// Returns all rows, for the measurement of all kinds together. The row for Installations has more objects than in the
+/// measurement of Installations alone, as in a large cluster.
 pub fn all_rows() -> Vec<Row> {
     let mut rows = ROWS.to_vec();
     rows[1].count = 100_000;

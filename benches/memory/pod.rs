@@ -1,8 +1,8 @@
-//! Runs the server as in a pod: it finds the API server in environment variables, and its token in the folder where the
-//! kubelet mounts it.
+//! Runs the server as in a pod. The server reads the address of the API server from environment variables. It reads the
+//! token of its service account from the folder where the kubelet mounts the token.
 //!
-//! With a kubeconfig, the server would also run its YAML parser, which it does not run in a pod, so more of its
-//! executable would be in memory.
+//! The benchmark does not give the server a kubeconfig. To read one, the server would run its YAML parser, so more of
+//! the executable would be in memory than in a pod.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -60,8 +60,8 @@ impl Pod {
     }
 }
 
-/// Returns a command that runs its further arguments in a new mount namespace. `unshare` and the shell script start the
-/// program with `exec`, so the child process becomes the program.
+/// Returns the command `unshare` with options that create a mount namespace. The caller appends a program and its
+/// arguments. `unshare` and the shell script start the program with `exec`, so the child process becomes the program.
 fn unshare() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount"]);

@@ -19,8 +19,8 @@ const READY_TIMEOUT: Duration = Duration::from_mins(20);
 /// Delay before memory is measured, because the allocator returns free memory to the kernel with a delay.
 const SETTLE_TIME: Duration = Duration::from_secs(3);
 
-/// A server process that is terminated with SIGTERM when this value is dropped. After SIGTERM, a build that records a
-/// profile can still write it.
+/// A server process. When this value is dropped, the process is terminated with SIGTERM. Unlike SIGKILL, SIGTERM lets a
+/// build with profiling write its profile.
 pub struct Server {
     child: Child,
     admin: u16,
@@ -43,7 +43,7 @@ pub struct Memory {
 }
 
 impl Memory {
-    /// Parses the text of a `/proc/PID/status` file.
+    /// Parses the memory of a process from `status`, the text of the file `/proc/PID/status`.
     pub fn of(status: &str) -> Self {
         let kib = |key: &str| -> u64 {
             let value = status.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':')).unwrap();
@@ -60,7 +60,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Creates a certificate for the program at a path, or for the executable of this build if there is no path.
+    /// Creates a certificate for the server of a build. `path` is the path of the build's executable. If it is `None`,
+    /// uses the executable that cargo built for this benchmark.
     pub fn new(path: Option<&str>) -> Self {
         let path = PathBuf::from(path.unwrap_or(env!("CARGO_BIN_EXE_portcullis")));
         let certs = tempfile::tempdir().unwrap();
@@ -69,13 +70,14 @@ impl Program {
         Self { path, certs }
     }
 
-    /// Starts a server with further arguments, which say where the objects are.
+    /// Starts a server. `arguments` are additional arguments of its command line, which say where the server finds the
+    /// objects.
     pub fn serve<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Server {
         self.serve_with_command(Command::new(&self.path), arguments)
     }
 
-    /// Starts a server for a cluster, with the environment of a pod. If this machine cannot provide one, the server
-    /// gets a kubeconfig.
+    /// Starts a server that reads the objects of `cluster`, in the environment of a pod. If this machine cannot provide
+    /// the environment of a pod, passes a kubeconfig to the server.
     pub fn serve_cluster(&self, cluster: &PopulatedCluster) -> Server {
         match cluster.pod() {
             Some(pod) => self.serve_with_command::<&str>(pod.command(self.path.as_os_str()), &[]),

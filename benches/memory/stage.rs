@@ -21,14 +21,14 @@ use crate::user::User;
 /// Number of concurrent writes. It is high enough that the API server is always busy.
 const CONCURRENCY: usize = 24;
 
-/// An API server, and the rows (kinds and numbers of objects) that it stores.
+/// An API server that stores the objects of the benchmark. `rows` contains the kinds of the objects and their numbers.
 pub struct PopulatedCluster {
     cluster: Cluster,
     rows: Vec<Row>,
 }
 
 impl PopulatedCluster {
-    /// Starts an API server, and creates the objects.
+    /// Starts an API server, and creates the objects that `rows` describes.
     pub fn with(rows: &[Row]) -> Self {
         let cluster = Cluster::start(|_| {}).unwrap_or_else(|error| panic!("{error}"));
         let populated = Self { cluster, rows: rows.to_vec() };
@@ -40,7 +40,7 @@ impl PopulatedCluster {
         self.cluster.kubeconfig(User::Admin)
     }
 
-    /// Returns the environment of a pod in the cluster, if this machine can provide one.
+    /// Returns a process environment like that of a pod in the cluster. `None` if this machine cannot provide it.
     pub fn pod(&self) -> Option<Pod> {
         Pod::new(&self.kubeconfig(), User::Admin.token())
     }
@@ -66,7 +66,8 @@ impl PopulatedCluster {
         }
     }
 
-    /// Lists all objects with a client that reads every byte. Returns the number of bytes and the time.
+    /// Lists all objects with a client that only receives and counts the bytes. Returns the number of bytes and the
+    /// elapsed time.
     pub fn transfer(&self) -> (u64, Duration) {
         let client = self.cluster.client();
         let begun = Instant::now();
@@ -77,8 +78,8 @@ impl PopulatedCluster {
         (listed, begun.elapsed())
     }
 
-    /// Changes `rate` objects per second for a duration. Calls `report` every ten seconds with the elapsed time and the
-    /// number of changes.
+    /// Changes `rate` objects per second for the time `length`. Every ten seconds, calls `report` with the elapsed time
+    /// and the number of changes so far.
     pub fn change(&self, length: Duration, rate: u32, mut report: impl FnMut(Duration, usize)) {
         let (client, changes, begun) = (self.cluster.client(), AtomicUsize::new(0), Instant::now());
         self.cluster.block_on(async {
@@ -118,8 +119,8 @@ fn api(client: &Client, row: &Row, number: usize) -> Api<DynamicObject> {
     }
 }
 
-/// Creates the CustomResourceDefinition for the kind of a row, and waits until objects of the kind can be listed. The
-/// schema of the definition preserves unknown fields, so it allows any content.
+/// Creates the CustomResourceDefinition for the kind that `row` describes, and waits until objects of this kind can be
+/// listed. The schema preserves unknown fields, so the objects may have any content.
 async fn create_crd(client: &Client, row: &Row) {
     let (plural, kind) = (row.plural, row.kind);
     let name = format!("{plural}.{}", row.group);

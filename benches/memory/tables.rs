@@ -1,4 +1,5 @@
-//! Measures the memory of servers with the same objects from files and from an API server.
+//! Measures the memory that a server needs for objects, first with objects from files, and then with the same objects
+//! from an API server.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +19,7 @@ const OBJECTS_PER_FILE: usize = 500;
 /// The part of the chart's default memory limit that is meant for the catalog, in bytes. The alert
 /// `PortcullisCatalogLarge` fires if the catalog is larger.
 const CATALOG_LIMIT: u64 = 256 << 20;
-/// Number of objects for which the table of kinds shows the memory.
+/// Number of objects of one kind. The table of kinds shows how much memory this many objects of each kind need.
 const OBJECTS_PER_KIND: u64 = 10_000;
 
 /// The results of one run: the measurements of a server that has the objects of `rows`.
@@ -29,7 +30,8 @@ struct Measured {
     /// The size of the catalog in bytes, as the metrics of the server report it.
     catalog_bytes: f64,
     ready: Duration,
-    /// Time that a simple client needs to get the JSON from the API server or from files, and to read every byte.
+    /// Time that a simple client needs to get the JSON of the objects from the API server or from files, and to read
+    /// every byte.
     transfer_time: Duration,
     informer: Option<Informer>,
 }
@@ -84,7 +86,8 @@ fn name_of(rows: &[Row]) -> String {
     }
 }
 
-/// Returns the rows of each run: none, each row separately, and all together.
+/// Returns the rows that each run measures. The first run has no rows and measures an empty server. Then each row has
+/// its own run. The last run measures all kinds together.
 fn runs() -> Vec<Vec<Row>> {
     let single = ROWS.iter().map(|row| vec![*row]);
     std::iter::once(Vec::new()).chain(single).chain([all_rows()]).collect()
@@ -142,8 +145,8 @@ fn write(row: &Row, folder: &Path) -> u64 {
     written
 }
 
-/// Measures servers with objects from an API server, and client-go informers with the same objects. Returns the table,
-/// and the table of kinds.
+/// Measures servers with objects from an API server, and client-go informers with the same objects. Returns the table
+/// of these measurements, and the table of kinds.
 pub fn from_cluster(program: &Program) -> (String, String) {
     let measured = measure_all(|rows| {
         let cluster = PopulatedCluster::with(rows);
@@ -157,7 +160,7 @@ pub fn from_cluster(program: &Program) -> (String, String) {
     (table(&measured, [" Go informer, heap, MB | resident, MB |", "--:|--:|"]), kinds(&measured))
 }
 
-/// Returns the table with the memory of each kind of objects.
+/// Returns the table of kinds, which shows the memory of the objects of each kind.
 fn kinds(measured: &[Measured]) -> String {
     let empty = measured[0].memory;
     let mut text = format!(

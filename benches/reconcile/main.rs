@@ -1,8 +1,8 @@
 //! Measures the controller manager with a real API server: `portcullis reconcile --overwrite-trees` with 10 000
 //! Installations and 1 000 component versions.
 //!
-//! The first pass begins with empty caches. The second pass follows a change of the overwrites that substitutes a
-//! component in some trees. The registry is in this process and counts requests; the run fails if a request is
+//! The first pass begins with empty caches. Before the second pass, the overwrites are changed, so that they substitute
+//! a component in some trees. The registry is in this process and counts requests; the run fails if a request is
 //! repeated. The time includes the API server and its etcd on the same machine, with one or two writes for each
 //! Installation.
 //!
@@ -63,7 +63,7 @@ const END: &str = "<!-- reconcile: end -->";
 const NAMESPACE: &str = "ns";
 /// The annotation of an Installation into which the controller manager writes a summary of the component tree.
 const NOTE: &str = "portcullis.dev/overwrite-tree";
-/// Number of concurrent creations. It is high enough that the API server is always busy.
+/// Number of objects that are created at the same time. It is high enough that the API server is always busy.
 const CONCURRENCY: usize = 16;
 /// Number of Installations in one page of a list.
 const PAGE_SIZE: u32 = 500;

@@ -1,8 +1,8 @@
-//! Measures the work of the controller manager on the component trees of 10 000 Installations with 1 000 component
-//! versions: with empty caches, with full caches, and after a change of the overwrites that substitutes a component in
-//! some trees.
+//! Measures the time that the controller manager needs for the component trees of 10 000 Installations with 1 000
+//! component versions. There are three measurements: with empty caches, with full caches, and after a change of the
+//! overwrites that substitutes a component in some trees.
 //!
-//! The registry is in this process and answers immediately, so that only our own code is measured.
+//! The registry runs in the same process and answers immediately, so that only the time of Portcullis is measured.
 //!
 //! `cargo bench --bench trees` prints the table; `-- --write` also writes it into `docs/performance.md`.
 #![allow(dead_code, unreachable_pub, reason = "shared with tests, which use more of it")]

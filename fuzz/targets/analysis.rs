@@ -31,8 +31,8 @@ fuzz_target!(|text: &str| {
     }
 });
 
-/// Parses the options `folder profile restrictor version`, all of which are optional. A fifth word sets
-/// `lone_components`.
+/// Parses a line of options: the words `folder profile restrictor version`, separated by spaces. Each word is optional.
+/// If there is a fifth word, sets [`Options::lone_components`]. Returns the folder and the other options.
 fn options_of(line: &str) -> (&str, Options) {
     let mut words = line.split(' ');
     let folder = words.next().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! Evaluates the path of an export. The input is a line with the path, and a JSON value in the other lines.
+//! Evaluates the path of an export on a JSON value. The first line of the input is the path. The other lines are the
+//! JSON value.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

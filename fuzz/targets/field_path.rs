@@ -1,6 +1,6 @@
-//! Evaluates field paths. The input is a line with a path, a line with a JSON value, and a JSON object. A value that
-//! was written must be readable at its path, every expansion of wildcards must exist, and a failed write must not
-//! change the object.
+//! Evaluates field paths. The input is a line with a path, a line with a JSON value, and a JSON object. The target
+//! checks three properties: a written value can be read at its path, every path to which a path with wildcards expands
+//! exists in the object, and a failed write does not change the object.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,4 +1,5 @@
-//! Decides on the body of a webhook call. If the body has a uid, there must be an answer that the API server accepts.
+//! Decides about the request in the body of a webhook call. If the body has a uid, the server must send a response that
+//! the API server accepts.
 #![no_main]
 
 #[allow(dead_code, unreachable_pub)]
@@ -30,7 +31,7 @@ fn answer(phase: Phase, body: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the uid that a lenient JSON parser finds in a body, except in reviews of version `v1beta1`.
+/// Returns the uid that a lenient JSON parser finds in a body. `None` for reviews of version `v1beta1`.
 fn uid(body: &[u8]) -> Option<String> {
     let review: Value = serde_json::from_slice(body).ok()?;
     (review["apiVersion"] != "admission.k8s.io/v1beta1").then_some(())?;

@@ -1,5 +1,6 @@
-//! Evaluates transforms. The input is a line with a transform, and lines with values, all as JSON. The result or error
-//! must be the same each time, in both profiles.
+//! Evaluates transforms with the rules of Crossplane, and with the rules of function-patch-and-transform. Repeats each
+//! evaluation, and checks that the result or error is the same. The first line of the input is a transform, and each
+//! further line is a value, all as JSON.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,7 @@
-//! Reads and checks all folders of an archive. Depending on the first byte, the rest of the input is a compressed
-//! archive, or a tar archive that is compressed first, because fuzzers rarely guess a valid checksum.
+//! Reads and checks all folders of an archive. The first byte of the input selects the system that builds the tree,
+//! such as Flux. It also selects the form of the other bytes: a compressed archive or a plain tar archive. The fuzz
+//! target compresses plain archives before it reads them. Fuzzers rarely guess the checksum of a compressed archive, so
+//! most inputs are plain.
 #![no_main]
 
 use std::io::Write;
@@ -11,7 +13,7 @@ use portcullis::kustomize::analyse;
 use portcullis::kustomize::options::{Options, Profile};
 use portcullis::kustomize::tree::{Entry, Tree, TreePath};
 
-/// Maximum depth of the folders that are visited.
+/// Maximum depth of the folders that are checked.
 const MAX_DEPTH: usize = 8;
 
 fuzz_target!(|bytes: &[u8]| {

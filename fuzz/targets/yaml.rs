@@ -1,4 +1,5 @@
-//! Parses a text as YAML: as a stream of documents, and only the first document. All positions must be within the text.
+//! Parses a text as YAML, once as a stream of documents, and once only its first document. All positions must be within
+//! the text.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -83,7 +83,7 @@ impl Answer {
     }
 }
 
-/// Appends the patch as the last member of `response`, encoded in Base64.
+/// Appends `patch`, encoded in Base64, as the last member of `response` in `json`.
 ///
 /// Does not use a serializer, because Base64 needs no escaping. A serializer would spend more time on the search for
 /// characters to escape than on the encoding.

@@ -17,7 +17,7 @@ pub enum Segment {
 }
 
 impl FieldPath {
-    /// Returns the empty path, which stands for the whole object.
+    /// Returns the empty path, which refers to the whole object.
     pub fn root() -> Self {
         Self::default()
     }
@@ -50,7 +50,7 @@ impl FieldPath {
         &self.0
     }
 
-    /// Returns whether the path is empty, so that it stands for the whole object.
+    /// Returns whether the path is empty. The empty path refers to the whole object.
     pub fn is_root(&self) -> bool {
         self.0.is_empty()
     }

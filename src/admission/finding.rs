@@ -62,7 +62,7 @@ pub struct Finding<Location = InFiles> {
     pub found: Option<String>,
     /// The allowed values of the field, as text for users.
     pub allowed: Option<String>,
-    /// How to remove the finding, in one line.
+    /// How to fix the problem, in one line.
     pub help: Option<String>,
     /// Whether an exemption limits the level of the finding to `audit`. Exemptions are set in the configuration or with
     /// a label.

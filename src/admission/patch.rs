@@ -30,7 +30,7 @@ pub struct Draft<'a> {
 }
 
 impl<'a> Draft<'a> {
-    /// Creates a draft of `original` without changes.
+    /// Creates a draft that equals `original`, with no changes yet.
     pub fn new(original: &'a Value) -> Self {
         Self { original, annotations: BTreeMap::new(), whole: None }
     }

@@ -243,7 +243,8 @@ impl Request<'_> {
         self.old_object.value()
     }
 
-    /// Applies `patch` to the object, as the API server does before it calls the next webhook.
+    /// Returns the request with `patch` applied to its object. The API server does the same before it calls the next
+    /// webhook.
     #[must_use]
     pub fn patched(mut self, patch: &json_patch::Patch) -> Self {
         let mut object = self.object().clone();

@@ -283,8 +283,8 @@ fn quote_after_even_backslashes(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Searches `word` for the first byte that equals `byte`. Returns a word whose lowest set bit is in this byte, or zero
-/// if no byte is equal.
+/// Searches the eight bytes of `word` for `byte`. The lowest set bit of the result is in the first byte that equals
+/// `byte`. If no byte equals `byte`, the result is zero.
 fn holds(word: u64, byte: u8) -> u64 {
     const ONES: u64 = u64::from_ne_bytes([1; 8]);
     let differs = word ^ (ONES * u64::from(byte));

@@ -19,7 +19,7 @@ pub enum Phase {
 }
 
 impl Phase {
-    /// Returns the name of the phase for logs, metrics and paths.
+    /// Returns the name of the phase for logs, metrics and URL paths.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Mutate => "mutate",
@@ -34,7 +34,7 @@ pub enum Refusal {
     /// The AdmissionReview, or an object in it, could not be parsed. The text says why.
     Unreadable(String),
     /// The rules did not decide before the API server's deadline. In shadow mode, in which decisions are not enforced,
-    /// this variant is also used if a rule panicked. The text says which of the two happened.
+    /// this variant is also used if a rule panicked. The text says whether the deadline passed or a rule panicked.
     Undecided(String),
 }
 
@@ -318,11 +318,12 @@ fn cause(finding: &Finding) -> Cause {
     }
 }
 
-/// Returns the warning for a finding: the headline, followed by the help text if there is room for it. Usually, both
-/// together must fit into the recommended length.
+/// Returns the warning for a finding. The warning consists of the headline and, in some cases, of the help text. The
+/// help text is included in these cases:
 ///
-/// The help text is also included in two other cases: if it suggests a similar name, or if the headline takes at most
-/// half of the recommended length.
+/// - The headline and the help text together fit into the recommended length.
+/// - The help text suggests a similar name.
+/// - The headline takes at most half of the recommended length.
 fn warning(finding: &Finding) -> String {
     let headline = match &finding.location {
         // The place comes before the message, because the end may be cut.

@@ -31,7 +31,8 @@ const SUFFIXES: [&str; 4] = ["", ".svc", ".svc.cluster.local", ".svc.cluster.loc
 /// The port of plain HTTP.
 const HTTP: u16 = 80;
 
-/// The reason why an artifact was not fetched. The error message completes a sentence that the caller begins.
+/// The reason why an artifact was not fetched. The error message is a clause, such as `it could not be unpacked`.
+/// Callers append it to their own message.
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The URL is invalid, contains a user name, or does not begin with `http://`.
@@ -61,7 +62,7 @@ pub enum FetchError {
     /// The archive is larger than this number of bytes.
     #[error("it is larger than {0} bytes")]
     TooLarge(u64),
-    /// The digest of the archive differs from the one in the source's status.
+    /// The digest of the archive differs from the digest in the source's status.
     #[error("its digest is {found}, not {wanted}")]
     Mismatch {
         /// The digest of the archive.

@@ -10,8 +10,8 @@ use super::{State, Unpacked, once};
 use crate::cache::{RecentFailures, SharedResult, SingleFlight};
 use crate::kustomize::delivery::Artifact;
 
-/// The unpacked tree of an artifact, or the reason why the artifact was not fetched. Messages use the reason as the end
-/// of a sentence.
+/// The unpacked tree of an artifact, or the reason why the artifact was not fetched. The reason is a clause that
+/// callers append to their own message.
 type Fetched = Result<Arc<Unpacked>, String>;
 /// The key of a fetch: the digest and the URL of an artifact. Two sources can name the same digest with different URLs.
 /// If the content at one URL is wrong, the fetch from the other URL must still succeed.

@@ -99,7 +99,8 @@ pub struct Limits {
     pub fetch: Duration,
     /// Timeout of connecting to the host of an artifact.
     pub connect: Duration,
-    /// Time for which a failed fetch is not retried. During this time, callers get its error at once.
+    /// Time for which a failed fetch is not retried. During this time, callers immediately get the error of the failed
+    /// fetch.
     pub failed: Duration,
 }
 

@@ -85,7 +85,7 @@ pub struct Entry {
     pub subject: Subject,
     /// The id of the rule. It is [`UNREADABLE`] if the object could not be parsed or checked.
     pub rule: &'static str,
-    /// The level of the finding if the object is updated without changes.
+    /// The level that the finding would have if the object were updated without changes.
     pub level: Level,
     /// Whether an exemption in the configuration applies to the finding.
     pub is_exempt: bool,
@@ -165,7 +165,7 @@ pub struct Audited {
 }
 
 impl Audited {
-    /// Counts the findings with this outcome.
+    /// Returns the number of findings with the outcome `wanted`.
     pub fn count(&self, wanted: Outcome) -> usize {
         self.entries.iter().filter(|entry| entry.outcome() == wanted).count()
     }

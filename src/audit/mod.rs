@@ -139,7 +139,8 @@ impl Audit {
     }
 
     /// Checks all objects of a resource. The result is empty if the cluster does not serve the resource. After each
-    /// object, calls `reported` with the numbers of checked objects and of further objects.
+    /// object, calls `reported` with the number of objects checked so far, and the number of objects that are not
+    /// listed yet ([`Pages::left`]).
     async fn target(
         &self,
         client: &Client,
@@ -164,8 +165,8 @@ impl Audit {
     }
 
     /// Lists the objects of a resource page by page, and checks each object when it arrives. At most [`AT_ONCE`]
-    /// objects are in memory at the same time. After each object, calls `reported` with the numbers of checked objects
-    /// and of further objects.
+    /// objects are in memory at the same time. After each object, calls `reported` with the number of objects checked
+    /// so far, and the number of objects that are not listed yet ([`Pages::left`]).
     async fn pages(
         &self,
         served: &Served,

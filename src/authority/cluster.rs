@@ -192,8 +192,8 @@ impl Cluster {
     }
 }
 
-/// Watches one object by its name, and notifies `changed` of every event. RBAC permissions for this name are
-/// sufficient.
+/// Watches one object by its name, and notifies `changed` of every event. Needs RBAC permissions only for the object
+/// with this name.
 async fn watch<K>(api: Api<K>, name: &str, changed: &Notify)
 where
     K: Resource + Clone + fmt::Debug + serde::de::DeserializeOwned + Send + 'static,

@@ -24,7 +24,8 @@ use crate::process::Condition;
 
 /// Shortest interval between two iterations of the control loop, however often the Secret and the caBundles change.
 const SETTLE: Duration = Duration::from_millis(100);
-/// Pause of the control loop after a failed iteration. A restart of the API server takes seconds.
+/// Pause of the control loop after a failed iteration. A typical cause is a restart of the API server, which takes
+/// seconds.
 const RETRY: Duration = Duration::from_secs(1);
 /// Number of consecutive write conflicts that are retried without logging an error. Conflicts between replicas end
 /// after a few retries.

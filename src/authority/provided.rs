@@ -11,8 +11,8 @@
 //! 1. It adds B to the Secret, which already contains A.
 //! 2. It writes A and B into every caBundle.
 //! 3. It records in the Secret that every caBundle contains B.
-//! 4. It waits 50 seconds, in which every API server reads B. Then it becomes ready. During a rollout, Kubernetes stops
-//!    the replicas that use A only after this. A replica that starts long after step 3 does not wait.
+//! 4. It waits 50 seconds, in which every API server reads B. Then it becomes ready. During a rollout, Kubernetes waits
+//!    until it is ready, and then stops a replica that uses A. A replica that starts long after step 3 does not wait.
 //! 5. When no replica can use A any more, it removes A from the Secret, and also the private key of A if the Secret has
 //!    one. The earliest time for this step is the time of step 1, plus the lifetime of a leaf certificate, plus
 //!    `Timing::overlap` for clock differences.

@@ -205,7 +205,7 @@ pub enum Step {
     Retire,
     /// Write this state into the Secret that contains the CAs of all replicas. Only a replica whose certificate was
     /// issued outside Portcullis, for example by cert-manager, takes this step. The state contains the CAs of this
-    /// certificate. It no longer contains other CAs if no replica uses them any more.
+    /// certificate. Other CAs that no replica uses any more are removed from the state.
     Trust(Box<State>),
     /// Record in the Secret that every caBundle now contains the CAs of this replica's certificate. A replica takes
     /// this step only if its certificate was issued outside Portcullis, for example by cert-manager. Before the replica
@@ -284,8 +284,8 @@ fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) ->
     has_others && is_report_due(seen, std::slice::from_ref(current), timing)
 }
 
-/// Returns whether a replica should report that it uses the CAs in `certificates`. A report is due if the last report
-/// about one of these CAs is missing, old or in the future.
+/// Returns whether a replica must now report that it uses the CAs in `certificates`. This is the case if, for at least
+/// one of these CAs, the last report is missing, too old, or dated in the future.
 pub(super) fn is_report_due(seen: &Seen<'_>, certificates: &[Certificate], timing: &Timing) -> bool {
     let is_recent = |at: OffsetDateTime| at <= seen.now + timing.overlap && seen.now < at + timing.report();
     certificates.iter().any(|certificate| !seen.state.last_use(certificate).is_some_and(is_recent))
@@ -361,9 +361,9 @@ pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
 /// Returns the CA certificates that are in a caBundle but not in `wanted`. The caller adds them to the former CAs in
 /// the Secret. The result is truncated, because the Secret has at most [`MAX_OLD`] former CAs.
 ///
-/// The result is sorted by the position in the caBundles, which list the most recent CAs first. The times in the
-/// certificates are less reliable, because the clocks of replicas may differ. So they only decide between equal
-/// positions, and certificates that look expired are included.
+/// The result is sorted by the position in the caBundles, which list the most recent CAs first. Certificates at the
+/// same position are sorted by the times in the certificates, the latest first. The times have no other effect, because
+/// the clocks of replicas may differ. So the result also contains certificates that seem to be expired.
 pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
     let held = seen.bundles.iter().flat_map(|bundle| bundle.0.iter().enumerate());
     let mut held: Vec<_> = held.filter(|(_, one)| !wanted.contains(one)).collect();

@@ -11,8 +11,8 @@ pub use failures::RecentFailures;
 pub use lru::Lru;
 pub use single_flight::{Full, SharedResult, SingleFlight};
 
-/// Locks a mutex, even if a thread panicked while it held the lock. The cache is then still consistent, because no
-/// change of it panics halfway.
+/// Locks a mutex, even if a thread panicked while it held the lock. The cache is still consistent after such a panic,
+/// because no operation can panic in the middle of a change.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

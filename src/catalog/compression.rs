@@ -80,8 +80,9 @@ impl Samples {
     }
 }
 
-/// Compresses a text if that makes it smaller, with `dictionary` if there is one, and appends the stored bytes to
-/// `out`. Returns the form of these bytes, which [`decompress`] needs.
+/// Compresses `text`, with `dictionary` if there is one, and appends the result to `out`. If compression does not make
+/// the text smaller, appends the plain text instead. Returns the form of the appended bytes, which [`decompress`]
+/// needs.
 pub(super) fn compress(text: &str, dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> Form {
     if text.len() < MIN_BYTES {
         out.extend(text.as_bytes());

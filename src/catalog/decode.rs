@@ -18,7 +18,8 @@ const RESOURCE_VERSION: &str = "resourceVersion";
 /// Annotation in which `kubectl apply` records the whole object. The catalog does not store this annotation.
 pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// The metadata of a decoded object, and the parts that the catalog stores. They are incomplete after an error.
+/// The metadata of a decoded object, and the parts that the catalog stores. After a decoding error, the values are
+/// incomplete.
 #[derive(Debug, Default)]
 pub(super) struct Decoded {
     /// `metadata.namespace`; empty if absent.

@@ -16,8 +16,8 @@ use std::time::Duration;
 /// keeps freed memory. mimalloc keeps pages for 10 ms and segments for 100 ms.
 const PURGE_DELAY: Duration = Duration::from_millis(150);
 
-/// Runs `work` on a separate thread, and returns its result. Soon after the thread ends, the memory that `work` and its
-/// threads freed is returned to the operating system.
+/// Runs `work` on a separate thread, and returns its result. Soon after this thread ends, the memory that `work` freed
+/// is returned to the operating system. This includes the memory that was freed on threads that `work` started.
 pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     let done = thread::scope(|scope| scope.spawn(work).join());
     // One thread for the thread of `work`, and one for each thread that `work` starts.

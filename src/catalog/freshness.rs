@@ -59,8 +59,8 @@ fn path_of(kind: &Kind) -> String {
     }
 }
 
-/// Returns whether a URL path lists all objects of a kind in all namespaces. Live reads use the same client, and without
-/// this check, the path of each object that is read by its name would be recorded for ever.
+/// Returns whether a URL path lists all objects of a kind in all namespaces. The times of other paths are not recorded.
+/// Live reads use the same client, so the map of times would otherwise grow with every object that is read by name.
 fn lists_a_kind(path: &str) -> bool {
     matches!(path.split('/').skip(1).collect::<Vec<_>>()[..], ["api", _, _] | ["apis", _, _, _])
 }

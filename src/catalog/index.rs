@@ -13,8 +13,9 @@ use hashbrown::hash_table::Entry;
 use super::ordered::Ordered;
 use super::records::{Id, Records};
 
-/// The entry of an index for a key with only one object: the hash of the key, and the id of the object. Packed, because
-/// an index may have a million of these entries. With padding, an entry would take 16 bytes instead of 12.
+/// The entry of an index for a key with only one object: the hash of the key, and the id of the object. The struct is
+/// packed, because an index may have a million of these entries. With padding, an entry would take 16 bytes instead of
+/// 12.
 #[derive(Debug, Clone, Copy)]
 #[repr(Rust, packed(4))]
 struct Single {
@@ -193,9 +194,9 @@ impl Postings {
         single + several + self.shared * SHARED_BYTES
     }
 
-    /// Reserves memory for the keys of `more` objects. Assumes that each of them has as many keys as the average of the
-    /// `stored` objects, but at most one key. Without this maximum, a single stored object with very many keys would
-    /// cause a reservation without limit.
+    /// Reserves memory for the keys of `more` new objects. `stored` is the number of objects in the index. Expects that
+    /// a new object has as many keys as the objects in the index have on average, but at most one key. Without this
+    /// maximum, a stored object with very many keys would cause a large reservation.
     pub(super) fn reserve(&mut self, more: usize, stored: usize) {
         let keys = |stored_keys: usize| more.min(more.saturating_mul(stored_keys) / stored.max(1));
         self.single.reserve(keys(self.single.len()), |single| single.hash);

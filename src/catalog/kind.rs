@@ -89,8 +89,8 @@ impl Kind {
         !self.storage.is_watched()
     }
 
-    /// Returns whether the server reads objects of this kind by name from the API server, in any namespace. These
-    /// objects are not watched. The server needs the permission `get` for them in all namespaces.
+    /// Returns whether Portcullis reads objects of this kind by name from the API server, in any namespace. It does not
+    /// watch these objects. It needs the permission `get` for them in all namespaces.
     pub fn is_read_everywhere(&self) -> bool {
         matches!(self.storage, Storage::Live(_))
     }

@@ -1,5 +1,6 @@
-//! Lists a kind again while its stored objects stay available. Replaces the objects one by one. At the end, removes the
-//! objects that no longer exist. So no object is stored twice, and readers find all objects during a listing.
+//! Updates the stored objects of a kind from a new list of all objects of this kind. Replaces the stored objects one by
+//! one, so they stay available. At the end, removes the objects that no longer exist. So no object is stored twice, and
+//! readers find all objects during a listing.
 
 use super::prepared::Prepared;
 use super::store::Store;

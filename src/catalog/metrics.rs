@@ -89,7 +89,8 @@ impl Collector for Kinds {
     }
 }
 
-/// A reader of objects from the API server that forwards to another reader, and counts and times its reads.
+/// A reader of objects from the API server. It forwards each read to another reader, counts the reads, and measures
+/// their duration.
 pub struct Counted<C> {
     reads: C,
     results: [Counter; 4],

@@ -98,7 +98,8 @@ impl Catalog {
         }
     }
 
-    /// Sets which objects declare further kinds, for example CompositeResourceDefinitions.
+    /// Sets the declarations. Each one says which objects define further kinds at run time. For example,
+    /// CompositeResourceDefinitions define the kinds of composites.
     #[must_use]
     pub fn declaring(mut self, declarations: Vec<&'static Declaration>) -> Self {
         self.declared = DeclaredKinds::new(declarations);

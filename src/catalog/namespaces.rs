@@ -13,7 +13,7 @@ struct Namespace {
     objects: usize,
 }
 
-/// The namespaces that have objects of one kind, each with a number. When a namespace has no more objects, its number
+/// The namespaces that have objects of one kind, each with an integer id. When a namespace has no more objects, its id
 /// can be reused for another namespace.
 #[derive(Debug, Default)]
 pub(super) struct Namespaces {
@@ -22,19 +22,19 @@ pub(super) struct Namespaces {
 }
 
 impl Namespaces {
-    /// Returns the number that identifies a namespace in this store; `None` if the namespace has no objects.
+    /// Returns the id of a namespace; `None` if the namespace has no objects of this kind.
     pub(super) fn number(&self, name: &str) -> Option<NamespaceId> {
         self.numbers.get(name).copied()
     }
 
-    /// Returns the name of the namespace with this number; `None` if no namespace has it.
+    /// Returns the name of the namespace with the id `number`; `None` if no namespace has this id.
     pub(super) fn name(&self, number: NamespaceId) -> Option<&Arc<str>> {
         let namespace = self.all.get(usize::try_from(number).ok()?)?.as_ref()?;
         Some(&namespace.name)
     }
 
-    /// Counts a new object in a namespace. Returns the number that the store assigned to the namespace. `None` if there
-    /// are already 4 billion namespaces.
+    /// Counts a new object in a namespace. Returns the id of the namespace, and assigns one if this is the first
+    /// object. `None` if no id is left, because there are already 4 billion namespaces.
     pub(super) fn enter(&mut self, name: &str) -> Option<NamespaceId> {
         let number = match self.number(name) {
             Some(number) => number,
@@ -44,7 +44,8 @@ impl Namespaces {
         Some(number)
     }
 
-    /// Counts the removal of an object from a namespace. If the namespace has no more objects, frees its number.
+    /// Counts the removal of an object from the namespace with the id `number`. If the namespace has no more objects,
+    /// frees the id.
     pub(super) fn leave(&mut self, number: NamespaceId) {
         let Some(place) = self.at(number) else { return };
         let Some(namespace) = place else { return };

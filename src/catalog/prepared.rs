@@ -51,7 +51,8 @@ pub(super) struct Prepared<'b> {
 /// A batch of objects that are ready to be stored.
 ///
 /// All objects of a batch share a few buffers, instead of an allocation for each object. One thread creates a batch and
-/// another thread frees it. The allocator is slow to reuse such memory if it consists of many small allocations.
+/// another thread frees it. If the batch consisted of many small allocations, the allocator would be slow to reuse
+/// their memory.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     entries: Vec<Entry>,
@@ -76,9 +77,9 @@ struct Entry {
 }
 
 impl Batch {
-    /// Compresses an object, computes its index keys, and adds it to the batch. `with` contains the dictionary and the
-    /// hash seed for this. Skips an object of more than 4 GiB. `number` identifies the kind of the object for the
-    /// caller. [`Batch::objects`] returns `number` with the object.
+    /// Compresses an object, computes its index keys, and adds it to the batch. `with` contains the compression
+    /// dictionary and the hash seed. `number` is a number that the caller uses for the kind of the object.
+    /// [`Batch::objects`] returns `number` with the object. Skips an object of more than 4 GiB.
     pub(super) fn add(&mut self, number: usize, kind: &Kind, object: &Projection, with: &Preparation) {
         let Ok(text_length) = u32::try_from(object.text.len()) else { return };
         let namespace = kind.scope.namespace(&object.namespace);

@@ -8,7 +8,8 @@ use super::compression::{self, Dictionary, Form};
 /// The number that a store assigns to a namespace.
 pub(super) type NamespaceId = u32;
 
-/// The compressed JSON text of an object's stored fields. In most cases, it is computed before the store is locked.
+/// The compressed JSON text of an object's stored fields. In most cases, the text is compressed before the store is
+/// locked.
 #[derive(Debug)]
 pub(super) struct Compressed<'b> {
     pub(super) form: Form,
@@ -76,8 +77,8 @@ impl<'b> Record<'b> {
         Some(Self { form, namespace, text_length, name, stored, length: bytes.len() - rest.len() })
     }
 
-    /// Decodes only the namespace and the name of a stored object. Indexes are sorted by name, so this is the most
-    /// frequent access. `None` if the bytes are damaged.
+    /// Decodes only the namespace and the name of a stored object. Searches in an index read only these two, because
+    /// indexes are sorted by name. `None` if the bytes are damaged.
     pub(super) fn read_name(bytes: &'b [u8]) -> Option<(NamespaceId, &'b [u8])> {
         let mut rest = bytes.get(1..)?;
         let namespace = take_number(&mut rest)?;
@@ -92,14 +93,14 @@ impl<'b> Record<'b> {
         compression::decompress(self.form, self.stored, self.text_length, dictionary)
     }
 
-    /// Returns whether the fields of this object were compressed without a dictionary. This is so for the first objects
-    /// of a kind, because the compression dictionary of the kind is built from them.
+    /// Returns whether the fields of this object were compressed without a dictionary. This is the case for the first
+    /// objects of a kind, because the compression dictionary of the kind is built from these objects.
     pub(super) fn lacks_dictionary(&self) -> bool {
         self.form == Form::Alone
     }
 
-    /// Returns whether this record and `parts` contain the same stored fields. They may be compressed in different
-    /// ways.
+    /// Returns whether this record and `parts` contain the same stored fields, even if their fields are compressed in
+    /// different ways.
     pub(super) fn holds(&self, parts: &Compressed<'_>, dictionary: Option<&Dictionary>) -> bool {
         let is_same_form = self.form == parts.form;
         is_same_form && self.stored == &*parts.stored
@@ -113,8 +114,8 @@ fn size(number: u32) -> usize {
     usize::try_from(number).unwrap_or(usize::MAX)
 }
 
-/// Appends a number in LEB128. Each byte contains seven bits of the number, the lowest bits first. The high bit of a
-/// byte is set if more bytes follow.
+/// Appends `number` to `bytes` in the LEB128 encoding. Each byte contains seven bits of the number, the lowest bits
+/// first. The high bit of a byte is set if more bytes follow.
 fn push_number(mut number: u32, bytes: &mut Vec<u8>) {
     while number >= 0x80 {
         bytes.push((number & 0x7f) as u8 | 0x80);

@@ -117,7 +117,7 @@ impl Records {
         self.seen.reserve_exact(more / 64);
     }
 
-    /// Frees the unused part of the memory that is reserved for locations, if it is more than half.
+    /// Shrinks the memory that is reserved for locations, if more than half of this memory is unused.
     pub(super) fn shrink(&mut self) {
         if self.places.capacity() > 2 * self.places.len() {
             self.places.shrink_to_fit();

@@ -4,8 +4,8 @@ use super::parts::EVERYTHING;
 use crate::admission::Path;
 
 /// How the catalog stores the objects of a kind: which fields are stored, and whether the objects are watched. Kind,
-/// name and namespace are always stored. A rule can read only the stored fields, even if the object was read from the
-/// API server for one request.
+/// name and namespace are always stored. A rule can read only the stored fields. This also applies to objects that are
+/// read from the API server for a single request.
 #[derive(Debug, Clone, Copy)]
 pub enum Storage {
     /// Objects are watched, and stored whole. Only `managedFields` and the last applied configuration are omitted.

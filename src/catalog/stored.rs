@@ -14,8 +14,8 @@ use super::record::Record;
 use super::records::Id;
 use crate::admission::{Metadata, TypedView, json};
 
-/// An object of the catalog. It contains the fields that the catalog stores for its kind ([`Kind::storage`]). They are
-/// parsed on first use. It also caches the typed view that a system such as Landscaper computes from these fields.
+/// An object of the catalog. It contains the fields that the catalog stores for its kind ([`Kind::storage`]). The
+/// fields are parsed on first use. The first typed view that is computed from the fields is cached ([`Stored::view`]).
 #[derive(Debug)]
 pub struct Stored {
     source: Source,
@@ -110,8 +110,8 @@ impl Stored {
         if let Source::Held(held) = &self.source { Some(held) } else { None }
     }
 
-    /// Returns whether this object comes from a record with the same content as `held`, a record of the same object. If
-    /// so, `held` need not be parsed. Compares the stored bytes.
+    /// Returns whether this object was created from a record with the same content as `held`. If so, the caller can use
+    /// this object, and need not parse `held`. Compares the stored bytes.
     pub(super) fn is_of(&self, held: &Held) -> bool {
         self.as_held().is_some_and(|known| known.is_same_as(held))
     }

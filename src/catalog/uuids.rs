@@ -1,8 +1,8 @@
 //! Packs each UUID in a text into 17 bytes, so that the text compresses better.
 //!
-//! Objects contain UUIDs of themselves, of their owners and of jobs. The random digits of UUIDs compress badly, and
-//! would be a third of a compressed Landscaper Installation. So a UUID of 36 bytes is written as [`MARK`] followed by
-//! 16 bytes.
+//! Objects contain UUIDs of themselves, of their owners and of jobs. The random digits of UUIDs compress badly. They
+//! would take a third of the size of a compressed Landscaper Installation. So a UUID of 36 bytes is written as [`MARK`]
+//! followed by 16 bytes.
 
 use memchr::{memchr, memchr_iter};
 

@@ -120,9 +120,9 @@ impl<'a> View<'a> {
         self.settings.section(section)
     }
 
-    /// Returns the object with this namespace and name; `None` if it does not exist. If the object was read from the
-    /// API server for this request, returns the result of this read. If it was not read, or the read failed, returns
-    /// the object in the catalog.
+    /// Returns the object with this namespace and name. If the object was read from the API server for this request,
+    /// returns the result of the read: `None` if the object does not exist. If there was no read, or if it failed,
+    /// returns the object in the catalog, if any.
     pub fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         match self.live_read_of(kind, namespace, name) {
             Some(LiveRead::Exists(stored)) => Some(stored.clone()),
@@ -151,15 +151,14 @@ impl<'a> View<'a> {
         self.catalog.declared()
     }
 
-    /// Returns whether all objects of a kind are listed. If so, the catalog contains every object of the kind that
-    /// exists.
+    /// Returns whether the catalog contains every existing object of a kind.
     pub fn is_complete(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Complete
     }
 
-    /// Returns whether the objects of a kind are not listed yet. If so, an object may exist although the catalog does
-    /// not contain it. In `portcullis check`, a kind remains pending if the checked files may contain only some of its
-    /// objects.
+    /// Returns whether the catalog has not yet received the complete list of the objects of a kind. If so, an object
+    /// may exist although the catalog does not contain it. In `portcullis check`, a kind remains pending if the checked
+    /// files may contain only some of its objects.
     pub fn is_pending(&self, kind: &'static Kind) -> bool {
         self.catalog.coverage(kind) == Coverage::Pending
     }

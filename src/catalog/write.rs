@@ -80,8 +80,9 @@ impl Catalog {
         self.write(kind, Store::reject);
     }
 
-    /// Returns the number of times that an object of a kind could not be stored since the process started. For a kind
-    /// that an object in the cluster declares, counts since the kind was added.
+    /// Returns the number of times that an object of a kind could not be stored since the process started. Some kinds
+    /// are declared by objects in the cluster, such as CompositeResourceDefinitions. For these kinds, the count starts
+    /// when the kind is added to the catalog.
     pub fn rejected(&self, kind: &'static Kind) -> u64 {
         self.read(kind, Store::rejected).unwrap_or_default()
     }
@@ -93,8 +94,8 @@ impl Catalog {
         }
     }
 
-    /// Starts a new listing of a kind. The returned [`Listing`] replaces the stored objects one at a time with the
-    /// listed objects.
+    /// Starts a new listing of a kind. The caller adds the listed objects to the returned [`Listing`] one at a time.
+    /// The listed objects replace the stored objects.
     pub fn list(&self, kind: &'static Kind) -> Listing<'_> {
         Listing::begin(self, kind)
     }
@@ -158,8 +159,8 @@ impl Catalog {
     }
 
     /// Processes a change of a stored object. Updates the cache of parsed objects, and notifies the observer of the
-    /// catalog. If the object can declare a kind, such as a CompositeResourceDefinition, also updates the set of
-    /// declared kinds.
+    /// catalog. Some objects declare further kinds: for example, a CompositeResourceDefinition declares the kind of its
+    /// composites. For such an object, also updates the set of declared kinds.
     pub(super) fn notify(&self, kind: &'static Kind, Changed { before, now }: Changed) {
         if let Some(before) = &before {
             self.parsed().forget(before);

@@ -1,5 +1,5 @@
 //! Finds the kustomization files in a list of files, usually a checkout of a git repository. Also finds the objects
-//! that refer to their folders, such as Flux Kustomizations.
+//! that refer to the folders of kustomization files, such as Flux Kustomizations.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -42,7 +42,7 @@ impl std::str::FromStr for Choice {
 /// The folder of each Flux source, by namespace and name of the source.
 pub(super) type Sources = BTreeMap<(String, String), TreePath>;
 
-/// The folders with kustomization files, with the references between these folders.
+/// The folders with kustomization files, and the references of these files to other folders.
 pub(super) struct Folders {
     folders: Vec<TreePath>,
     /// The kustomize roots: folders with a kustomization file that no other kustomization refers to.
@@ -82,9 +82,10 @@ impl Folders {
 /// read on demand.
 pub(super) struct Scan {
     pub(super) tree: Arc<Tree>,
-    /// All files that were read to find kustomizations. The paths are absolute, but without the first `/`.
+    /// The files in which kustomizations were searched. The paths are absolute, but without the first `/`.
     pub(super) files: Vec<TreePath>,
-    /// The files that are neither kustomization files nor files that only kustomize reads, such as patches.
+    /// The files that can contain objects to apply. Omits kustomization files, and files that only kustomize reads,
+    /// such as patches.
     pub(super) manifests: Vec<TreePath>,
     /// The folders with kustomization files.
     pub(super) folders: Vec<TreePath>,
@@ -119,8 +120,8 @@ impl Scan {
     }
 
     /// Finds the kustomize roots that Flux, Argo CD, Fleet and Sveltos build. Also finds the objects that name these
-    /// roots, such as Flux Kustomizations. `tops` are candidates for the root folder of the repository. Paths in Flux
-    /// Kustomizations are relative to this folder.
+    /// roots, such as Flux Kustomizations. The paths in Flux Kustomizations are relative to the root folder of the
+    /// repository. This folder is one of the candidates in `tops`.
     pub(super) fn survey(&self, git: &Git, tops: &[TreePath], sources: &Sources) -> Survey {
         let Self { tree, manifests, folders, read: files, .. } = self;
         checkout::survey(&Checkout { tree, files, git, tops, folders, manifests, sources })
@@ -152,7 +153,8 @@ pub(super) fn git(tree: &Tree, tops: &[TreePath]) -> Git {
     Git::find(tree, top).unwrap_or(Git { top: top.clone(), ..Git::default() })
 }
 
-/// Returns the folders in `open`, and all folders to which their kustomization files refer, directly or indirectly.
+/// Returns the folders in `open`, and all folders to which these folders refer directly or indirectly. `references`
+/// contains the references of the kustomization file in each folder.
 pub(super) fn reached(references: &HashMap<TreePath, References>, mut open: Vec<TreePath>) -> HashSet<TreePath> {
     let mut found = HashSet::new();
     while let Some(folder) = open.pop() {

@@ -159,8 +159,8 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// Returns the pre-commit configuration `text` with the repository from `new` appended. `None` if `repos` is not the
-/// last key of `text`, or if the list `repos` is not in block style.
+/// Appends the repository in the pre-commit configuration `new` to the pre-commit configuration `text`, and returns the
+/// result. `None` if `repos` is not the last key of `text`, or if the list `repos` is not in block style.
 fn appended(text: &str, new: &str) -> Option<String> {
     let is_key = |line: &&str| line.starts_with(|letter: char| letter.is_ascii_alphabetic());
     let item = text.lines().find(|line| line.trim_start().starts_with("- repo:"))?;

@@ -59,15 +59,15 @@ pub(super) fn objects(paths: &[PathBuf], namespace: &str) -> Result<Vec<Value>, 
     }
 }
 
-/// Returns a catalog, the cache in which rules look up objects, with the objects in files and folders. Objects without
-/// a namespace get `namespace`. Fails if a file is invalid.
+/// Returns a catalog that contains the objects in the files and folders `paths`. The catalog is the cache in which
+/// rules look up objects. Objects without a namespace get `namespace`. Fails if a file is invalid.
 pub(super) fn catalog(registry: &Registry, paths: &[PathBuf], namespace: &str) -> Result<Catalog, Unusable> {
     let catalog = registry.catalog();
     manifests::fill(&catalog, paths, namespace).map_err(unreadable)?;
     Ok(catalog)
 }
 
-/// Creates the error of a command whose input files cannot be read. The message is that of the first error in `errors`.
+/// Creates the error of a command whose input files cannot be read. Uses the message of the first error in `errors`.
 pub(super) fn unreadable(errors: Vec<ManifestError>) -> Unusable {
     Unusable::new(errors.first().map(ToString::to_string).unwrap_or_default())
 }

@@ -190,8 +190,8 @@ fn modest() -> artifacts::Limits {
 }
 
 /// Returns the settings for findings about objects that a new revision deletes, moves or shares with other
-/// Kustomizations. The settings contain the limits of deletions, and the ids of all rules with a level below `warn`.
-/// Findings of these rules are not reported.
+/// Kustomizations. The settings contain the limits of deletions. They also contain the ids of all rules whose level is
+/// below `warn`, because findings of these rules are not reported.
 fn plans(policy: &Policy) -> PlanSettings {
     let registry = Registry::standard();
     let is_silent = |info: &&RuleInfo| policy.level_of(info.id, info.family(), info.level, "") < Level::Warn;

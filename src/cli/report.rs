@@ -39,7 +39,8 @@ pub(super) struct Located {
     pub(super) level: Level,
     pub(super) source: Arc<Source>,
     pub(super) place: Place,
-    /// The path of the field with the problem, such as `spec.template`. The path starts at the object or file.
+    /// The path of the field with the problem, such as `spec.template`. The path starts at the root of the object or of
+    /// the kustomization file.
     pub(super) path: String,
     pub(super) message: String,
     pub(super) found: Option<String>,
@@ -77,7 +78,7 @@ pub(super) struct Report {
     pub(super) roots: Vec<Root>,
     pub(super) objects: usize,
     pub(super) files: usize,
-    /// The Kustomizations that are built from other repositories, each with its repository.
+    /// The Kustomizations whose source is not the checked repository, each with the repository that it is built from.
     pub(super) elsewhere: Vec<(String, String)>,
     /// The Kustomizations that are built from ExternalArtifacts, each with its artifact.
     pub(super) composed: Vec<(String, String)>,

@@ -11,7 +11,7 @@ use crate::suggestion;
 use crate::yaml::{self, Document, Place};
 
 /// Maximum number of unknown keys and values that are reported for a file. The limit exists because the file is parsed
-/// again after each of them.
+/// again after each unknown key or value.
 const MAX_PROBLEMS: usize = 100;
 
 /// A problem of a configuration file.
@@ -21,7 +21,7 @@ pub struct Problem {
     pub line: u64,
     /// The column of the problem in its line, counted from 1.
     pub column: u64,
-    /// The error message. It says how to fix the error if a fix is known, such as the most similar key.
+    /// The error message. If a fix is known, the message suggests it, for example the most similar valid key.
     pub text: String,
 }
 
@@ -111,8 +111,8 @@ fn without_entry(text: &str, location: &Location) -> Option<String> {
 }
 
 /// Finds the entry of a YAML mapping whose key is at the text position `location`. Returns the path of the entry, and
-/// whether it is the only entry of its mapping. Returns `None` if no key is at this position. Searches only in `value`,
-/// whose own path in `document` is `at`.
+/// whether it is the only entry of its mapping. Returns `None` if no key is at this position. Searches only in `value`.
+/// `at` is the path of `value` in `document`.
 fn entry_at(document: &Document, value: &Value, at: &FieldPath, location: &Location) -> Option<(FieldPath, bool)> {
     match value {
         Value::Object(entries) => entries.iter().find_map(|(key, value)| {

@@ -1,5 +1,5 @@
-//! Computes the conformance report of a deployer. One input is the list of writes that the deployer made. The other
-//! input says which expected writes it did not make in time.
+//! Computes the conformance report of a deployer. The inputs are the writes that the deployer made, and the expected
+//! writes that the deployer did not make in time.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Simulates Landscaper in tests of a deployer. It creates DeployItems, asks the deployer to process them, and deletes
-//! them.
+//! Simulates Landscaper in tests of a deployer. The simulation creates DeployItems, asks the deployer to process them,
+//! and deletes them.
 //!
 //! Source: the function `deployOrTrigger` and the code that deletes DeployItems in Landscaper's
 //! `pkg/landscaper/execution`. The annotations come from `GenerateDeployItem`.
@@ -119,7 +119,7 @@ impl Landscaper {
         Ok(())
     }
 
-    /// Deletes all created DeployItems, and removes their finalizers.
+    /// Deletes all DeployItems that this simulation created, and removes their finalizers.
     pub(super) async fn clean_up(&self) {
         let created = std::mem::take(&mut *self.created.lock().unwrap_or_else(PoisonError::into_inner));
         for name in created {

@@ -11,7 +11,7 @@
 //!
 //! The kit tests the requirements about writes that the webhook enforces
 //! ([`requirements`](crate::landscaper::deployer::requirements)). Unlike a webhook, it also tests that the deployer
-//! reacts in time, and that it leaves other DeployItems alone.
+//! reacts in time, and that it does not write the DeployItems of other deployers.
 
 mod judge;
 mod landscaper;

@@ -69,13 +69,13 @@ impl Recorder {
         Ok(Self { record, changed, task })
     }
 
-    /// Records that the conformance kit itself has written this version of a DeployItem.
+    /// Records that the conformance kit itself wrote this version of a DeployItem, and not the deployer.
     pub(super) fn own(&self, object: &DynamicObject) {
         lock(&self.record).own.extend(object.resource_version());
     }
 
-    /// Waits until the last version of the DeployItem `name` meets the condition `wanted`, but at most for the time
-    /// `limit`. Returns whether the condition was met in time.
+    /// Waits until the last recorded version of the DeployItem `name` meets the condition `wanted`. Returns true in
+    /// this case, and false if the condition is not met within the time `limit`.
     pub(super) async fn wait(&self, name: &str, limit: Duration, wanted: impl Fn(&Version) -> bool) -> bool {
         let mut changed = self.changed.clone();
         let fulfilled =

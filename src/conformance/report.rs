@@ -22,11 +22,12 @@ pub struct Report {
 pub struct Scenario {
     /// The name of the scenario, such as `reconcile`.
     pub name: &'static str,
-    /// The reason why the scenario was skipped: the option that it needs is missing. `None` if the scenario ran.
+    /// The reason why the scenario was skipped: an option that the scenario needs is missing. `None` if the scenario
+    /// ran.
     pub skipped: Option<String>,
 }
 
-/// The test result for one requirement of Landscaper's deployer contract.
+/// A requirement of Landscaper's deployer contract, with its test result.
 #[derive(Debug, Clone)]
 pub struct Judged {
     /// The name of the requirement in the report. This is the id of the rule that checks the requirement, such as
@@ -38,20 +39,20 @@ pub struct Judged {
     pub verdict: Verdict,
     /// The number of times that the requirement was tested.
     pub times: usize,
-    /// The evidence that the deployer violated the requirement. Each item is a write, or an expected write that is
-    /// missing.
+    /// The evidence that the deployer violated the requirement. Each item describes a write by the deployer, or an
+    /// expected write that is missing.
     pub evidence: Vec<Evidence>,
 }
 
-/// The test result for one requirement of Landscaper's deployer contract.
+/// The result for one requirement of Landscaper's deployer contract: whether the tested deployer meets the requirement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
     /// The requirement was tested, and the deployer met it in all tests.
     Met,
     /// The deployer violated the requirement.
     Violated,
-    /// The deployer violated a requirement that some deployers have reasons to violate. The webhook only warns about
-    /// such a violation.
+    /// The deployer violated a requirement that deployers may violate for good reasons. For such a requirement, the
+    /// webhook only warns.
     Warning,
     /// No scenario tested the requirement.
     NotTested,
@@ -108,8 +109,8 @@ impl Evidence {
     }
 
     /// Creates evidence that a write by the deployer violated a requirement. `item` is the name of the written
-    /// DeployItem, and `what` is the message for the report. `change` contains the DeployItem's status before and after
-    /// the write, and `version` is the DeployItem after it.
+    /// DeployItem, and `what` is the message for the report. `change` contains the status of the DeployItem before and
+    /// after the write. `version` is the DeployItem after the write.
     pub(super) fn write(
         scenario: &'static str,
         item: &str,

@@ -1,9 +1,9 @@
 //! The requirements that a deployer of Landscaper must meet in the conformance test. They come from Landscaper's
 //! deployer contract.
 //!
-//! Admission rules of Portcullis also check some of these requirements. Such a requirement has the id of its rule as
-//! name, such as `DP007`. Only the test checks the others, for example that the deployer processes a DeployItem in
-//! time.
+//! Admission rules of Portcullis also check some of these requirements. The name of such a requirement is the id of the
+//! rule, such as `DP007`. The other requirements are checked only by the test, for example that the deployer processes
+//! a DeployItem in time.
 
 use crate::landscaper::deployer::requirements::REQUIREMENTS;
 

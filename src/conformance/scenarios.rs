@@ -165,9 +165,9 @@ impl Run<'_> {
         Ok(has_ended)
     }
 
-    /// Waits for the duration `quiet` of the test options, and counts a test of `requirement`. The requirement is that
-    /// the deployer does not write the DeployItem `name` during this time. The module `judge` checks this later, with
-    /// the record of all writes.
+    /// Waits for the duration `quiet` of the test options, and records that `requirement` was tested. The requirement
+    /// is that the deployer does not write the DeployItem `name` during this time. The module `judge` later
+    /// searches the record of all writes for such a write.
     async fn quiet(&mut self, name: &str, requirement: TestedRequirement) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(requirement, name, None);

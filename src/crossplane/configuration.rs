@@ -20,7 +20,7 @@ pub struct EnvironmentConfigs {
     /// Whether Crossplane up to 1.17 runs with `--enable-environment-configs`. If it does, Crossplane computes
     /// environments itself.
     pub native: Native,
-    /// Names of CompositeResourceDefinitions; `*` means all. In composites of these types, the webhook writes the
+    /// Names of CompositeResourceDefinitions; `*` means all. In composites of these definitions, the webhook writes the
     /// values that Composition functions patch into `spec` and labels. Without the webhook, these values are lost,
     /// because Crossplane stores only the `status` that functions return.
     pub writes_to: Vec<String>,

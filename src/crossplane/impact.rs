@@ -1,6 +1,6 @@
-//! The impact of changing or deleting an EnvironmentConfig. The environment of each composite that uses it is computed
-//! twice. The first computation uses the EnvironmentConfigs before the request, the second those after it. Then the
-//! results are compared.
+//! Computes the impact of changing or deleting an EnvironmentConfig on the composites that use it. Computes the
+//! environment of each composite twice: with the EnvironmentConfigs before the request, and with those after the
+//! request. Then compares the two results.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub const MAX_ASSESSED: usize = 100;
 pub struct Impact {
     /// The effects of the request on composites, one for each composite that it affects.
     pub effects: Vec<Effect>,
-    /// Compositions and revisions whose pipeline steps require the EnvironmentConfig.
+    /// The Compositions and CompositionRevisions with pipeline steps that require the EnvironmentConfig.
     pub passed_to_functions: Vec<Reference>,
     /// Number of composites that were not assessed, because the limit [`MAX_ASSESSED`] was reached.
     pub not_assessed: usize,
@@ -67,8 +67,8 @@ pub fn assess(users: &[User], name: &str, before: &dyn Configs, after: &dyn Conf
     Impact { effects, passed_to_functions, not_assessed, is_complete }
 }
 
-/// A composite whose environment is computed, with its Composition. If no composite of the Composition is known, a
-/// single empty composite is used instead.
+/// A composite and its Composition, for which the environment is computed. If no composite of the Composition is known,
+/// an empty composite is used.
 struct Subject {
     object: Reference,
     composite: Arc<Stored>,
@@ -106,9 +106,9 @@ impl Subjects<'_> {
         }
     }
 
-    /// Adds all composites that use the Composition or CompositionRevision `text` to the list `self.found`. If there
-    /// are none, may add an empty composite with the usage of `user`. It represents composites that are created later
-    /// or are unknown to Portcullis.
+    /// Adds all composites that use the Composition or CompositionRevision `text` to the list `self.found`. If no
+    /// composite uses it, may add an empty composite with the usage of `user`. The empty composite represents
+    /// composites that are created later or are unknown to Portcullis.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
@@ -130,8 +130,8 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Adds `composite` to the list `self.found` if it uses the Composition or CompositionRevision `text`. Returns
-    /// whether it does.
+    /// Adds `composite` to the list `self.found` if it uses the Composition or CompositionRevision `text`. Returns true
+    /// if `composite` uses it.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };

@@ -14,9 +14,10 @@ use super::composite_references::{composition_name, references};
 use super::composition;
 use super::composition::required::{Required, required};
 
-/// `EnvironmentConfig`: data that Compositions select. Crossplane 1.18 and later serve this version.
+/// `EnvironmentConfig` in version `v1beta1`: data that Compositions select. Crossplane 1.18 and later serve this
+/// version.
 pub static ENVIRONMENT_CONFIGS: Kind = environment_configs("v1beta1", &[&BY_LABEL, &BY_LABEL_KEY, &BY_NAME_PREFIX]);
-/// `EnvironmentConfig` as Crossplane 1.11 to 1.20 serves it.
+/// `EnvironmentConfig` in version `v1alpha1`, which Crossplane 1.11 to 1.20 serves.
 pub static ALPHA_ENVIRONMENT_CONFIGS: Kind =
     environment_configs("v1alpha1", &[&BY_LABEL, &BY_LABEL_KEY, &BY_NAME_PREFIX]);
 
@@ -34,7 +35,7 @@ const fn environment_configs(version: &'static str, indexes: &'static [&'static 
 }
 
 /// Returns the kind of EnvironmentConfigs in the version that the cluster serves. This is `v1beta1`, unless the catalog
-/// has listed only `v1alpha1`.
+/// has listed EnvironmentConfigs only in version `v1alpha1`.
 pub fn served(view: &View<'_>) -> &'static Kind {
     let is_old = !view.is_complete(&ENVIRONMENT_CONFIGS) && view.is_complete(&ALPHA_ENVIRONMENT_CONFIGS);
     if is_old { &ALPHA_ENVIRONMENT_CONFIGS } else { &ENVIRONMENT_CONFIGS }
@@ -302,7 +303,8 @@ pub static WITH_REFERENCES: Index = Index {
 /// least one EnvironmentConfig.
 pub const WITH_REFERENCES_KEY: &str = "true";
 
-/// Returns a request matcher for `operations` on composites of all kinds.
+/// Returns a matcher for admission requests: those with one of `operations` on a composite of any kind.
+/// `failure_policy` decides about these requests while Portcullis does not answer.
 pub(super) const fn composites(operations: &'static [Operation], failure_policy: FailurePolicy) -> Match {
     let plural = COMPOSITES_NAME;
     Match {
@@ -317,7 +319,8 @@ pub(super) const fn composites(operations: &'static [Operation], failure_policy:
     }
 }
 
-/// Returns a request matcher for `operations` on claims of all kinds.
+/// Returns a matcher for admission requests: those with one of `operations` on a claim of any kind. `failure_policy`
+/// decides about these requests while Portcullis does not answer.
 pub(super) const fn claims(operations: &'static [Operation], failure_policy: FailurePolicy) -> Match {
     let plural = CLAIMS_NAME;
     Match {
@@ -332,7 +335,9 @@ pub(super) const fn claims(operations: &'static [Operation], failure_policy: Fai
     }
 }
 
-/// Returns a request matcher for `operations` on the main resource of a kind. It does not match subresources.
+/// Returns a matcher for admission requests: those with one of `operations` on objects of `kind` in one of `versions`.
+/// It does not match requests for subresources. `failure_policy` decides about these requests while Portcullis does not
+/// answer.
 pub(super) const fn matches(
     kind: &'static Kind,
     versions: &'static [&'static str],

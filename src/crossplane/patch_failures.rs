@@ -46,15 +46,16 @@ pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -
 struct Evaluation<'t, C: ?Sized> {
     profile: Profile,
     configs: &'t C,
-    /// The steps of the Composition before the current step that select EnvironmentConfigs. To test a patch, Portcullis
-    /// runs these steps first. They contain only entries that select the same EnvironmentConfigs for every composite.
+    /// The steps that select EnvironmentConfigs and come before the current step in the Composition. To test a patch,
+    /// Portcullis runs these steps first. They contain only entries that select the same EnvironmentConfigs for every
+    /// composite.
     before: Vec<Step>,
     left: usize,
     found: Vec<PatchFailure>,
 }
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
-    /// Adds a step that selects EnvironmentConfigs to `self.before`, the list of steps that run before each later
+    /// Adds `step`, which selects EnvironmentConfigs, to `self.before`, the list of steps that run before each later
     /// patch. Omits entries that select different EnvironmentConfigs for different composites. Also omits entries that
     /// cause an error.
     fn select(&mut self, step: &Step, selection: &Selection) {
@@ -112,8 +113,8 @@ fn is_independent(source: &EnvironmentSource) -> bool {
         || selector.into_iter().all(|matcher| matcher.kind() == LabelMatcherType::Value)
 }
 
-/// Returns false if a patch reads no value, or if a value that it reads is missing in the environment. Then it is not
-/// certain that the patch always fails, because a real composite may provide the missing value. Otherwise returns true.
+/// Returns whether a patch reads at least one value, and no value that it reads is missing in the environment. If a
+/// value is missing, it is not certain that the patch always fails, because a real composite may provide the value.
 fn has_value(outcome: &PatchOutcome, environment: &Value) -> bool {
     !outcome.reads.is_empty()
         && outcome.reads.iter().all(|read| {

@@ -78,8 +78,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the Compositions or CompositionRevisions that may use the EnvironmentConfig. They name it, or their
-    /// label selector contains the key of one of its labels.
+    /// Returns the objects of `kind` that may use the EnvironmentConfig. `kind` is Composition or CompositionRevision.
+    /// Such an object names the EnvironmentConfig, or has a label selector with the key of one of its labels.
     fn compositions(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
         let labels = Metadata::of(self.config).labels();
         let keys = labels.into_iter().flat_map(|labels| labels.keys());
@@ -118,8 +118,8 @@ impl Search<'_> {
         }
     }
 
-    /// Returns how `source`, an entry of `environmentConfigs`, uses the EnvironmentConfig. `None` if the entry never
-    /// selects it. `is_optional` says whether a reference to a missing EnvironmentConfig is allowed.
+    /// Returns how `source`, an entry of `environmentConfigs`, uses the EnvironmentConfig. `None` if `source` never
+    /// selects it. `is_optional` is true if `source` may refer to an EnvironmentConfig that does not exist.
     fn source(&self, source: &EnvironmentSource, is_optional: bool, profile: Profile) -> Option<Usage> {
         match (source.kind(), &source.reference, &source.selector) {
             (SourceType::Reference, Some(reference), _) if reference.name == self.name => {
@@ -131,7 +131,7 @@ impl Search<'_> {
     }
 
     /// Returns how a selector uses the EnvironmentConfig. `None` if the selector never selects it. If the selector
-    /// reads a label value from the composite, any value is considered possible.
+    /// reads the value of a label from the composite, this function accepts any value of the label.
     fn selected(&self, selector: &Selector, profile: Profile) -> Option<Usage> {
         let is_fixed = |kind| kind == LabelMatcherType::Value;
         let own = Metadata::of(self.config);

@@ -217,9 +217,10 @@ impl Gate {
         Verdict { findings, ..Verdict::default() }
     }
 
-    /// Reads objects from the API server. The functions in `wants` return the objects to read. These functions are
-    /// called again with the results until they return no new objects, but at most [`LIVE_READ_ROUNDS`] times. If a
-    /// read exceeds the deadline, its result is unknown.
+    /// Reads objects from the API server. The functions in `wants` return the objects to read. They are called again
+    /// after each round of reads, because they may need further objects that depend on the results. Ends when they
+    /// return no new objects, or after [`LIVE_READ_ROUNDS`] rounds. If a read exceeds the deadline, its result is
+    /// unknown.
     async fn read_live(
         &self,
         request: &Request<'_>,

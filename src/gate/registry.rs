@@ -132,8 +132,8 @@ impl Registry {
         &self.deliveries
     }
 
-    /// Returns the definitions of all rules, sorted by id. They include the rules that check requests, and the rules
-    /// that check kustomize trees.
+    /// Returns the definitions of all rules, sorted by id. The result includes the rules that check requests, and the
+    /// rules that check kustomize trees.
     pub fn infos(&self) -> Vec<&'static RuleInfo> {
         let mut infos: Vec<_> =
             self.rules.iter().map(|rule| &rule.info).chain(self.tree_rules.iter().copied()).collect();
@@ -227,9 +227,9 @@ impl Registry {
         by_kind(self.looks().filter(|(_, _, is_read_live)| *is_read_live).map(|(family, kind, _)| (family, kind)))
     }
 
-    /// Returns the kinds of cluster objects that Portcullis needs to handle requests. Each item has three parts: the id
-    /// prefix of the rules that need the kind, such as `KZ`, the kind, and whether objects of the kind are also read
-    /// directly from the API server, not only from the cache.
+    /// Returns the kinds of cluster objects that Portcullis needs to handle requests. Each kind comes with a rule
+    /// family, such as `KZ`, that needs it. The `bool` says whether objects of the kind are also read directly from the
+    /// API server, and not only from the cache.
     fn looks(&self) -> impl Iterator<Item = (&'static str, &'static Kind, bool)> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.looks_up, rule.live_reads.is_some()));
         let of_mutators = self.mutators.iter().map(|row| (row.family, row.looks_up, row.live_reads.is_some()));
@@ -238,9 +238,8 @@ impl Registry {
         of_rows.flat_map(|(family, kinds, is_read_live)| kinds.iter().map(move |kind| (family, *kind, is_read_live)))
     }
 
-    /// Returns the kinds whose objects define other kinds, such as CompositeResourceDefinition. In each pair, the first
-    /// part is a rule family, such as `EN`, that has rules or mutators for the defined kinds. The second part is the
-    /// defining kind.
+    /// Returns the kinds whose objects define other kinds, such as CompositeResourceDefinition. Each kind comes with a
+    /// rule family, such as `EN`, that has rules or mutators for the defined kinds.
     pub(super) fn declaring(&self) -> impl Iterator<Item = (&'static str, &'static Kind)> {
         let of = |declaration: &&'static Declaration| {
             let by = declaration.by;
@@ -258,9 +257,9 @@ impl Registry {
         of_rules.chain(of_mutators).filter(move |(_, matchers)| looks(matchers)).map(|(family, _)| family)
     }
 
-    /// Returns the rules that match a request, each with its first matching matcher. `declared_as` is set if another
-    /// object declares the kind of the request's object. For example, a CompositeResourceDefinition declares the kind
-    /// of a composite.
+    /// Returns the rules that apply to a request, each with the first of its matchers that matches the request.
+    /// `declared_as` is set if another object declares the kind of the request's object. For example, a
+    /// CompositeResourceDefinition declares the kind of a composite.
     pub(super) fn rules_for(
         &self,
         request: &Request<'_>,
@@ -270,8 +269,8 @@ impl Registry {
         covering(rules, request)
     }
 
-    /// Returns the mutators that match a request, each with its first matching matcher. `declared_as` has the same
-    /// meaning as in [`Registry::rules_for`].
+    /// Returns the mutators that apply to a request, each with the first of its matchers that matches the request.
+    /// `declared_as` has the same meaning as in [`Registry::rules_for`].
     pub(super) fn mutators_for(
         &self,
         request: &Request<'_>,
@@ -281,7 +280,8 @@ impl Registry {
         covering(mutators, request)
     }
 
-    /// Returns the checks of kustomization files that match a request, each with its first matching matcher.
+    /// Returns the deliveries that apply to a request, each with the first of its matchers that matches the request. A
+    /// delivery is a check of kustomization files.
     pub(super) fn deliveries_for(&self, request: &Request<'_>) -> impl Iterator<Item = Matched<Delivery>> {
         let matchable = self.matchable(request, None).into_iter().chain(self.by_resource.get(ANY, ANY));
         covering(matchable.flat_map(|matchable| &matchable.deliveries), request)
@@ -297,9 +297,9 @@ impl Registry {
     }
 }
 
-/// Returns the rules, mutators or deliveries in `candidates` that match a request. All matchers in `candidates` are for
-/// the resource of the request, or for all resources. If several matchers of a rule, mutator or delivery match, returns
-/// only the first of them. All matchers of a rule, mutator or delivery must follow each other in `candidates`.
+/// Returns the rules, mutators or deliveries in `candidates` that apply to a request, each with the first of its
+/// matchers that matches the request. Each matcher in `candidates` must be for the resource of the request, or for all
+/// resources. In `candidates`, the matchers of one rule, mutator or delivery must follow each other.
 fn covering<'a, T: 'static>(
     candidates: impl Iterator<Item = &'a Matched<T>>,
     request: &Request<'_>,
@@ -348,8 +348,9 @@ mod tests {
         Request { uid, resource, name, namespace, operation, user, dry_run, object, old_object, deadline }
     }
 
-    /// Asserts that the index finds the same matches as a search through the matchers of `all`. `found` contains the
-    /// matches that the index found. Returns the number of matches.
+    /// Asserts that `found` equals the expected pairs. `found` contains the items that the index found for `request`,
+    /// each with its matcher. The expected pairs come from a search through the matchers of all items in `all`. Returns
+    /// the number of pairs.
     fn compare<T>(
         found: impl Iterator<Item = Matched<T>>,
         all: &[&'static T],

@@ -91,8 +91,8 @@ impl From<Value> for Any {
     }
 }
 
-/// Returns the Go type of a JSON value. Numbers without a fraction or exponent are `int64` if they fit, as in
-/// `k8s.io/apimachinery`.
+/// Returns the Go type of a JSON value, such as `string`. A number without a fraction or exponent has the type `int64`
+/// if it fits, as in `k8s.io/apimachinery`.
 pub fn type_of(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",

@@ -45,8 +45,9 @@ fn quantum(bytes: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Result<Option<usi
     Ok(Some(count))
 }
 
-/// Checks the rest of a base64 text after the first `=`. `at` is the position after this `=`, and `count` is the number
-/// of characters before it in its group of four. If a character is invalid, returns its offset as the error.
+/// Checks the rest of a base64 text after the first `=`. `at` is the position after this `=`. `count` is the number of
+/// characters that precede the `=` in the same group of four. If a character is invalid, returns its offset as the
+/// error.
 fn padding(bytes: &[u8], at: &mut usize, count: usize) -> Result<(), usize> {
     let skip = |at: &mut usize| {
         while bytes.get(*at).is_some_and(|byte| is_line_end(*byte)) {

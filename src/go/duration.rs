@@ -108,7 +108,7 @@ pub fn format(nanoseconds: i64) -> String {
     if nanoseconds < 0 { format!("-{text}") } else { text }
 }
 
-/// Formats `size` as a decimal number of units, without trailing zeros. `unit` is a power of ten.
+/// Formats the quotient of `size` and `unit` as a decimal number without trailing zeros. `unit` is a power of ten.
 fn decimal(size: u64, unit: u64) -> String {
     let places = unit.ilog10() as usize;
     let text = format!("{}.{:0places$}", size / unit, size % unit);

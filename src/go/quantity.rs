@@ -7,7 +7,7 @@ const NUMERIC: &str = "unable to parse numeric part of quantity";
 const SUFFIX: &str = "unable to parse quantity's suffix";
 /// Number of digits that always fit into an `int64`. apimachinery parses longer numbers with a different algorithm.
 const INT64_DIGITS: usize = 18;
-/// Number of decimal places of the smallest unit of a quantity, `n`. Smaller fractions are rounded up.
+/// Number of decimal places of nano (suffix `n`), the smallest unit of a quantity. Smaller fractions are rounded up.
 const NANO: i64 = 9;
 /// Maximum number of zeros that `nano` appends to the digits of a number to multiply it by a power of ten. The limit
 /// saves memory for a quantity such as `1e999999999`. A number that needs more zeros is too large for an `f64`, so the
@@ -64,9 +64,9 @@ impl<'t> Parts<'t> {
         is_sound.then_some(Self { is_negative: text.starts_with('-'), whole, fraction, suffix, has_digits })
     }
 
-    /// Returns the number multiplied by `scale`, the factor of its suffix, but without its sign. A quantity without
-    /// digits, such as `Ki`, is zero. Exception: if its suffix is large or small, such as `Pi` or `e-10`, apimachinery
-    /// returns an error, and this function returns `None`.
+    /// Returns the absolute value of the quantity. `scale` is the factor of its suffix. A quantity without digits, such
+    /// as `Ki`, is zero. Exception: returns `None` if a quantity without digits has a very large or very small suffix,
+    /// such as `Pi` or `e-10`, because apimachinery returns an error for it.
     fn magnitude(&self, scale: Scale) -> Option<f64> {
         let all = [self.whole, self.fraction].concat();
         let fraction = i64::try_from(self.fraction.len()).unwrap_or(i64::MAX);

@@ -60,8 +60,8 @@ pub fn parse_float(text: &str) -> Result<f64, String> {
     if value.is_infinite() { Err(wrong("ParseFloat", text, RANGE)) } else { Ok(sign * value) }
 }
 
-/// Parses a decimal number. Rust's grammar accepts the same numbers as Go's, but other words for infinity and NaN. This
-/// function rejects these words, because the caller parses them. `None` if the text is not a number.
+/// Parses a decimal number. Rust accepts the same numbers as Go, but different words for infinity and NaN. This
+/// function rejects all such words; the caller parses those that Go accepts. `None` if the text is not a number.
 fn decimal(number: &str) -> Option<f64> {
     let is_number = number.starts_with(|c: char| c.is_ascii_digit() || c == '.');
     number.parse().ok().filter(|_| is_number)

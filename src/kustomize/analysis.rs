@@ -78,8 +78,8 @@ pub fn analyse_with(tree: &Tree, root: &TreePath, options: &Options, files: &Fil
 
 /// Analyzes the kustomization in the folder `root`, like [`analyse`], but with caches that several calls share. `files`
 /// caches parsed kustomization files. `shared` caches built bases and parsed patches. All calls with the same `shared`
-/// must have the same `tree` and `options`. Only options that apply only to the folder `root`, such as `flux`, may
-/// differ. The report does not contain the steps of the build.
+/// must have the same `tree` and the same `options`, except for options that affect only the folder `root`, such as
+/// `flux`. The report does not contain the steps of the build.
 pub fn analyse_shared(tree: &Tree, root: &TreePath, options: &Options, (files, shared): (&Files, &Shared)) -> Report {
     reported(root, options, engine::report(tree, root, options, files, Some(shared)))
 }

@@ -9,8 +9,8 @@ use crate::admission::FieldPath;
 use crate::yaml::{self, Document, Limits, Place};
 
 /// Applies fixes to the text of a kustomization file, and returns the new text. Returns `None` if a fix cannot be
-/// applied, for example because the entry to move does not exist. Also returns `None` if a fix would also change other
-/// values in the file.
+/// applied, for example because the entry to move does not exist. Also returns `None` if other values in the file would
+/// change.
 pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
     let mut fixes: Vec<_> = fixes.iter().collect();
     // Entries at the end of a list are moved first, so that the indexes of earlier entries stay valid.
@@ -42,8 +42,8 @@ struct Insertion<'t> {
     entry: &'t str,
     /// The YAML text before the new list entry: indentation and `- `. Used only if the list is empty or does not exist.
     dash: &'t str,
-    /// The byte offset at which the list is inserted, together with its new entry, if the file does not contain the
-    /// list yet. The offset is the end of the file, or the end of the list from which the entry is moved.
+    /// The byte offset at which the list is inserted together with its first entry. Used only if the file does not
+    /// contain the list yet. The offset is the end of the file, or the end of the list from which the entry is moved.
     end: usize,
 }
 
@@ -108,7 +108,8 @@ impl<'t> Lists<'t> {
         self.text[..at].rfind('\n').map_or(0, |newline| newline + 1)
     }
 
-    /// Returns the offset of the end of the line that contains the offset `at`. The newline belongs to the line.
+    /// Returns the offset of the first byte after the line that contains the offset `at`. The newline is a part of the
+    /// line.
     fn line_end(&self, at: usize) -> usize {
         self.text[at..].find('\n').map_or(self.text.len(), |newline| at + newline + 1)
     }
@@ -170,14 +171,14 @@ fn path(list: &str) -> FieldPath {
     FieldPath::of([list])
 }
 
-/// Returns whether a new list entry, such as a file path, is written without quotes in YAML. This is the case if it
-/// begins with a letter, contains no special characters, and is a string in YAML.
+/// Returns whether a new list entry, such as a file path, can be written in YAML without quotes. Returns `true` only if
+/// the entry begins with a letter, contains no special characters, and is a string in YAML.
 fn is_plain(entry: &str) -> bool {
     let is_safe = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-' | '/');
     entry.starts_with(|c: char| c.is_ascii_alphabetic()) && entry.chars().all(is_safe) && yaml::is_plain_string(entry)
 }
 
-/// Returns whether the fix is the only difference between the two parsed texts.
+/// Returns whether `fix` is the only difference between the parsed contents of `before` and `after`.
 fn has_only_changed(before: &str, after: &str, fix: &Fix) -> bool {
     let read = |text| yaml::first(text, &Limits::default()).ok().flatten().map(|document| document.value);
     let (Some(mut before), Some(after)) = (read(before), read(after)) else { return false };

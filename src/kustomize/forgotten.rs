@@ -1,10 +1,11 @@
 //! Finds manifests that someone probably forgot to list in a kustomization file. Such a manifest is in the same folder
 //! as a kustomization file, but no kustomization file refers to it.
 //!
-//! A manifest is reported only if kustomize can build the folder with it. These manifests are not reported:
+//! A manifest is reported only if kustomize can still build the folder after the manifest is added. These manifests are
+//! not reported:
 //!
 //! - Manifests whose name occurs in another file of the folder, even in a comment such as `# - debug.yaml`.
-//! - Manifests for tools other than the API server, such as kpt, according to their API group or an annotation.
+//! - Manifests for tools such as kpt, and not for the API server. Their API group or an annotation shows this.
 //! - Manifests in a folder that an Argo CD Application applies without kustomize.
 //! - Roles that kubebuilder generates for users of a CustomResourceDefinition.
 //! - Secrets, Pods, Jobs and Flux Kustomizations, because people often apply them by hand.
@@ -140,7 +141,7 @@ impl Search<'_> {
     /// Returns the finding that `file` is a forgotten manifest. The file must contain objects. Returns `None` in these
     /// cases:
     ///
-    /// - The folder has no kustomization file, or kustomize cannot read this file, or the file is empty.
+    /// - The folder has no kustomization file, or this kustomization file is empty, or kustomize cannot read it.
     /// - Another file in the same folder mentions the name of the file.
     /// - A kustomization in a parent folder refers to the file.
     /// - It is not certain that kustomize can build the folder after the file is added to `resources`.
@@ -390,9 +391,9 @@ mod tests {
         }
     }
 
-    /// Expects that a file is not reported as missing in `resources` if kustomize could not build the folder with it.
-    /// In this test, the file contains the same object as a file in `resources`, and kustomize rejects duplicate
-    /// objects. Also expects no report if a remote file in `resources` may contain the object.
+    /// Expects no finding about a manifest if kustomize cannot build the folder after the manifest is added to
+    /// `resources`. In this test, a listed file contains the same object, and kustomize rejects duplicate objects. Also
+    /// expects no finding if a listed remote file may contain the same object.
     #[test]
     fn accepts_objects_that_conflict_with_listed_ones() {
         let found = forgotten(&[

@@ -57,8 +57,8 @@ impl Shapes {
     }
 
     /// Adds the schema of a field and returns its id. `how` is the type of the field: `object`, `values` (a mapping of
-    /// objects), `list`, or `merge` (a list that patches merge by keys). `what` contains the name of the definition for
-    /// the objects in the field. For `merge`, it contains the keys first.
+    /// objects), `list`, or `merge` (a list that patches merge by keys). The last item of `what` is the name of the
+    /// definition of the objects in the field. For `merge`, the first item of `what` lists the keys.
     fn add_field(&mut self, how: &str, what: &[&str]) -> usize {
         let shape = match (how, what) {
             ("merge", [keys, items]) => {

@@ -24,8 +24,8 @@ pub(super) fn pattern(glob: &str) -> Option<Regex> {
 }
 
 /// Returns the existing paths that match the pattern `glob`, sorted. The pattern and the returned paths are relative to
-/// the folder `root`. A path segment without special characters matches only the same name. Names that start with `.`
-/// match only patterns that start with `.`.
+/// the folder `root`. A segment of the pattern without `*`, `?` and `[` matches only the same name. A segment that does
+/// not start with `.` matches no name that starts with `.`.
 pub(super) fn matching(tree: &Tree, root: &TreePath, glob: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     for part in glob.split('/').filter(|part| !part.is_empty()) {
@@ -52,8 +52,8 @@ pub(super) fn matching(tree: &Tree, root: &TreePath, glob: &str) -> Vec<String> 
     found
 }
 
-/// Adds the folders below `top/folder` to `folders`, at most `depth` levels deep. Their paths are relative to `top`.
-/// Skips hidden folders.
+/// Adds the paths of the folders below `top/folder`, relative to `top`, to the list `folders`. Descends at most `depth`
+/// levels, and skips hidden folders.
 pub(super) fn folders_below(tree: &Tree, top: &TreePath, folder: &str, depth: usize, folders: &mut Vec<String>) {
     let path = TreePath::from(&*format!("{top}/{folder}"));
     for name in tree.names(&path).iter().filter(|name| !name.starts_with('.')) {

@@ -101,8 +101,8 @@ pub struct Version {
 impl Version {
     /// The kustomize version that Portcullis reproduces by default.
     pub const DEFAULT: Self = Self { major: 5, minor: 8, patch: 1 };
-    /// The last version in which components run before generators. It is also the last version that accepts an empty
-    /// file (kustomize#5170).
+    /// The last version of kustomize that evaluates components before generators. It is also the last version that
+    /// accepts an empty file (kustomize#5170).
     pub(super) const NEWEST_WITH_COMPONENTS_FIRST: Self = Self { major: 5, minor: 0, patch: u16::MAX };
     /// The last version of kustomize that does not check entries of a kustomization file for ambiguous paths. Later
     /// versions reject an entry if a path segment contains `..` and other characters, such as `a..b` (kustomize commit
@@ -208,7 +208,7 @@ pub struct PostBuild {
     pub unknown: BTreeSet<String>,
     /// Objects in `substituteFrom` whose content is unknown, such as `ConfigMap/cluster-settings`.
     pub from: Vec<String>,
-    /// Whether to substitute even if there are no variables (`substituteStrategy: Always`).
+    /// Whether Flux performs the substitution even if no variables are defined (`substituteStrategy: Always`).
     pub always: bool,
     /// Whether an unset variable is replaced with the empty string, as before kustomize-controller 1.9.
     pub is_lenient: bool,
@@ -230,8 +230,8 @@ impl PostBuild {
     }
 }
 
-/// The kustomize options of a source in an Argo CD Application. Build variables in the options are replaced with their
-/// values.
+/// The kustomize options of a source in an Argo CD Application. Build variables in the options, such as
+/// `$ARGOCD_APP_NAME`, are already replaced with their values.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
 pub struct ArgoSpec {
     /// The path of the options in the Application, such as `spec.source.kustomize`. Empty if no option is set.
@@ -286,8 +286,8 @@ pub struct Options {
     pub flux: FluxSpec,
     /// The kustomize options of an Argo CD Application. Empty if another tool than Argo CD runs the build.
     pub argo: ArgoSpec,
-    /// Whether the folder to build may contain a Component instead of a Kustomization. Such a Component is treated as a
-    /// part of another kustomization whose content is unknown.
+    /// Whether the folder to build may contain a Component instead of a Kustomization. Portcullis then assumes that
+    /// some other kustomization includes this Component, and that the content of this kustomization is unknown.
     pub lone_components: bool,
 }
 

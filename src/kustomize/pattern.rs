@@ -1,4 +1,4 @@
-//! Regular expressions of selectors. Such an expression must match a whole text.
+//! Regular expressions of selectors. An expression matches only whole texts: `web` does not match `web-1`.
 //!
 //! Source: kustomize's `types.NewSelectorRegex`. Test cases with kustomize's results are in
 //! `tests/vectors/kustomize/selectors.json`.

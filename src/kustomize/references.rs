@@ -5,8 +5,8 @@ use super::remote::{Repository, is_http};
 use super::tree::{Located, Lost, Tree, TreePath};
 
 /// The folder of a kustomization that is being built. Entries of its kustomization file, such as `../base`, are
-/// resolved relative to this folder. `referrer` leads to the folders that refer to this folder, which is needed to
-/// detect cycles.
+/// resolved relative to this folder. To detect cycles, `referrer` gives access to the folders that refer to this
+/// folder, directly or indirectly.
 #[derive(Debug, Clone, Copy)]
 pub struct Loader<'a> {
     /// The folder that is being built.

@@ -1,4 +1,4 @@
-//! Finds roots: folders with a kustomization file to which no other kustomization refers.
+//! Finds roots. A root is a folder that contains a kustomization file, if no other kustomization refers to the folder.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -54,9 +54,9 @@ pub fn references(tree: &Tree, folder: &TreePath, options: &Options, files: &Fil
     found
 }
 
-/// Returns the roots among `folders`. A folder is a root if no other folder refers to it. If folders refer to each
-/// other in a cycle, possibly no root refers to them, directly or indirectly. The result then contains some of these
-/// folders as additional roots, so that every folder belongs to a root.
+/// Returns the roots among `folders`. A folder is a root if no other folder refers to it. Folders that refer to each
+/// other in a cycle may not be reachable from any root. The result then also contains some of these folders, so that
+/// every folder is reachable from a root.
 ///
 /// `refers` returns the folders to which a folder refers.
 pub fn roots(folders: &[TreePath], refers: impl Fn(&TreePath) -> BTreeSet<TreePath>) -> Vec<TreePath> {

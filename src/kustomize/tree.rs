@@ -1,7 +1,7 @@
 //! A read-only tree of files: a folder on disk, a tar archive, a revision of a git repository, or files in memory.
 //!
-//! Paths are relative to the tree. Symbolic links are resolved one path segment at a time, as the Linux kernel does. A
-//! path that leads out of the tree is an error.
+//! Paths are relative to the root of the tree. Symbolic links are resolved one path segment at a time, as the Linux
+//! kernel does. A path that leads out of the tree is an error.
 
 mod archive;
 mod fetch;

@@ -26,7 +26,7 @@ pub const TYPE_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-type";
 /// The annotation with the name of the Target of a DeployItem.
 pub const TARGET_ANNOTATION: &str = "landscaper.gardener.cloud/deployer-target-name";
 
-/// The dry-run annotation: an object is in dry run if its value is `"true"`.
+/// The dry-run annotation. An object is in dry run if its annotation has the value `"true"`.
 pub const DRY_RUN_ANNOTATION: &str = "landscaper.gardener.cloud/dry-run";
 /// The annotation on an object that contains the name of its DryRunConfiguration. The DryRunConfiguration must be in
 /// the same namespace as the object.

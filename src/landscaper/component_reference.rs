@@ -60,8 +60,8 @@ pub struct ComponentReference {
 
 impl ComponentReference {
     /// Parses a component reference from the JSON text `text`. Values that Landscaper cannot decode are added to
-    /// `problems` and count as unspecified. `field` is the field path of the reference in its object. It is the start
-    /// of the field paths in `problems`.
+    /// `problems` and count as unspecified. `field` is the field path of the reference in its object. The field paths
+    /// in `problems` begin with `field`.
     pub fn parse(text: &str, field: &FieldPath, problems: &mut Vec<Problem>) -> Self {
         let mut reference = Self::default();
         within(problems, || field.clone(), |problems| reference.fill(text, problems));

@@ -17,7 +17,7 @@ pub struct Problem {
     pub wanted: &'static str,
 }
 
-/// Creates the problem that a field has a value of the wrong type. `field` is the path of the field, `value` is its
+/// Creates a [`Problem`] for a field whose value has the wrong type. `field` is the path of the field, `value` is its
 /// value, and `wanted` is the expected type.
 pub(super) fn problem(field: FieldPath, value: &Value, wanted: &'static str) -> Problem {
     Problem { field, is: wire::kind_of(value), found: wire::brief(value), wanted }
@@ -30,7 +30,7 @@ pub(super) fn text<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
 }
 
 /// Reads a part of an object with `read`, and appends the problems that `read` finds to `problems`. `read` uses field
-/// paths relative to the part. `place` returns the field path of the part, which is put before these field paths.
+/// paths relative to the part. `place` returns the field path of the part, which is prepended to these relative paths.
 ///
 /// `place` is called only if there is a problem, because most objects have no problems.
 pub(super) fn within(

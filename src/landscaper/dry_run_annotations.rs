@@ -22,7 +22,8 @@ impl<'v> DryRunAnnotations<'v> {
         Self { dry_run: text(DRY_RUN_ANNOTATION), configuration: text(CONFIGURATION_ANNOTATION) }
     }
 
-    /// Reports whether the object is in dry run. Only the value `"true"` counts, as for Landscaper's own annotations.
+    /// Reports whether the object is in dry run. Only the value `"true"` counts. Landscaper treats its own annotations
+    /// in the same way.
     pub fn is_dry_run(&self) -> bool {
         self.dry_run == Some("true")
     }

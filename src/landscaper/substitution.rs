@@ -173,8 +173,8 @@ pub enum Outcome {
     /// Landscaper ignored the whole entry of the list `overwrites`, although its `source` matches the component
     /// reference. An earlier entry has already set at least one of the attributes that this entry would set.
     Rejected {
-        /// The attributes that this entry would set but earlier entries have already set, each with the index of the
-        /// earlier entry.
+        /// The attributes that this entry would set, but that an earlier entry has already set. Each attribute comes
+        /// with the index of the earlier entry.
         taken: Vec<(Attribute, usize)>,
     },
     /// Landscaper skipped the entry of the list `overwrites`, because earlier entries had already set the repository
@@ -188,7 +188,7 @@ pub struct Substitution {
     /// The reference before the substitution. If the reference specifies no repository context, the repository context
     /// of the Context is filled in.
     pub original: ComponentReference,
-    /// The reference after the substitution. Landscaper uses this one.
+    /// The reference after the substitution, which Landscaper uses in place of `original`.
     pub result: ComponentReference,
     /// Whether the `source` of at least one entry matches the reference. Even then, `result` can equal `original`,
     /// because an entry may set a value that the reference already has.

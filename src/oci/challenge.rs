@@ -47,8 +47,8 @@ fn parameter(parameters: &str, name: &str) -> Option<String> {
     None
 }
 
-/// Returns whether a token service may receive the credentials of a registry. This is allowed if both have the same
-/// host, or if the token service belongs to the registry's domain.
+/// Returns whether a token service may receive the credentials of a registry. This is allowed if the host of the token
+/// service, `realm_host`, is the host of the registry, or belongs to the registry's domain.
 ///
 /// For example, `auth.docker.io` may receive the credentials of `registry-1.docker.io`. `gitlab.example.org` may
 /// receive the credentials of `registry.gitlab.example.org`.

@@ -124,8 +124,8 @@ impl Client {
     /// Fetches the manifest of a tag.
     ///
     /// # Errors
-    /// If the registry cannot be reached, denies access, does not have the tag, or sends an invalid response. A digest
-    /// in the response header that differs from the digest of the manifest also makes the response invalid.
+    /// Fails if the registry cannot be reached, denies access, does not have the tag, or sends an invalid response. A
+    /// response is also invalid if its header contains a digest other than that of the manifest.
     pub async fn manifest(&self, from: &Repository, tag: &str, who: &Credentials) -> Result<Manifest, Error> {
         let reply = self.get(from, who, &format!("manifests/{tag}"), MANIFESTS, MAX_MANIFEST_BYTES).await?;
         let found = digest::of(&reply.body);
@@ -144,8 +144,8 @@ impl Client {
     /// Fetches a blob of at most `largest` bytes.
     ///
     /// # Errors
-    /// If the registry cannot be reached, denies access, does not have the blob, or sends an invalid response. A blob
-    /// that is too large, or whose content does not match the digest, is also an error.
+    /// Fails if the registry cannot be reached, denies access, does not have the blob, or sends an invalid response.
+    /// Also fails if the blob is too large, or if its content does not match the digest.
     pub async fn blob(
         &self,
         from: &Repository,
@@ -170,7 +170,8 @@ impl Client {
     /// Fetches the first page of tags of a repository.
     ///
     /// # Errors
-    /// If the registry cannot be reached, denies access, does not have the repository, or sends an invalid response.
+    /// Fails if the registry cannot be reached, denies access, does not have the repository, or sends an invalid
+    /// response.
     pub async fn tags(&self, from: &Repository, who: &Credentials) -> Result<Vec<String>, Error> {
         let reply = self.get(from, who, "tags/list?n=1000", "application/json", MAX_LIST_BYTES).await?;
         let tags: Tags = serde_json::from_slice(&reply.body).map_err(|error| wrong(from, error.to_string()))?;
@@ -238,7 +239,8 @@ impl Client {
         }
     }
 
-    /// Fetches a token for reading one repository from the token service `realm`, and caches it.
+    /// Fetches a token from the token service, and caches it. The token permits reading one repository. `realm` is the
+    /// URL of the token service, and `service` is the name by which the token service knows the registry.
     async fn token(&self, from: &Repository, who: &Credentials, realm: &str, service: &str) -> Result<String, Error> {
         let separator = if realm.contains('?') { '&' } else { '?' };
         let scope = format!("repository:{}:pull", from.path);

@@ -72,8 +72,8 @@ impl Keyring {
     /// Adds the entries of a pull secret's `.dockerconfigjson`.
     ///
     /// # Errors
-    /// If the content has no object `auths`, or if one of its entries is invalid. Valid entries before the invalid one
-    /// are added. Errors never contain a secret.
+    /// Fails if the content has no object `auths`, or if one of its entries is invalid. Valid entries before the
+    /// invalid one are added. Errors never contain credentials.
     pub fn add(&mut self, config: &[u8]) -> Result<(), KeyringError> {
         let config: Value = serde_json::from_slice(config).map_err(|_| KeyringError::NoAuths)?;
         let auths = config.get("auths").and_then(Value::as_object).ok_or(KeyringError::NoAuths)?;
@@ -85,7 +85,8 @@ impl Keyring {
     }
 
     /// Returns the credentials for a repository. An entry applies if its key is the address of the repository or of one
-    /// of its parent paths. The longest such entry is used. Returns [`Credentials::Anonymous`] if no entry applies.
+    /// of its parent paths. If several entries apply, the one with the longest key is used. Returns
+    /// [`Credentials::Anonymous`] if no entry applies.
     pub fn credentials(&self, repository: &Repository) -> Credentials {
         let address = repository.to_string();
         let fits = |(place, _): &&(String, Credentials)| {
@@ -106,8 +107,8 @@ fn credentials(entry: &Value) -> Option<Credentials> {
     Some(Credentials::User { name: text("username")?.to_owned(), password: text("password")?.to_owned() })
 }
 
-/// Converts a key of `auths` in a pull secret to a prefix of repository addresses. Such a key is, for example,
-/// `https://index.docker.io/v1/` or `example.org/path/`.
+/// Converts a key of `auths` in a pull secret to a prefix of repository addresses. Examples of keys are
+/// `https://index.docker.io/v1/` and `example.org/path/`.
 fn place(key: &str) -> String {
     let key = key.split_once("://").map_or(key, |(_, rest)| rest).trim_end_matches('/');
     let key = key.strip_suffix("/v1").or_else(|| key.strip_suffix("/v2")).unwrap_or(key);

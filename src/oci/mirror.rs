@@ -1,10 +1,10 @@
-//! Registry mirrors: registries from which the content of other registries is fetched.
+//! Registry mirrors: registries that are used in place of other registries to fetch content.
 
 use std::str::FromStr;
 
 use super::{Repository, RepositoryError};
 
-/// A registry from which the content of another registry is fetched instead.
+/// A registry that is used in place of another registry to fetch content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mirror {
     /// The host of the registry that the mirror replaces, such as `example.org`.

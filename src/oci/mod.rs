@@ -1,9 +1,10 @@
-//! A client that reads manifests, blobs and tags from OCI registries, with limits. It does not interpret their content.
+//! A client that reads manifests, blobs and tags from OCI registries. It limits the size and the time of each request,
+//! and does not interpret the content.
 //!
 //! Source: the Distribution Specification of the Open Container Initiative, and the token authentication of the
-//! Distribution project. Content is verified against its digest. Credentials are sent only to their registry, and to
-//! token services of its domain. Tokens are sent only to their registry. Both are removed from a request when it is
-//! redirected to another host.
+//! Distribution project. Content is verified against its digest. Credentials of a registry are sent only to this
+//! registry, and to token services in its domain. A token is sent only to the registry for which it was issued.
+//! Credentials and tokens are removed from a request that is redirected to another host.
 
 mod challenge;
 mod client;
@@ -64,7 +65,8 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns whether the whole registry is unavailable. Other requests to it would also fail.
+    /// Returns whether the error means that the whole registry is unavailable, so that other requests to this registry
+    /// would also fail.
     pub fn is_outage(&self) -> bool {
         matches!(self, Self::Unreachable { .. } | Self::Slow { .. })
     }

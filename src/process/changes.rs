@@ -59,8 +59,8 @@ fn watch(folder: &Path, changed: Arc<Notify>) -> Option<RecommendedWatcher> {
         .ok()
 }
 
-/// Returns whether a file system event may be a change of a file. Ignores read events: otherwise, each read of a
-/// changed file would trigger the next read.
+/// Returns whether a file system event may be a change of a file. Ignores events about reads: the caller reads the
+/// files after each event, so such events would never end.
 fn changes(kind: EventKind) -> bool {
     !kind.is_access() || kind == EventKind::Access(AccessKind::Close(AccessMode::Write))
 }

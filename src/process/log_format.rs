@@ -152,7 +152,8 @@ impl fmt::Write for OneLine<'_, '_> {
     }
 }
 
-/// Returns whether a text can be quoted without escaping, in both log formats.
+/// Returns whether a text can be written in quotes without escaping any character. The result is valid for both log
+/// formats.
 fn is_plain(text: &str) -> bool {
     text.bytes().all(|byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\')
 }

@@ -2,7 +2,7 @@
 //! buffer to the output ten times a second. After an idle period, the thread writes the first record immediately.
 //!
 //! For each record, the caller only copies the text. If the reader of the log is too slow, or if the disk is full,
-//! records are dropped and counted instead of delaying the caller.
+//! records are dropped and counted, so that the caller need not wait.
 
 use std::io::{self, Write};
 use std::mem;

@@ -57,7 +57,7 @@ impl Condition {
         self.set(None);
     }
 
-    /// Marks the readiness condition as unmet, for this reason.
+    /// Marks the readiness condition as unmet. `reason` says why.
     pub fn unmet(&self, reason: impl Into<String>) {
         self.set(Some(reason.into()));
     }

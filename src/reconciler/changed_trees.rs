@@ -20,7 +20,8 @@ pub(super) struct ChangedTrees {
 }
 
 impl ChangedTrees {
-    /// Adds objects, up to the limit [`CAPACITY`], and wakes the task that waits for them.
+    /// Adds objects to the set, and wakes the task that waits for them. Objects beyond the limit [`CAPACITY`] are
+    /// ignored.
     pub(super) fn add(&self, changed: impl IntoIterator<Item = Reference>) {
         let mut objects = self.objects();
         let room = CAPACITY.saturating_sub(objects.len());

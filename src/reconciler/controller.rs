@@ -31,8 +31,8 @@ pub trait Controller: Send + Sync + 'static {
         &[]
     }
 
-    /// Returns the kinds whose objects the controller reads directly from the API server, not only from the catalog. By
-    /// default, these are all kinds that it watches or looks up.
+    /// Returns the kinds whose objects the controller may read directly from the API server. By default, these are all
+    /// kinds that it watches or looks up.
     fn reads(&self) -> Vec<&'static Kind> {
         [self.watches(), self.looks_up()].concat()
     }
@@ -62,8 +62,8 @@ pub trait Controller: Send + Sync + 'static {
         vec![change.reference()]
     }
 
-    /// Reconciles one object. The future may be dropped at any `await`, and the reconciliation is then run again. The
-    /// object may have been deleted. The method never runs concurrently for the same object.
+    /// Reconciles one object, which may have been deleted. The future may be dropped at any `await`. In this case, the
+    /// reconciliation runs again later. The method never runs concurrently for the same object.
     fn reconcile<'a>(&'a self, object: &'a Reference, tools: &'a Tools) -> BoxFuture<'a, Result<Next, Failure>>;
 }
 
@@ -71,13 +71,14 @@ pub trait Controller: Send + Sync + 'static {
 pub struct Tools {
     /// The client of the API server.
     pub client: Client,
-    /// The watched objects. They may be stale, so use them only to find out that there is nothing to do.
+    /// The catalog, a cache of cluster objects. Its objects may be stale. So use them only to find out that there is
+    /// nothing to do. Before a change, read the object from the API server.
     pub catalog: Arc<Catalog>,
     /// The publisher of Events about objects.
     pub events: Events,
 }
 
-/// The time of the next reconciliation of an object.
+/// The result of a successful reconciliation. It says when the object is reconciled again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Next {
     /// The object is reconciled again only after a change.

@@ -287,8 +287,8 @@ async fn finished(item: &Value, result: &Result<(), RunError>, tools: &Tools) {
 }
 
 /// Returns the message of the Event for a successful dry run of a DeployItem. If no annotation assigns the DeployItem
-/// to the dry-run deployer, the message warns that another deployer may have deployed it. The status of the DeployItem
-/// cannot exclude this, because a deployer can deploy objects before it updates the status.
+/// to the dry-run deployer, another deployer may have deployed it, and the message says so. The status of the
+/// DeployItem does not show whether this happened, because a deployer can deploy objects before it updates the status.
 fn success_note(item: &Value) -> &'static str {
     match is_routed(item) {
         true => {
@@ -318,7 +318,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that the Event never says that nothing was deployed, because another deployer may have deployed the item.
+    /// Checks that the message of the Event does not contain "nothing was deployed". This would be wrong if another
+    /// deployer had deployed the item before the dry-run deployer processed it.
     #[test]
     fn the_event_does_not_claim_that_nothing_was_deployed() {
         let note = |deployer: &str| {

@@ -38,7 +38,7 @@ pub(super) struct Judging<'a> {
 ///
 /// # Errors
 ///
-/// If the Kustomization cannot be read.
+/// Fails if the Kustomization cannot be read.
 pub(super) async fn note(
     object: &Reference,
     (root, judged): (&Root, &Judged),

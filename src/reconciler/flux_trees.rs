@@ -204,7 +204,8 @@ impl FluxTrees {
         }
     }
 
-    /// Stores the message of the last Event on an object. Returns whether it differs from the previous message.
+    /// Stores `note`, the message of the last Event on an object. If it differs from the previous message, queues the
+    /// object for another audit, and returns `true`.
     fn remember(&self, object: &Reference, note: &str) -> bool {
         let mut reported = self.reported();
         if reported.len() >= MAX_REPORTED {
@@ -237,7 +238,8 @@ impl FluxTrees {
     }
 }
 
-/// Returns the error message if a build of the kustomization `root` is certain to fail; otherwise `None`.
+/// Returns the error message for the kustomization `root` if its build is certain to fail; otherwise `None`. `judged`
+/// is the result of checking the kustomization.
 fn note(root: &Root, judged: &Judged) -> Option<String> {
     let refused: Vec<_> = judged.findings.iter().filter(|finding| finding.location.refused).collect();
     let first = refused.iter().find(|finding| finding.location.first).or(refused.first())?;

@@ -8,8 +8,9 @@ use crate::reconciler::Tools;
 /// example, one reads an object, and the next one reads the owner of this object.
 const ROUNDS: usize = 8;
 
-/// Calls `compute`, which returns a result, and a reference if it needs an object from the API server. If so, reads
-/// this object and calls `compute` again, but makes at most `ROUNDS` reads. Returns the last result of `compute`.
+/// Calls `compute` until it has all objects that it needs, and returns its last result. If `compute` returns a
+/// reference, this function reads the object from the API server, and calls `compute` again. It makes at most `ROUNDS`
+/// reads.
 pub(super) async fn with_live_reads<T>(tools: &Tools, compute: impl Fn(&View<'_>) -> (T, Option<Reference>)) -> T {
     let mut with_live_reads = LiveReads::new();
     for _ in 0..ROUNDS {

@@ -23,7 +23,7 @@ const RECONCILE_TIMEOUT: Duration = Duration::from_secs(60);
 /// grace period.
 const GRACE: Duration = Duration::from_secs(5);
 /// Interval for checking whether the initial list requests of a controller's watches are complete. The controller
-/// starts its work only when they are.
+/// starts its work only after that.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A controller manager. It runs controllers, and each controller has a queue.
@@ -37,7 +37,7 @@ struct Run {
     controller: Box<dyn Controller>,
     queue: Queue,
     metrics: Metrics,
-    /// The namespaces of reconciled objects. Empty for all namespaces.
+    /// The namespaces of the objects that the controller reconciles. Empty for all namespaces.
     namespaces: Vec<String>,
 }
 
@@ -66,7 +66,8 @@ impl ControllerManager {
         Self { runs: controllers.into_iter().map(run).collect(), metrics }
     }
 
-    /// Restricts the controllers to these namespaces and to cluster-scoped objects, unless the list is empty.
+    /// Restricts the controllers to objects in `namespaces` and to cluster-scoped objects. If `namespaces` is empty,
+    /// there is no restriction.
     #[must_use]
     pub fn in_namespaces(mut self, namespaces: &[String]) -> Self {
         // No clone of the `Arc` exists yet.
@@ -168,8 +169,9 @@ impl Run {
         }
     }
 
-    /// Queues all existing objects of the watched kinds when the controller starts. A full queue drops objects. If this
-    /// has happened, queues all objects again as soon as there is room.
+    /// Waits until the catalog contains all objects that the controller watches or looks up. Then queues all objects of
+    /// the watched kinds. A full queue drops objects. If this has happened, queues all objects again as soon as the
+    /// queue has room.
     async fn feed(self: Arc<Self>, tools: Arc<Tools>) {
         let kinds = [self.controller.watches(), self.controller.looks_up()].concat();
         while tools.catalog.pending().iter().any(|pending| kinds.iter().any(|kind| std::ptr::eq(*kind, *pending))) {
@@ -217,7 +219,7 @@ fn log_outcome(controller: &'static str, object: &Reference, outcome: &Result<Ne
     }
 }
 
-/// An observer of the catalog that queues the objects that a change affects.
+/// An observer of the catalog. For each change, it adds the affected objects to the queues of the controllers.
 struct Observer {
     runs: Vec<Arc<Run>>,
 }

@@ -67,7 +67,7 @@ impl Registration {
     }
 
     /// Returns the path and the text of the manifest file with the ClusterRole of a controller. `wanted` says when the
-    /// controller runs, such as `Always`, and is written into a comment of the file.
+    /// controller runs, such as `Always`. It is written into a comment of the file.
     fn role_of(&self, controller: &dyn Controller, wanted: &str) -> (String, String) {
         let name = controller.name();
         let asked = match controller.family() {
@@ -107,8 +107,8 @@ impl Registration {
         )
     }
 
-    /// Returns the RBAC rules that a controller needs to watch, read, list and write objects. They also allow it to
-    /// watch CustomResourceDefinitions, because the controller must notice kinds that are installed later.
+    /// Returns the RBAC rules that a controller needs to watch, read, list and write objects. A controller that watches
+    /// any kind may also watch CustomResourceDefinitions, because it must notice kinds that are installed later.
     fn rules(&self, controller: &dyn Controller) -> String {
         let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
         let definitions = (!controller.watches().is_empty()).then_some(definitions);
@@ -149,7 +149,7 @@ impl Registration {
     }
 }
 
-/// Returns one RBAC rule for each API group of the kinds.
+/// Returns RBAC rules that permit `verbs` on the resources of `kinds`. There is one rule for each API group.
 fn lines(kinds: Vec<&'static Kind>, verbs: &[&str]) -> Vec<String> {
     let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for Kind { group, plural, .. } in kinds {

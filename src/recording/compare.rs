@@ -45,7 +45,8 @@ impl Difference {
     }
 }
 
-/// Returns the differences between two decisions about the same request, whose object is `object`.
+/// Returns the differences between the decisions `before` and `now` about the same request. `object` is the object in
+/// the request.
 pub(super) fn differences(before: &Answer, now: &Answer, object: &Value) -> Vec<Difference> {
     let mut wording = (Vec::new(), Vec::new());
     let decision = Difference::of(Aspect::Decision, decision(before), decision(now));
@@ -109,7 +110,8 @@ fn without_common<T>(one: Vec<T>, mut other: Vec<T>, is_same: impl Fn(&T, &T) ->
     (left, other)
 }
 
-/// Compares the patched objects field by field. If one of the patches does not apply, compares the patches instead.
+/// Applies each patch to `object`, and compares the two results field by field. If one of the patches cannot be
+/// applied, compares the texts of the patches.
 fn patches(before: Option<&Patch>, now: Option<&Patch>, object: &Value) -> Option<Difference> {
     if before == now {
         return None;

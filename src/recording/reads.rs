@@ -33,7 +33,7 @@ tokio::task_local! {
     pub(super) static INPUTS: Arc<Mutex<DecisionInputs>>;
 }
 
-/// Locks a mutex, even if a thread panicked while it held the lock. The data is consistent even then.
+/// Locks a mutex. Returns the data even if a thread panicked while it held the lock. The data is consistent even then.
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -174,8 +174,8 @@ impl TreeFinding {
     }
 }
 
-/// A reader that returns objects from the recording instead of the API server. If the recording does not contain a
-/// read, it returns the object from the catalog.
+/// A reader that returns objects from the recording instead of the API server. If the recording does not contain the
+/// object that is read, the reader returns the object from the catalog.
 #[derive(Default)]
 pub(super) struct ReplayedReads {
     answers: Mutex<HashMap<(String, String, String), LiveRead>>,

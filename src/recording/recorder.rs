@@ -39,7 +39,7 @@ impl Recorder {
     ///
     /// # Errors
     ///
-    /// If the file or the writer thread cannot be created.
+    /// Fails if the file or the writer thread cannot be created.
     pub fn start(options: &Options, metrics: Metrics) -> std::io::Result<Self> {
         let shared = Arc::new(Shared::new(metrics));
         let (path, file) = writer::create(&options.folder)?;
@@ -55,7 +55,7 @@ impl Recorder {
         &self.path
     }
 
-    /// Records the text of the configuration file that is in use from now on.
+    /// Records the text of the configuration file. Portcullis uses this configuration from now on.
     pub fn configured(&self, text: String) {
         self.change(|change| Entry::Configuration { change, text });
     }
@@ -134,7 +134,7 @@ impl Observe for Recorder {
     }
 }
 
-/// A decision in progress. It is recorded when it is dropped, also after a timeout or panic.
+/// A decision in progress. The decision is recorded when this value is dropped, also after a timeout or panic.
 struct Pending<'a> {
     recorder: &'a Recorder,
     phase: Phase,
@@ -164,7 +164,7 @@ mod tests {
     use crate::admission::{Object, Operation, Resource, User};
     use crate::process;
 
-    /// Returns a recorder whose writer never reads its queue.
+    /// Returns a recorder with a queue of `entries` entries that no thread reads, and the receiving end of the queue.
     fn stuck(entries: usize) -> (Recorder, Receiver<Entry>) {
         let shared = Shared::new(Metrics::register(&mut process::registry()));
         let (sender, receiver) = sync_channel(entries);

@@ -55,8 +55,9 @@ pub struct Replayed<'a> {
     pub now: Answer,
     /// The differences between the recorded and the new decision.
     pub differences: Vec<Difference>,
-    /// The reason why the new decision may differ although the rules did not change: the recording does not contain all
-    /// data that the rules read. `None` if the recording contains all of them.
+    /// The reason why the decisions cannot be compared. The recording does not contain all data that the rules read, so
+    /// the new decision may differ although the rules did not change. `None` if the recording contains all of this
+    /// data.
     pub not_comparable: Option<&'static str>,
 }
 
@@ -73,8 +74,8 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// If a line cannot be parsed, or if the first line is not a header with the current format version. The error
-    /// contains the number of the line.
+    /// Fails if a line cannot be parsed, or if the first line is not a header with the current format version. The
+    /// error contains the number of the line.
     pub fn parse(text: &str) -> Result<Self, Malformed> {
         let mut header = None;
         let mut lines = Vec::new();
@@ -112,7 +113,7 @@ impl Recording {
     ///
     /// # Errors
     ///
-    /// If a line with a decision cannot be parsed, or cannot be serialized.
+    /// Fails if a line with a decision cannot be parsed or serialized.
     pub fn accept(text: &str, replayed: &[Replayed<'_>]) -> Result<String, serde_json::Error> {
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
         for Replayed { line, now, .. } in replayed {
@@ -139,7 +140,8 @@ fn readable(line: usize, header: Header) -> Result<Header, Malformed> {
 ///
 /// # Errors
 ///
-/// If a review, its time, or a configuration in the recording cannot be parsed. The error contains the line number.
+/// Fails if a review, its time, or a configuration in the recording cannot be parsed. The error contains the line
+/// number.
 pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec<Replayed<'_>>, Malformed> {
     let mut session = Session::new(recording, policy);
     let (mut replayed, mut overlapping) = (Vec::new(), Vec::new());

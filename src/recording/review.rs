@@ -89,9 +89,10 @@ impl RequestCopy {
         serde_json::value::to_raw_value(&object).ok()
     }
 
-    /// Returns the text of an object that cannot be parsed. Its line breaks become spaces, so that it fits into one
-    /// line of the recording. If objects of its kind may contain credentials, returns `None` and adds the path of the
-    /// object to `redacted`. `which` is the field of the request with the object, `object` or `oldObject`.
+    /// Returns the text of an object that cannot be parsed. Line breaks in the text become spaces, so that the text
+    /// fits into one line of the recording. If objects of this kind may contain credentials, returns `None`, and adds
+    /// the path of the object to `redacted`. `which` is the name of the request field that contains the object:
+    /// `object` or `oldObject`.
     fn unreadable(&self, which: &str, text: &str, redacted: &mut Vec<String>) -> Option<Box<RawValue>> {
         if redact::is_sensitive(&self.group, &self.kind) {
             redacted.push(format!("/{which}"));

@@ -1,4 +1,4 @@
-//! Writes a recording on a thread of its own.
+//! Writes a recording on a separate thread.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -18,7 +18,7 @@ use super::{Answer, redact};
 use crate::catalog::Change;
 
 /// Creates the file of a recording, and returns its path and the open file. Creates `folder` if it does not exist. Only
-/// the owner may read the file, because it contains objects.
+/// the owner of the file may read it, because it contains objects of the cluster.
 pub(super) fn create(folder: &Path) -> io::Result<(PathBuf, File)> {
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
     let now = OffsetDateTime::now_utc();

@@ -48,8 +48,8 @@ pub(super) fn partial(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Moves the finished folder `partial` to its final path `into`. If another process has already created `into`, deletes
-/// `partial` instead.
+/// Moves the finished folder `partial` to its final path `into`. If `into` already exists, because another process has
+/// created it, deletes `partial`.
 fn place(partial: &Path, into: &Path) -> io::Result<()> {
     match fs::rename(partial, into) {
         Err(_) if into.is_dir() => fs::remove_dir_all(partial),

@@ -50,8 +50,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the request fails (see [`Client::get`]), if the status of the response is not a success, or if the response
-    /// is an HTML page.
+    /// Fails if the request fails (see [`Client::get`]), if the status of the response is not a success, or if the
+    /// response is an HTML page.
     pub(super) fn file(&self, url: &str, most: u64) -> Result<Bytes, String> {
         let answer = self.get(url, &[], most)?;
         let is_page = |kind: &str| kind.starts_with("text/html");
@@ -95,8 +95,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// If the URL or a header is invalid, if the server cannot be reached, if the complete response does not arrive
-    /// within the timeout, or if its body has more than `most` bytes.
+    /// Fails if the URL or a header is invalid, if the server cannot be reached, if the complete response does not
+    /// arrive within the timeout, or if its body has more than `most` bytes.
     pub(super) fn send(
         &self,
         method: Method,
@@ -125,8 +125,9 @@ impl Client {
     }
 }
 
-/// Returns those `headers` of a request to `intended` that may also be sent to `url`. If both URLs have the same scheme
-/// and server, these are all headers. Otherwise, these are only the headers without credentials.
+/// Returns the headers that may be sent to `url`. `headers` are the headers of a request that was first sent to
+/// `intended`. If both URLs have the same scheme and server, returns all headers. Otherwise, returns only the headers
+/// without credentials.
 pub(super) fn headers_for(url: &str, intended: &str, headers: &[String]) -> Vec<String> {
     let is_same = url[..server_end(url)] == intended[..server_end(intended)];
     let is_secret = |header: &str| {

@@ -42,7 +42,7 @@ pub struct Remotes {
     cache: PathBuf,
     client: Arc<Client>,
     /// Results of the fetches in this process, by URL and git reference. Each repository and file is fetched only once,
-    /// so a build sees only one state of it.
+    /// so all parts of a build use the same content.
     known: Mutex<HashMap<String, Result<TreePath, String>>>,
 }
 
@@ -52,7 +52,7 @@ impl Remotes {
     ///
     /// # Errors
     ///
-    /// If neither variable is set, or the folder or the HTTP client cannot be created.
+    /// Fails if neither variable is set, or if the folder or the HTTP client cannot be created.
     pub fn of_user() -> Result<Self, RemotesError> {
         let folder = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let cache = folder("XDG_CACHE_HOME").or_else(|| folder("HOME").map(|home| home.join(".cache")));
@@ -63,14 +63,14 @@ impl Remotes {
     ///
     /// # Errors
     ///
-    /// If the folder or the HTTP client cannot be created.
+    /// Fails if the folder or the HTTP client cannot be created.
     pub fn new(cache: &Path) -> Result<Self, RemotesError> {
         std::fs::create_dir_all(cache)?;
         Ok(Self { cache: cache.canonicalize()?, client: Arc::new(Client::new()?), known: Mutex::default() })
     }
 
-    /// Returns the path or error that `fetch` returns. Calls `fetch` only for the first request of a key in this
-    /// process.
+    /// Returns the path or the error for `key`, such as a URL. Calls `fetch` when `key` is first used in this process,
+    /// and stores the result for later calls.
     fn once(&self, key: String, fetch: impl FnOnce() -> Result<PathBuf, String>) -> Result<TreePath, String> {
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
         let fetched = known.entry(key).or_insert_with(|| fetch().map(|path| tree_path(&path)));

@@ -83,7 +83,7 @@ impl Http for GitHttp {
     }
 }
 
-/// A request to a git server that is sent only when its response is first read.
+/// A request to a git server. The request is sent only when its response is first read.
 struct Exchange {
     client: Arc<Client>,
     redirected: Arc<Mutex<Option<String>>>,

@@ -18,7 +18,7 @@ const SHORTEST_TICK: Duration = Duration::from_millis(1);
 /// Interval for checking whether a response has been sent completely. Sending a response usually takes less time than
 /// this interval.
 const ANSWER_TICK: Duration = Duration::from_millis(10);
-/// Time that the shutdown grants to a new connection for its first request. It is longer than most round trips take.
+/// Time for which a shutdown waits for the first request on a new connection. It is longer than most round trips take.
 const FIRST_REQUEST: Duration = Duration::from_secs(1);
 
 /// The state of a connection. It determines the timeout of the connection.
@@ -94,7 +94,7 @@ impl Activity {
         }
     }
 
-    /// Waits during shutdown until the connection can be closed without losing a call. On a new connection, waits a
+    /// Waits during shutdown until the connection can be closed without losing a request. On a new connection, waits a
     /// second for the first request. If a response is being sent, waits until it is complete.
     pub(super) async fn lull(&self) {
         if self.served.load(Ordering::Relaxed) {

@@ -1,8 +1,9 @@
 //! Verifies the CA and the names of client certificates, if the server requires client certificates.
 //!
-//! Both are checked during the TLS handshake, before a request is read. The operator of the API server sees which check
-//! failed. Go reports the TLS alert as `remote error: tls: certificate required`, `unknown certificate authority` or
-//! `access denied`. The server's log contains the names of rejected clients.
+//! The server checks the CA and the names during the TLS handshake, before it reads a request. The operator of the API
+//! server sees which check failed. Go reports the TLS alert as `remote error: tls: certificate required`, or with
+//! `unknown certificate authority` or `access denied` at the end. The server's log contains the names of rejected
+//! clients.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
@@ -41,9 +42,9 @@ pub struct Clients {
 }
 
 impl Clients {
-    /// Loads the CAs of client certificates from `file` (PEM). A client is accepted if one of these CAs signed its
-    /// certificate, and one of `names` is its common name, DNS name or URI. Without names, every certificate of these
-    /// CAs is accepted.
+    /// Loads the CAs of client certificates from `file` (PEM). The server accepts a certificate if one of these CAs
+    /// signed it. In addition, the common name, a DNS name or a URI of the certificate must be in `names`. If `names`
+    /// is empty, the server accepts every certificate of these CAs.
     ///
     /// # Errors
     /// If the file cannot be read, is not valid PEM, contains no certificate, or contains a certificate that cannot be

@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
-/// The stage of the shutdown. Stages only advance.
+/// The stage of the shutdown. The server never returns to an earlier stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// The server is ready and serves requests.

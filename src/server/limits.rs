@@ -1,4 +1,5 @@
-//! The limits of the server, each with the reason for its value, and the accounting of current load.
+//! The limits of the server, each with the reason for its value. Also counts the requests and bodies to which the
+//! limits apply.
 
 use std::num::NonZero;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -224,7 +225,7 @@ impl Load {
     }
 }
 
-/// A rate limiter that allows evenly spaced events.
+/// A rate limiter that allows an event only if a minimum time has passed since the last allowed event.
 #[derive(Debug)]
 struct RateLimiter {
     /// Minimum time between two events; `None` if the rate is 0.

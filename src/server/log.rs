@@ -9,9 +9,10 @@ use crate::admission::{Finding, Outcome, Phase, Request, Verdict};
 /// all rule ids.
 pub(super) const RULES: usize = 16;
 
-/// Logs a decision. In shadow mode, in which every request is admitted, `shadow` is the outcome that was not sent.
-/// `took` is the time from the request head to the decision. Values that users choose, such as names, are logged as
-/// strings. The log formatter quotes and escapes strings, so that no value can begin a new log record.
+/// Logs a decision. In shadow mode, every request is admitted, and `shadow` is the outcome that would be sent without
+/// shadow mode. Otherwise, `shadow` is `None`. `took` is the time from the request head to the decision. Values that
+/// users choose, such as names, are logged as strings. The log formatter quotes and escapes strings, so that no value
+/// can begin a new log record.
 pub(super) fn decision(
     phase: Phase,
     request: &Request<'_>,
@@ -43,7 +44,7 @@ pub(super) fn decision(
     );
 }
 
-/// Logs a request that no rule matches.
+/// Logs a request to which no rule applies.
 pub(super) fn unhandled(phase: Phase, request: &Request<'_>) {
     tracing::debug!(
         target: "decision",

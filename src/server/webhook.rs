@@ -121,9 +121,9 @@ impl Webhook {
         answered.ok_or(Rejection::Shed(Shed::Waiting))?
     }
 
-    /// Answers a webhook call with a large body on one of tokio's threads for blocking work. Such a call can take as
-    /// long as a hundred calls with small bodies. On a thread of the async runtime, it would delay other calls for this
-    /// time.
+    /// Answers a webhook call with a large body on one of tokio's threads for blocking work. A call with a large body
+    /// can take as long as a hundred calls with small bodies. On a thread of the async runtime, it would delay other
+    /// calls for this time.
     async fn answer_large(self: &Arc<Self>, call: Call, body: Buffered) -> Result<Answer, Rejection> {
         let permit = self.load.large().await.ok_or(Rejection::Shed(Shed::Large))?;
         let (webhook, runtime) = (Arc::clone(self), Handle::current());
@@ -211,9 +211,9 @@ impl Webhook {
         }))
     }
 
-    /// Answers a webhook call with an HTTP error. Reads the rest of the request body first, unless reading it has
-    /// already timed out or failed, or the client waits for `100 Continue`. A limited number of 429 responses per
-    /// second also close the connection. The client then reconnects, possibly to another replica.
+    /// Answers a webhook call with an HTTP error. Reads the rest of the request body first, except in two cases:
+    /// reading has already timed out or failed, or the client waits for `100 Continue`. Some 429 responses also close
+    /// the connection, up to a limited number per second. The client then reconnects, possibly to another replica.
     async fn reject(&self, rejection: Rejection, headers: &HeaderMap, body: Body) -> Response {
         rejection.count(&self.metrics);
         tracing::debug!(%rejection, "rejected a call");
@@ -229,7 +229,8 @@ impl Webhook {
     }
 }
 
-/// Rejects content types other than `application/json`, which the API server sends. Ignores parameters of the type.
+/// Rejects content types other than `application/json`, which the API server sends. Ignores parameters of the content
+/// type, such as `charset`.
 fn json_only(headers: &HeaderMap) -> Result<(), Rejection> {
     let value = headers.get(header::CONTENT_TYPE).map_or(&b""[..], |value| value.as_bytes());
     let essence = value.split(|byte| *byte == b';').next().unwrap_or_default().trim_ascii();

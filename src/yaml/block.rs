@@ -52,7 +52,8 @@ pub(super) fn text(document: &str, part: Range<usize>, indent: Option<usize>) ->
     })
 }
 
-/// Parses the header of a block scalar at the end of a text. `None` if there is no header.
+/// Parses the header of a block scalar, such as `>-`, at the end of `text`. A comment may follow the header. `None` if
+/// the last line of `text` does not end with a header.
 fn header(text: &str) -> Option<Header> {
     let line = text.rsplit(breaks::is_break).next()?;
     let headers = line.match_indices(['|', '>']).map(|(at, style)| (style, &line[at + 1..]));

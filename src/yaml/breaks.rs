@@ -42,8 +42,8 @@ pub(super) fn problem() -> Problem {
 ///
 /// # Errors
 ///
-/// If the effect of a line break in go-yaml is unknown. The error is its byte offset. This concerns line breaks next to
-/// `---`, `...` or `%`, and a carriage return before `\r\n`.
+/// If the effect of a line break in go-yaml is unknown. The error is the byte offset of the line break. The effect is
+/// unknown for line breaks next to `---`, `...` or `%`, and for a carriage return before `\r\n`.
 pub(super) fn replaced(text: &str) -> Result<Option<String>, usize> {
     let is_usual = text.is_ascii() && !text.contains('\r');
     if is_usual || !text.contains(MARK) && others(text, &(0..text.len())).next().is_none() {
@@ -98,9 +98,9 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether `replaced` has a line feed in place of each unusual line break in the byte range `part` of
-/// `original`. An unusual line break is one other than `\n` and `\r\n`, such as U+2028. If it seems to be within
-/// quotes, `replaced` has only spaces in its place.
+/// Returns whether each unusual line break in the byte range `part` of `original` became spaces and a line feed in
+/// `replaced`. An unusual line break is one other than `\n` and `\r\n`, such as U+2028. A line break that seems to be
+/// within quotes became only spaces, so the result is false for a part with such a line break.
 pub(super) fn are_replaced(original: &str, replaced: &str, part: &Range<usize>) -> bool {
     others(original, part).all(|at| {
         let end = at + original[at..].chars().next().map_or(1, char::len_utf8);
@@ -163,8 +163,8 @@ fn is_space(character: char) -> bool {
     matches!(character, ' ' | '\t') || is_break(character)
 }
 
-/// Folds the lines of a plain or quoted scalar. A single line feed becomes a space. Of several line feeds, the first is
-/// removed. U+2028 and U+2029 always stay.
+/// Folds the lines of a plain or quoted scalar. A single line feed becomes a space. If several line feeds follow each
+/// other, the first one is removed, and the others stay. U+2028 and U+2029 always stay.
 pub(super) fn folded(scalar: &str) -> String {
     let (mut text, mut rest) = (String::with_capacity(scalar.len()), scalar);
     while let Some(start) = rest.find(is_space) {

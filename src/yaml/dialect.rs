@@ -64,7 +64,7 @@ pub(super) fn directive(text: &str) -> Option<(usize, Problem)> {
 }
 
 /// Returns whether go-yaml v2 accepts the version in a `%YAML` directive. It accepts only version 1.1. Also returns
-/// true if the version is invalid, because our parser reports such a directive itself.
+/// true if the version has no valid syntax, because our parser reports such a directive.
 fn is_version(line: &str) -> bool {
     let version = line.split_whitespace().nth(1).and_then(|version| version.split_once('.'));
     let number = |text: &str| text.parse::<u32>().ok();

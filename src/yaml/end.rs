@@ -15,8 +15,8 @@ const NO_TOKEN: &str = "the text after `...` begins with an invalid character";
 /// Splits a text at the first document end marker, which is `...` at the start of a line. Returns the text before the
 /// marker, and the rest of the text, which begins with the marker. The rest is `None` if there is no marker.
 ///
-/// Returns an error if only comments and blank lines precede the marker, so that there is no document to end. If
-/// `may_be_marked` is true, this is not an error, because a `---` before `chunk` may begin a document.
+/// Returns an error if only comments and blank lines precede the marker, because there is then no document to end. If
+/// `may_be_marked` is true, does not return this error, because a `---` before `chunk` may begin a document.
 pub(super) fn cut(chunk: Chunk<'_>, may_be_marked: bool) -> Result<(Chunk<'_>, Option<Chunk<'_>>), YamlError> {
     let mut at = 0;
     let mut has_begun = may_be_marked;

@@ -52,7 +52,7 @@ pub enum Problem {
     /// key is on one line.
     #[error("a key must be on one line, but go-yaml reads a character in it as a line break")]
     BrokenKey,
-    /// A mapping key cannot be converted to a string. The field describes the key, such as `a list`.
+    /// A mapping key cannot be converted to a string. The string in the variant describes the key, such as `a list`.
     #[error("{0} cannot be the key of a mapping")]
     Key(&'static str),
     /// The value of `<<` is neither a mapping nor a list of mappings.
@@ -79,7 +79,7 @@ pub enum Problem {
     TooDeep(usize),
 }
 
-/// A part of our parser's message for a line within quotes that is not indented.
+/// A part of the error message with which our parser rejects a line within quotes that is not indented.
 const INDENTATION: &str = "invalid indentation in multiline quoted scalar";
 
 impl YamlError {

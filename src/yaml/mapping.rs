@@ -109,9 +109,10 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Returns a problem if go-yaml rejects the mapping key at `span` or may reject it, and otherwise `None`. For
-    /// example, go-yaml rejects a key of several lines, unless `?` precedes the key. `text` is the text of the key,
-    /// whose length is checked in manifests. Keys of Kubernetes objects are not checked.
+    /// Returns a problem if go-yaml rejects or may reject the mapping key at `span`, and otherwise `None`. For example,
+    /// go-yaml rejects a key of several lines, unless `?` precedes the key. `text` is the text of the key. In
+    /// manifests, a `text` longer than [`dialect::MAX_KEY_LENGTH`] is a problem too. Keys of Kubernetes objects are not
+    /// checked.
     pub(super) fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
         if self.what == As::Manifest && text.len() > dialect::MAX_KEY_LENGTH {
             return Some(Problem::Dialect(dialect::LONG.to_owned()));
@@ -201,7 +202,8 @@ fn entries(node: Node) -> Vec<Pair> {
     pairs
 }
 
-/// Converts the value of an alias that is used as a mapping key to the text of the key.
+/// Returns the text of a mapping key that is an alias, such as `*name : value`. `value` is the value to which the alias
+/// refers. Fails if `value` is null, a list or a mapping.
 fn value_key(value: Value) -> Result<String, Problem> {
     match value {
         Value::Null => Err(Problem::Key("null")),

@@ -169,7 +169,8 @@ pub fn read(text: &str, limits: &Limits) -> Result<Vec<Document>, YamlError> {
     documents(text, limits).collect()
 }
 
-/// Parses the documents of a text up to the first invalid one. Returns them, and the error of the invalid one.
+/// Parses the documents of a text up to the first invalid document. Returns the valid documents, and the error of the
+/// invalid document, if there is one.
 pub fn read_all(text: &str, limits: &Limits) -> (Vec<Document>, Option<YamlError>) {
     let (mut good, mut bad) = (Vec::new(), None);
     for document in documents(text, limits) {

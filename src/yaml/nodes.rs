@@ -103,12 +103,12 @@ struct NodeReader<'t, 'l> {
     /// Whether to reproduce kyaml's expansion of anchors in manifests. This expansion duplicates entries with a null
     /// key.
     with_anchors: bool,
-    /// The end of the current event, which the parser returned last, as a byte offset in the whole file.
+    /// The end of the event that the parser returned last, as a byte offset in the whole file.
     end: usize,
-    /// The end of the token of the event before the current one, as a byte offset in the document.
+    /// The previous value of `token`. It belongs to the event that the parser returned before the last one.
     last: usize,
-    /// The end of the current event's token, as a byte offset in the document. If the event begins a mapping, this is
-    /// the start of the mapping instead.
+    /// The end of the token of the event that the parser returned last, as a byte offset in the document. If this event
+    /// begins a mapping, `token` is the start of the mapping.
     token: usize,
 }
 

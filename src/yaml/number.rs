@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::scalar_value::Scalar;
 use crate::go::{format_float, format_float32};
 
-/// The magnitude from which Go writes a whole number into JSON with an exponent.
+/// Minimum absolute value of the whole numbers that Go writes into JSON with an exponent.
 const JSON_EXPONENT: f64 = 1e21;
 
 /// Parses a plain scalar that begins with a digit, a sign or a dot; `None` if it is not a number.
@@ -95,7 +95,8 @@ pub(super) fn is_date(text: &str) -> bool {
     bytes.len() >= 8 && bytes[4] == b'-' && bytes[..4].iter().all(u8::is_ascii_digit)
 }
 
-/// Returns the integer that Go writes into JSON for a float without a fraction; `None` for other floats.
+/// Returns the integer that Go writes into JSON for a float without a fraction. `None` if the float has a fraction, if
+/// Go writes it with an exponent, or if the integer does not fit into an `i64`.
 pub(super) fn as_integer(float: f64) -> Option<i64> {
     // Go prints the shortest digits and zeros, which need not be the exact value.
     (float.fract() == 0.0 && float.abs() < JSON_EXPONENT).then(|| format_float(float, 'f', None).parse().ok())?

@@ -16,7 +16,7 @@ pub struct Place {
     pub end: usize,
 }
 
-/// A duplicate key in a mapping. kubectl uses the last one without a warning.
+/// A duplicate key in a mapping. kubectl uses the value of the last of the equal keys, without a warning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Duplicate {
     /// The path of the entry with the duplicate key.

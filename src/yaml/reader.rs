@@ -18,7 +18,7 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Length of text that counts as one more value when a YAML alias copies it, in bytes. The parser limits how many
+/// Number of bytes of a text that count as one more value when a YAML alias copies the text. The parser limits how many
 /// values the aliases of a document copy. A long text counts as several values, because its copies need more memory.
 const TEXT_OF_A_VALUE: usize = 128;
 
@@ -78,7 +78,8 @@ pub(super) struct Reader<'t, 'l> {
     anchors: HashMap<usize, Option<Node>>,
     /// Whether the text may contain aliases. If `false`, the reader does not store the values of anchors.
     aliases: bool,
-    /// Whether the original text contained byte order marks. The parser reads `breaks::SUBSTITUTE` instead of them.
+    /// Whether the original text contained byte order marks. The parser reads a copy of the text in which
+    /// `breaks::SUBSTITUTE` replaces them.
     has_marks: bool,
 }
 

@@ -15,7 +15,8 @@ pub(super) use super::scalar_value::Scalar;
 /// The prefix of the tags `!!str`, `!!int`, ….
 pub(super) const NAMESPACE: &str = "tag:yaml.org,2002:";
 
-/// Resolves the type of a scalar. A scalar with a tag that go-yaml does not know is a string.
+/// Resolves the type of a scalar with the text `text`. `plain` says whether the text is written without quotes. A
+/// scalar with a tag that go-yaml does not know is a string.
 pub(super) fn resolve<'a>(text: Cow<'a, str>, plain: bool, tag: Option<&Tag>) -> Result<Scalar<'a>, Problem> {
     let Some(tag) = tag else {
         return Ok(special(&text).filter(|_| plain).unwrap_or(Scalar::Text(text)));
@@ -37,7 +38,7 @@ pub(super) fn is_bare_tag(tag: &Tag) -> bool {
 /// The text of the merge key. A quoted or tagged `<<` may be an ordinary key; see [`is_merge`].
 pub(super) const MERGE: &str = "<<";
 
-/// Returns whether a key is the merge key `<<`.
+/// Returns whether the key `text` is the merge key `<<`. `plain` says whether the key is written without quotes.
 pub(super) fn is_merge(text: &str, plain: bool, tag: Option<&Tag>) -> bool {
     text == MERGE
         && match tag {
@@ -90,7 +91,8 @@ fn of_kind<'a>(kind: &str, text: &str) -> Option<Scalar<'a>> {
     }
 }
 
-/// Decodes a `!!binary` scalar from base64 to a string, as Go writes it into JSON. Invalid UTF-8 becomes U+FFFD.
+/// Decodes the base64 text of a `!!binary` scalar to a string. Bytes that are not valid UTF-8 become U+FFFD, as in Go's
+/// JSON.
 fn binary<'a>(text: &str) -> Result<Scalar<'a>, Problem> {
     let packed = text.replace(['\r', '\n'], "");
     let bytes = STANDARD.decode(packed).map_err(|_| wrong_tag("binary", text))?;

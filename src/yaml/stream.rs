@@ -17,7 +17,7 @@ pub(super) struct Chunk<'t> {
     pub(super) original: Option<&'t str>,
 }
 
-/// An iterator over the texts of documents. An invalid separator ends it.
+/// An iterator over the documents of a YAML stream. The iteration ends after an invalid separator.
 pub(super) struct Chunks<'t> {
     rest: Option<Chunk<'t>>,
     /// The `---` line after the document that was returned last. The next call of `next` checks that no text other than
@@ -47,15 +47,17 @@ impl<'t> Chunk<'t> {
         }
     }
 
-    /// Splits the chunk after `at` bytes of `text`.
+    /// Splits the chunk into two chunks. The first chunk contains the first `at` bytes of `text`, and the second chunk
+    /// contains the rest.
     pub(super) fn split(self, at: usize) -> (Self, Self) {
         let (text, rest) = self.text.split_at(at);
         let lines = self.lines + text.bytes().filter(|byte| *byte == b'\n').count() as u32;
         (Self { text, ..self }, Self { text: rest, byte: self.byte + at, lines, original: None })
     }
 
-    /// Returns the text with line feeds instead of the line breaks that only go-yaml recognizes, such as U+2028. Also
-    /// replaces byte order marks. `None` if there is nothing to replace.
+    /// Returns the text with replacements for characters that go-yaml and Portcullis' parser treat differently. These
+    /// characters are byte order marks, and the line breaks that only go-yaml recognizes, such as U+2028. `None` if
+    /// there is nothing to replace.
     ///
     /// # Errors
     ///
@@ -73,9 +75,9 @@ impl<'t> Chunk<'t> {
         text.map_or(self, |text| Chunk { text, original: Some(self.text), ..self })
     }
 
-    /// Converts an error of our parser to the error that is reported. The error becomes [`Problem::Dialect`] if line
-    /// breaks that only go-yaml recognizes were replaced before parsing. In this case, go-yaml may accept the text.
-    /// Otherwise, the error stays unchanged.
+    /// Converts an error of Portcullis' parser to the error that is reported. If line breaks that only go-yaml
+    /// recognizes were replaced before parsing, go-yaml may accept the text. The error then becomes
+    /// [`Problem::Dialect`]. Otherwise, the error stays unchanged.
     pub(super) fn refused(&self, error: YamlError) -> YamlError {
         let is_indentation = error.is_indentation();
         let problem = match error.problem {
@@ -94,7 +96,7 @@ impl<'t> Chunk<'t> {
         (!between_lines || self.text[at..].contains('\n')).then_some(at)
     }
 
-    /// Returns an error if the line of the separator `---` contains anything but a comment after it.
+    /// Returns an error if text other than a comment follows the separator `---` on the same line.
     fn check_separator(&self) -> Result<(), YamlError> {
         let after = self.text.get(3..).unwrap_or_default().trim();
         if after.is_empty() || after.starts_with('#') {

@@ -43,9 +43,9 @@ pub(super) struct Strict<'t> {
     columns: Vec<usize>,
     /// The byte offset in the text at which the last token ends.
     end: usize,
-    /// The number of columns, at the start of the line after a scalar, in which go-yaml rejects a tab as indentation. A
-    /// tab in a later column belongs to the scalar, which may continue on this line. `None` if the last token is not a
-    /// plain or block scalar.
+    /// Number of columns of the next line that count as indentation, if the last token is a plain or block scalar;
+    /// otherwise `None`. go-yaml rejects a tab in these columns. A tab in a later column belongs to the scalar, which
+    /// may continue on that line.
     margin: Option<usize>,
 }
 
@@ -86,7 +86,8 @@ impl<'t> Strict<'t> {
         Ok(())
     }
 
-    /// Returns an error if go-yaml may read a longer anchor name than one that ends at the byte offset `end`.
+    /// Checks the character at the byte offset `end`, where our parser ends the name of an anchor or alias. Returns an
+    /// error if go-yaml may read this character as a part of the name.
     fn name_ends(&self, end: usize) -> Result<(), Fault> {
         let next = self.text.get(end..).unwrap_or_default().chars().next();
         let ends = next.is_none_or(|next| next.is_whitespace() || matches!(next, ',' | ']' | '}'));
@@ -113,7 +114,8 @@ impl<'t> Strict<'t> {
     }
 
     /// Records that the innermost open mapping or list ends. If a flow collection (`[…]` or `{…}`) is open, the
-    /// innermost one is always a flow collection, because it cannot contain block collections.
+    /// innermost open collection is always a flow collection, because a flow collection cannot contain block
+    /// collections.
     fn close(&mut self) {
         match self.flow {
             0 => drop(self.columns.pop()),
@@ -156,9 +158,9 @@ impl<'t> Strict<'t> {
         self.columns.last().map_or(0, |column| column + 1)
     }
 
-    /// Updates the checker after a scalar that starts at byte offset `at`. Sets the field `margin`, a number of
-    /// columns. The scalar may continue on the next line. In the first `margin` columns of that line, a tab counts as
-    /// indentation, which go-yaml rejects. A later tab belongs to the scalar.
+    /// Updates the checker after a scalar that starts at byte offset `at`. For a plain or block scalar, sets the field
+    /// `margin`: the number of columns of the next line in which go-yaml rejects a tab, because they count as
+    /// indentation.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
             ScalarStyle::Plain => self.margin = Some(self.margin()),
@@ -203,7 +205,7 @@ impl<'t> Strict<'t> {
 
 /// Returns an error if `line` has a tab in its indentation, or directly after the YAML indicators `-` and `?`. The
 /// error is the byte offset of the tab in `line`. If `begins` is false, `line` is the rest of a line and has no
-/// indentation. If `margin` is set, only its first `margin` bytes count as indentation.
+/// indentation. If `margin` is set, only the first `margin` bytes of `line` count as indentation.
 fn indentation(line: &str, begins: bool, margin: Option<usize>) -> Result<(), usize> {
     let outside = |column: &usize| begins && margin.is_none_or(|margin| *column < margin);
     if let Some(column) = leading_tab(line).filter(outside) {

@@ -65,12 +65,13 @@ impl ArtifactServer {
         Self { port, state, numbers: AtomicUsize::new(0) }
     }
 
-    /// Returns the host and port of the server, as in the configuration key `artifactHosts`.
+    /// Returns the host and port of the server, in the format of the configuration key `artifactHosts`.
     pub fn host(&self) -> String {
         format!("127.0.0.1:{}", self.port)
     }
 
-    /// Serves an archive under a new path. Returns the artifact as a Flux source has it in its status.
+    /// Serves an archive under a new path. Returns the artifact in the form that Flux writes to `status.artifact` of a
+    /// source.
     pub fn artifact(&self, packed: &[u8], revision: &str) -> Artifact {
         self.artifact_with_answer(packed, revision, Answer::Bytes)
     }

@@ -155,7 +155,8 @@ fn shop() -> TempDir {
     )
 }
 
-/// Creates a temporary folder with the subfolders `old` and `new`, which contain these files.
+/// Creates a temporary folder with the subfolders `old` and `new`. The parameters `old` and `new` contain the path and
+/// the content of each file in these subfolders.
 fn folders(old: &[(&str, &str)], new: &[(&str, &str)]) -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     for (side, files) in [("old", old), ("new", new)] {

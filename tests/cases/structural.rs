@@ -26,8 +26,8 @@ fn property<'s>(schema: &'s Value, name: &str) -> Option<&'s Value> {
     schema.get("properties")?.get(name)
 }
 
-/// Returns the schema in `additionalProperties`. It applies to members that `properties` does not contain. `None` if
-/// `additionalProperties` is missing or a boolean.
+/// Returns the schema in `additionalProperties`. This schema applies to members that `properties` does not contain.
+/// `None` if `additionalProperties` is missing or a boolean.
 fn additional(schema: &Value) -> Option<&Value> {
     schema.get("additionalProperties").filter(|additional| additional.is_object())
 }

@@ -113,7 +113,8 @@ fn pool(address: SocketAddr, bundle: &str) -> Pool {
     Pool::new(address, client::config_with_roots(&roots, &[&TLS13, &TLS12]), CLIENT_IDLE)
 }
 
-/// Replaces the connection pool when the stored caBundle changes. The API server also creates a new client then.
+/// Replaces the connection pool when the stored caBundle changes. The API server does the same: for a changed caBundle,
+/// it creates a new client.
 async fn update_pool(cluster: kube::Client, address: SocketAddr, current: Arc<ArcSwap<Pool>>) {
     use k8s_openapi::api::admissionregistration::v1::ValidatingWebhookConfiguration as Configuration;
     let api: kube::Api<Configuration> = kube::Api::all(cluster);

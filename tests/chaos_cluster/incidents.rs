@@ -11,14 +11,14 @@ use crate::sentences::eventually;
 /// Time before and after an incident during which calls are also counted, so that later effects of the incident are
 /// included.
 const MARGIN: Duration = Duration::from_millis(1_500);
-/// Timeout for all replicas to renew their leaf certificates. A replica renews its leaf certificate after two thirds of
-/// the lifetime, which is at most 75 s in these tests.
+/// Timeout for all replicas to renew their leaf certificates. In these tests, the lifetime of a leaf certificate is at
+/// most 75 s. A replica renews its leaf certificate after two thirds of the lifetime.
 const RENEWAL_TIMEOUT: Duration = Duration::from_secs(90);
 /// Timeout for a replacement of the CA. The replacement takes about the lifetime of a leaf certificate, two overlaps of
 /// the old and the new CA (`--ca-overlap`), and a few poll intervals.
 const CA_CHANGE_TIMEOUT: Duration = Duration::from_secs(150);
 /// Maximum time after which a client notices that a connection to a killed replica has ended, even on a busy machine.
-/// The relay passes the end of the connection to the client.
+/// The client is connected to a relay, which acts as the Service, and which then closes the client's connection.
 const DISCONNECT_DELAY: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const ETCD_PAUSE: Duration = Duration::from_secs(4);
@@ -55,8 +55,8 @@ impl Killed {
     /// noticed that this connection was closed.
     ///
     /// For a call of the direct client, the message of the failure contains the client's address of the connection,
-    /// which identifies the replica. For a call of the API server, the replica is unknown. But the Service sends new
-    /// connections to the other replica, so a broken connection must be an older one.
+    /// which identifies the replica. For a call of the API server, the replica is unknown. The kill then explains a
+    /// connection error if the call began at most [`DISCONNECT_DELAY`] after the Service stopped using the replica.
     fn explains(&self, failure: &Failure, environment: &TestEnvironment) -> bool {
         let from = failure.message.rsplit_once("(from ").and_then(|(_, rest)| rest.trim_end_matches(')').parse().ok());
         match from {

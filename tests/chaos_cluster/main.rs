@@ -63,7 +63,7 @@ const ROTATIONS: usize = 5;
 /// renewal needs the API server, so the last third is longer than a restart of the API server.
 const LEAF_LIFE: u32 = 75;
 
-/// The results of all incidents with one source of certificates.
+/// The results of one test run. The run covers all incidents, while the server uses one source of certificates.
 struct Run {
     way: &'static str,
     rows: Vec<Row>,
@@ -74,11 +74,11 @@ struct Row {
     description: &'static str,
     direct: Outcome,
     through_api_server: Outcome,
-    /// The number of failed calls in the metrics of the API server. `None` for a restart of the API server, which
-    /// resets the metrics.
+    /// The number of failed webhook calls, as counted by the metrics of the API server. `None` for a restart of the API
+    /// server, which resets the metrics.
     counted_by_api_server: Option<usize>,
-    /// The number of writes that failed for another reason than a webhook call or a rejected object, such as an API
-    /// server that is not available.
+    /// The number of writes that failed although no webhook call failed and no webhook rejected the object. For
+    /// example, the API server was not available.
     other_errors: usize,
 }
 
@@ -143,7 +143,7 @@ fn row(
 }
 
 impl Row {
-    /// Returns the number of failed calls that the kill of a replica does not explain.
+    /// Returns the number of failed calls that have another cause than the kill of a replica.
     fn unexplained(&self) -> usize {
         self.direct.unexplained() + self.through_api_server.unexplained()
     }

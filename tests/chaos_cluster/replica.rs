@@ -11,8 +11,8 @@ use crate::user::User;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// The lame-duck period in seconds. It is shorter than in production, but long enough for the relay that acts as the
-/// Service to notice that the replica is not ready, even on a busy machine.
+/// The lame-duck period in seconds. It is shorter than in production. But it is long enough, even on a busy machine: in
+/// this time, the relay that acts as the Service must notice that the replica is not ready.
 const LAME_DUCK: &str = "3";
 
 /// A running replica. If it is dropped, the process is killed.
@@ -25,7 +25,7 @@ pub struct Replica {
 }
 
 impl Replica {
-    /// Starts a replica with these further arguments, and waits until it is ready.
+    /// Starts a replica with the additional arguments `arguments`, and waits until it is ready.
     pub fn start(cluster: &Cluster, arguments: &[String]) -> Self {
         let is_port_taken = |error: &DaemonError| error.port_was_taken();
         on_free_ports(|ports| Self::start_on(cluster, arguments, ports), is_port_taken).expect("a replica runs")

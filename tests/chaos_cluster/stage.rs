@@ -32,7 +32,7 @@ const SELF_MANAGED: [&str; 7] = [
     "--drain=10",
     "--log-format=text",
 ];
-/// An object that a rule denies by default. When the API server denies it, the webhooks are active.
+/// An object that a rule denies by default. The webhooks are active as soon as the API server denies this object.
 const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: ComponentVersionOverwrites
 metadata: {name: probe}

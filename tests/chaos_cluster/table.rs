@@ -7,7 +7,7 @@ use crate::{Row, Run};
 const BEGIN: &str = "<!-- chaos -->";
 const END: &str = "<!-- /chaos -->";
 
-/// Returns the tables of all runs as Markdown.
+/// Returns Markdown with one table for each test run.
 pub fn render(runs: &[Run]) -> String {
     runs.iter().map(run).collect::<Vec<_>>().join("\n")
 }
@@ -19,7 +19,7 @@ fn run(run: &Run) -> String {
     format!("Certificates: {}.\n\n{head}{rows}", run.way)
 }
 
-/// Returns the row of an incident in a table.
+/// Returns a row of a table, as Markdown. The row contains the results of one incident.
 pub fn row(row: &Row) -> String {
     let Row { description, direct, through_api_server, counted_by_api_server, other_errors } = row;
     let counted_by_api_server = counted_by_api_server.map_or("–".to_owned(), |count| count.to_string());
@@ -43,7 +43,7 @@ fn failed(all: usize, explained_by_kill: usize) -> String {
     }
 }
 
-/// Replaces the text between the markers of a page.
+/// Replaces the text between the markers `<!-- chaos -->` and `<!-- /chaos -->` in the file `page` with `text`.
 pub fn replace_in_page(page: &str, text: &str) -> io::Result<()> {
     let before = fs::read_to_string(page)?;
     let (head, rest) = before.split_once(BEGIN).ok_or(io::ErrorKind::InvalidData)?;

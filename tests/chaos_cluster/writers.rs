@@ -24,13 +24,13 @@ const PAUSE: Duration = Duration::from_millis(10);
 /// The API server's error message for a failed webhook call. The client gets it with `failurePolicy: Fail`.
 const FAILED: &str = "failed calling webhook";
 /// The API server's metrics of failed webhook calls, each with a part of its labels. The first metric counts failed
-/// calls after which the request was denied, the second one those after which it was admitted.
+/// calls after which the request was denied. The second one counts failed calls after which the request was admitted.
 const COUNTERS: [(&str, &str); 2] = [
     ("apiserver_admission_webhook_rejection_count", "error_type=\"calling_webhook_error\""),
     ("apiserver_admission_webhook_fail_open_count", "portcullis.dev"),
 ];
 
-/// Running clients that write objects until they are dropped.
+/// Clients that write objects. They run until this value is dropped.
 pub struct Writers {
     tally: Arc<Tally>,
     other_errors: Arc<AtomicUsize>,
@@ -61,8 +61,8 @@ impl Writers {
         Self { tally, other_errors, tasks }
     }
 
-    /// Returns the number of writes that failed for another reason than a webhook call or a rejected object. The usual
-    /// reason is that the API server is not available.
+    /// Returns the number of writes that failed, although no webhook call failed and no webhook rejected the object.
+    /// The usual reason is that the API server is not available.
     pub fn other_errors(&self) -> usize {
         self.other_errors.load(Ordering::Relaxed)
     }
@@ -158,8 +158,8 @@ impl Writer {
         sleep(PAUSE).await;
     }
 
-    /// Counts the result of a write. The statuses 404 and 409 are no failures: if the answer to an earlier write was
-    /// lost, the object no longer exists, or already exists.
+    /// Counts the result of a write. The statuses 404 and 409 do not count as failures. They occur if the response to
+    /// an earlier write was lost: the object to delete no longer exists, or the object to create already exists.
     fn count<T>(&self, began: Instant, result: Result<T, kube::Error>) {
         match result {
             Ok(_) => self.tally.count(began, Ok(())),

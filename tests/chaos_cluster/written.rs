@@ -4,7 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The namespace of the Roles and the ServiceAccount. It is always applied, because the manifests may not contain it.
+/// The Namespace that contains the Roles and the ServiceAccount. `portcullis manifests` writes this Namespace only with
+/// the option `--image`, so it is always added.
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: portcullis-system\n";
 
 /// The manifests in three parts. Each part is a stream of YAML documents.
@@ -13,8 +14,8 @@ pub struct Manifests {
     pub prerequisites: String,
     /// All objects that are in no other part.
     pub others: String,
-    /// The webhook configurations. They are applied last, because the API server denies requests until Portcullis
-    /// answers.
+    /// The webhook configurations. They are applied last: as soon as they exist, the API server denies requests until
+    /// Portcullis answers.
     pub webhooks: String,
 }
 

@@ -7,8 +7,8 @@ use crate::images;
 use crate::scenarios::{RELOAD_TIMEOUT, UPGRADE, WAIT_FOR_ROLLOUT};
 use crate::stage::TestEnvironment;
 
-/// A ConfigMap with a kustomize tree that violates rule KZ004. The objects that the streams write do not violate this
-/// rule.
+/// A ConfigMap with a kustomize tree that violates rule KZ004. The objects that the module `streams` writes do not
+/// violate this rule.
 const TREE_WITH_MISSING_FILE: &str = "apiVersion: v1
 kind: ConfigMap
 metadata: {name: gap, namespace: default, labels: {portcullis.dev/kustomize-tree: kubectl}}

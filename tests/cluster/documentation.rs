@@ -37,13 +37,14 @@ impl Page {
         Self { name, text: fs::read_to_string(path).expect("the page exists") }
     }
 
-    /// Returns the content of a code block below a heading. `number` counts only blocks in `language`, from 0.
+    /// Returns the content of a code block in the section with the heading `heading`. `number` is the position of the
+    /// block among the blocks in `language`, starting at 0.
     pub fn block(&self, heading: &str, language: &str, number: usize) -> String {
         let mut blocks = self.blocks(heading, language).into_iter();
         blocks.nth(number).unwrap_or_else(|| panic!("{} {heading}: no {language} block {number}", self.name))
     }
 
-    /// Returns the content of all code blocks in a language between a heading and the next one.
+    /// Returns the content of all code blocks in `language` between the heading `heading` and the next heading.
     fn blocks(&self, heading: &str, language: &str) -> Vec<String> {
         let (mut blocks, mut is_below, mut open) = (Vec::new(), false, None);
         for line in self.text.lines() {
@@ -85,7 +86,7 @@ impl Shell {
         fs::write(self.folder.join(name), text).expect("the file can be written");
     }
 
-    /// Runs one or more shell commands. The first failure ends the run.
+    /// Runs one or more shell commands. Stops after the first command that fails.
     pub fn run(&self, command: &str) -> Answer {
         let mut bash = Command::new("bash");
         bash.args(["-e", "-o", "pipefail", "-c", &format!("exec 2>&1\n{command}")]).current_dir(&self.folder);

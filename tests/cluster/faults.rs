@@ -1,5 +1,5 @@
-//! Scenarios of faults: a killed server, a deleted Secret, restarts of the API server and of the node. Also starts a
-//! cluster with IPv6 only.
+//! Scenarios with faults: a killed server, a deleted Secret, restarts of the API server and of the node. Another
+//! scenario starts a cluster that has only IPv6.
 
 use std::fs;
 use std::process::Command;

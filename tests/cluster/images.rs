@@ -8,7 +8,7 @@ use crate::node::Node;
 
 /// The name of Portcullis' image in docs/install.md.
 pub const REPOSITORY: &str = "registry.example/portcullis";
-/// The tag to which the scenarios upgrade. It names the same image as the tag of the version.
+/// The tag to which the scenarios upgrade. This tag and the tag of the current version name the same image.
 pub const NEXT: &str = "next";
 const WRITER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tools/packages/image.py");
 const PLATFORM: &str = if cfg!(target_arch = "aarch64") { "linux/arm64" } else { "linux/amd64" };

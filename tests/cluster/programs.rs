@@ -23,7 +23,7 @@ const CERT_MANAGER_SOURCES: [&str; 3] = [
 ];
 const PORTCULLIS: &str = env!("CARGO_BIN_EXE_portcullis");
 
-/// The paths of the programs that run on the node, and of those that its users run.
+/// The paths of the programs that run on the node, and of the programs that users of the cluster run, such as helm.
 pub struct Programs {
     assets: Assets,
     node: PathBuf,

@@ -6,7 +6,7 @@ use std::io;
 use std::path::Path;
 use std::process::{self, Command};
 
-/// Folders of the host that the node writes to. An empty tmpfs is mounted on each of them.
+/// Folders of the host into which the processes of the simulated node write. An empty tmpfs is mounted on each folder.
 const FOLDERS: [&str; 4] = ["/run", "/var/log", "/var/lib/cni", "/var/lib/kubelet"];
 /// The folder that a reboot empties.
 const RUN: &str = FOLDERS[0];
@@ -45,7 +45,8 @@ pub fn clear_node_state(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Kills all processes in the PID namespace except this one and the first one. Returns the number of killed processes.
+/// Kills all processes in the PID namespace except the calling process and the first process. Returns the number of
+/// killed processes.
 fn kill_all() -> io::Result<usize> {
     let ids = fs::read_dir("/proc")?.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
     let others: Vec<_> = ids.filter(|id| *id != INIT && *id != process::id() && is_alive(*id)).collect();

@@ -1,7 +1,8 @@
-//! Runs this test in new Linux namespaces: network, mounts and processes.
+//! Runs this test in new Linux namespaces for network, mounts and processes.
 //!
 //! When the namespaces end, also after a failure, the kernel removes their network interfaces, routes, firewall rules
-//! and mounts, and kills their processes. Only the cgroups and the folder of the node must be removed.
+//! and mounts, and kills their processes. It does not remove the cgroups and the folder of the node, so this module
+//! removes them.
 
 use std::env;
 use std::ffi::OsString;

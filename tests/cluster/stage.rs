@@ -9,12 +9,12 @@ use crate::documentation::{Answer, Shell};
 use crate::node::Node;
 use crate::streams::{Counts, Streams};
 
-/// Interval for polling.
+/// Time between two runs of a command in [`TestEnvironment::wait_until`].
 const PAUSE: Duration = Duration::from_millis(200);
 /// Number of writes that each stream makes before a scenario starts, and again after the scenario has ended. A scenario
 /// fails if fewer than this number of writes of a stream were answered.
 const MIN_WRITES: usize = 40;
-/// Timeout for the writes before a scenario, and for those after a scenario. It ends the wait if the API server does
+/// Timeout for the writes before a scenario, and again for the writes after it. It ends the wait if the API server does
 /// not answer the writes.
 const MIN_WRITES_TIMEOUT: Duration = Duration::from_mins(1);
 
@@ -31,14 +31,14 @@ pub struct Scenario {
     pub name: &'static str,
     /// The description in the table of docs/reliability.md.
     pub description: &'static str,
-    /// The requirement on the writes during the scenario.
+    /// The requirement that the results of the writes during the scenario must meet.
     pub expected: Expected,
     /// The function that runs the scenario. The next scenario starts with the state of the cluster that this function
     /// leaves.
     pub run: fn(&mut TestEnvironment) -> Result<(), String>,
 }
 
-/// The requirement on the writes during a scenario.
+/// A requirement that the results of the writes during a scenario must meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
     /// No streams write during the scenario.
@@ -54,7 +54,7 @@ pub enum Expected {
 /// The result of a scenario.
 pub struct Row {
     pub scenario: &'static Scenario,
-    /// The duration, including the writes before and after the scenario.
+    /// The duration of the scenario, including the writes before and after it.
     pub duration: Duration,
     /// The number of writes of each stream, by outcome. The webhook of the first stream fails closed, and the webhook
     /// of the second stream fails open. `None` if the scenario has no writes.
@@ -95,7 +95,8 @@ impl TestEnvironment {
         self.shell.run(command).success()
     }
 
-    /// Repeats a shell command until `is_expected` returns true for its answer. Returns the output of the last run.
+    /// Repeats a shell command until `is_expected` returns true for the result of a run. Returns the output of the last
+    /// run.
     ///
     /// # Errors
     /// If `is_expected` does not return true within `limit`. The error contains the last output.
@@ -120,8 +121,8 @@ impl TestEnvironment {
 }
 
 impl Expected {
-    /// Returns an error message if the counts of the writes of both streams, closed loop and open loop, do not meet
-    /// this requirement.
+    /// Returns an error message if the writes do not meet this requirement. `closed` contains the counts of the stream
+    /// whose webhook fails closed, and `open` those of the stream whose webhook fails open.
     fn check_counts(self, [closed, open]: &[Counts; 2]) -> Option<String> {
         let failed = closed.failed + open.failed;
         let unchecked = closed.unchecked + open.unchecked;

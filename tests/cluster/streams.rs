@@ -1,5 +1,5 @@
-//! Two streams of writes through the API server. The first one writes objects that a webhook with `failurePolicy: Fail`
-//! checks, the second one objects that a webhook with `failurePolicy: Ignore` checks.
+//! Two streams of writes through the API server. The first stream writes objects that a webhook with
+//! `failurePolicy: Fail` checks. The second stream writes objects that a webhook with `failurePolicy: Ignore` checks.
 //!
 //! Each stream alternates between a correct object and an object that a rule denies. All writes are dry runs, so the
 //! API server stores nothing. If the API server admits an object that a rule denies, Portcullis has not checked the
@@ -30,11 +30,11 @@ const SHOWN: usize = 10;
 pub struct Counts {
     /// Number of writes that the API server answered.
     pub writes: usize,
-    /// Number of writes that failed because a webhook did not answer, or for another reason than a rule.
+    /// Number of writes that failed for another reason than a rule, for example because a webhook did not answer.
     pub failed: usize,
     /// Number of writes that the API server admitted although a rule denies the object.
     pub unchecked: usize,
-    /// Number of writes that the API server did not answer, or for which it was not ready.
+    /// Number of writes that the API server did not answer, or that it rejected because it was not ready.
     pub without_api_server: usize,
     /// The error messages of the first failed writes.
     pub shown: Vec<String>,

@@ -63,8 +63,8 @@ impl Case {
         self.build.replace(ROOT, root)
     }
 
-    /// Writes the tree into an empty folder. Removes files and links from the case that cannot be written, for example
-    /// because a file exists where a folder is needed.
+    /// Writes the tree into an empty folder. If a file or link cannot be written, removes it from the case. An example
+    /// is a link at a path where a folder is needed.
     pub fn write(&mut self, folder: &Path) {
         let root = folder.to_string_lossy().into_owned();
         let written = |path: &str, text: &str| {
@@ -85,8 +85,8 @@ impl Case {
         self.files.values().map(String::len).sum()
     }
 
-    /// Returns whether kustomize can build the tree without network and git. Searches the tree for signs of remote
-    /// references.
+    /// Returns whether kustomize can build the tree without network and git. For this, searches the files for texts
+    /// that may be remote references.
     pub fn is_local(&self) -> bool {
         let remote = ["://", "http:", "https:", "git::", "github.com", "git@", "user@"];
         !self.files.values().chain(self.links.values()).any(|text| {

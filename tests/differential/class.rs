@@ -115,8 +115,8 @@ pub fn of(error: &str) -> (&'static str, Layer) {
 }
 
 /// Returns the rules that report errors of a class. If kustomize fails with an error of the class, the first finding of
-/// the analysis must be of one of these rules. Empty if the class does not determine the rules. For example, an entry
-/// that is neither a file nor a folder can be meant as a file or as a folder.
+/// the analysis must be of one of these rules. Empty if the class does not determine the rules. For example, if an
+/// entry is neither a file nor a folder, it is unknown whether the author meant a file or a folder.
 pub fn rules(class: &str) -> &'static [&'static str] {
     match class {
         "expected kind != 'Component'" => &["KZ001"],

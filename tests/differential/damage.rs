@@ -139,7 +139,7 @@ fn rename_file(dice: &mut Dice, case: &mut Case) -> Option<()> {
     Some(())
 }
 
-/// Renames a list field of a kustomization file, so that its entries are in another list.
+/// Renames a list field of a kustomization file to another list field. Its entries then belong to the other field.
 fn rename_list(dice: &mut Dice, case: &mut Case) -> Option<()> {
     let (from, to) = (dice.pick(LISTS), dice.pick(LISTS));
     edit(dice, case, |_, lines| {

@@ -12,7 +12,7 @@ use crate::case::{Case, ROOT};
 /// The absolute path of a tree in memory. The analysis does not read this path on disk.
 const BASE: &str = "/srv/portcullis-tree";
 
-/// A summary of the analysis' report.
+/// The result of analyzing a tree: a summary of the report of Portcullis.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AnalysisResult {
     /// The verdict. `None` if the analysis panicked.
@@ -20,7 +20,7 @@ pub struct AnalysisResult {
     /// The rule of the finding about the error that kustomize reports first. Empty if it is not known which error
     /// kustomize reports first.
     pub rule: &'static str,
-    /// The findings, and the reasons of an unknown verdict, as text for people.
+    /// The findings, and the reasons why the verdict is unknown, as human-readable text.
     pub reported: String,
 }
 

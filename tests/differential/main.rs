@@ -1,4 +1,5 @@
-//! Compares the verdicts of the analysis about random trees with the results of a real `kubectl kustomize`.
+//! Analyzes random kustomize trees with Portcullis, and compares the verdicts of this analysis with the results of a
+//! real `kubectl kustomize`.
 //!
 //! A disagreement is a bug in Portcullis. For example, the analysis rejects a tree that kustomize builds, or accepts a
 //! tree that kustomize rejects. The test minimizes the tree of a disagreement, writes it to a folder, and prints it
@@ -134,7 +135,7 @@ fn test_many(arguments: &Arguments, oracle: &Oracle) -> ExitCode {
     run.report()
 }
 
-/// A run over many trees.
+/// A run that tests many trees, with the results so far.
 struct Run<'a> {
     arguments: &'a Arguments,
     oracle: &'a Oracle,

@@ -1,12 +1,12 @@
-//! Minimizes a tree for which two implementations disagree.
+//! Minimizes a kustomize tree for which Portcullis and kustomize have different results.
 
 use crate::case::Case;
 
 /// Maximum number of smaller trees that are tried. Many of them need a build with kustomize.
 const MAX_BUILDS: usize = 600;
 
-/// Removes files, links and lines from a case as long as `is_still_wrong` returns true for the rest, and returns the
-/// rest.
+/// Removes files, links and lines from a case, as long as `is_still_wrong` returns true for the remaining case. Returns
+/// the smallest case that was found.
 pub fn minimise(case: &Case, mut is_still_wrong: impl FnMut(&Case) -> bool) -> Case {
     let (mut best, mut builds) = (case.clone(), 0);
     let mut attempt = |best: &mut Case, smaller: Case| {
@@ -36,8 +36,8 @@ pub fn minimise(case: &Case, mut is_still_wrong: impl FnMut(&Case) -> bool) -> C
     }
 }
 
-/// Tries to remove runs of lines from a file, the longest runs first. `attempt` returns whether the smaller case is
-/// kept.
+/// Tries to remove groups of adjacent lines from a file, the largest groups first. `attempt` replaces `best` with the
+/// smaller case if this case still shows the disagreement, and returns whether it did so.
 fn remove_lines(best: &mut Case, path: &str, attempt: &mut impl FnMut(&mut Case, Case) -> bool) {
     let count = |best: &Case| best.files.get(path).map_or(0, |text| text.lines().count());
     let mut length = count(best);

@@ -1,4 +1,5 @@
-//! Counts trees by the result of kustomize and the verdict of the analysis.
+//! Counts the trees of the differential test. The trees are grouped by the result of kustomize, and by the verdict of
+//! Portcullis's analysis.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -9,15 +10,16 @@ use crate::class::{self, Layer};
 use crate::engine::AnalysisResult;
 use crate::oracle::Answer;
 
-/// Maximum number of characters that are printed of an unclassified error. The last characters are printed, because
-/// they contain the reason.
+/// Maximum number of characters that are printed of an unclassified error of kustomize. The last characters are
+/// printed, because they contain the reason.
 const SHOWN: usize = 160;
 
-/// The numbers of trees by the result of kustomize, and then by the verdict of the analysis.
+/// The number of trees for each result of kustomize. The trees with one result are counted by the verdict of
+/// Portcullis's analysis.
 #[derive(Debug, Default)]
 pub struct Tally {
     rows: BTreeMap<(Option<Layer>, &'static str), Counts>,
-    /// The last characters of the unclassified errors.
+    /// The last characters of the kustomize errors that do not belong to a known class.
     unclassified: BTreeSet<String>,
 }
 
@@ -29,7 +31,8 @@ struct Counts {
 }
 
 impl Tally {
-    /// Counts the results for one tree.
+    /// Counts one tree. `analysis` is the result of Portcullis's analysis of the tree, and `answer` is the result of
+    /// kustomize.
     pub fn add(&mut self, analysis: &AnalysisResult, answer: &Answer) {
         let row = match answer {
             Answer::Builds => (None, "builds"),

@@ -141,7 +141,8 @@ pub enum AssetsError {
 }
 
 impl Assets {
-    /// Finds the programs and the CRDs. Builds or downloads those for which no environment variable names a folder.
+    /// Finds the programs and the CRDs. Builds or downloads the programs and CRDs for which no environment variable
+    /// names a folder.
     pub fn find() -> Result<Self, AssetsError> {
         let key = key();
         let from_env = programs_from_env()?;
@@ -282,8 +283,8 @@ pub fn build_kubernetes(pins: &str, package: &str, target: &Path) -> Result<(), 
     build_with(command, &format!("-s -w {}", version_stamps(pinned_kubernetes())), package, target)
 }
 
-/// Runs `command`, a `go` command without arguments, as `go build`. `flags` are flags for the linker. Writes the
-/// program to the file `target`.
+/// Runs `go build` for the Go package `package`, and writes the program to the file `target`. `command` is a `go`
+/// command without arguments, and `flags` are flags for the linker.
 pub fn build_with(mut command: Command, flags: &str, package: &str, target: &Path) -> Result<(), AssetsError> {
     command.args(["build", "-mod=readonly", "-buildvcs=false", "-ldflags", flags, "-o"]).arg(target).arg(package);
     let ended = Process::start(&mut command).and_then(|process| process.wait());

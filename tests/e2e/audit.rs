@@ -30,8 +30,8 @@ pub const CASES: &[Case] = &[
 /// A lock for tests that install or delete the CRDs of policy reports, because these CRDs affect the whole cluster.
 static REPORT_CRDS_LOCK: Mutex<()> = Mutex::new(());
 
-/// A prefix of namespaces. In these namespaces, findings of the rules about dry runs are recorded, but no request is
-/// denied because of them.
+/// The name prefix of the namespaces in which these tests create DryRunConfigurations. In namespaces with this prefix,
+/// the rules about dry runs record findings, but deny no requests.
 const NAMESPACE_PREFIX: &str = "kit-audit";
 
 /// Returns a DryRunConfiguration as YAML. Its Secret has no namespace, which violates rule DR002. By default, DR002
@@ -77,14 +77,14 @@ fn uninstall_openreports(ctx: &Context) {
     eventually(|| (!served().status.success()).then_some(()));
 }
 
-/// Returns portcullis' report for a namespace, if the report exists. `resource` is the resource type of the report,
-/// such as `policyreports.wgpolicyk8s.io`.
+/// Returns the policy report that portcullis wrote for a namespace. `None` if there is no report. `resource` is the
+/// resource type of the report, such as `policyreports.wgpolicyk8s.io`.
 fn report(ctx: &Context, resource: &str, namespace: &str) -> Option<Value> {
     let get = ["get", resource, "portcullis-audit", "--namespace", namespace, "--output", "json", "--ignore-not-found"];
     serde_json::from_str(&ctx.cluster.kubectl().args(get).run().expect_success().stdout).ok()
 }
 
-/// Returns the field `note` of each Event in a namespace that has this reason.
+/// Returns the field `note` of each Event in `namespace` whose reason is `reason`.
 fn events(ctx: &Context, namespace: &str, reason: &str) -> Vec<String> {
     let get = ["get", "events.events.k8s.io", "--namespace", namespace, "--output", "json"];
     let listed: Value = serde_json::from_str(&ctx.cluster.kubectl().args(get).run().expect_success().stdout)
@@ -185,8 +185,9 @@ fn the_controller_manager_audits(ctx: &Context) {
     manager.terminate();
 }
 
-/// Checks that a revision that does not build is added to the policy report at once, and not only by the next audit. An
-/// audit would write the same report. No request is denied in this test (issue 18, Flux 6).
+/// Checks that the controller manager reports a revision that does not build. It must add the findings to the policy
+/// report at once, without waiting for the next audit. An audit would write the same report. No request is denied in
+/// this test (issue 18, Flux 6).
 fn a_broken_tree_is_added_to_the_policy_report(ctx: &Context) {
     let (_reports, _lease) =
         (REPORT_CRDS_LOCK.lock().unwrap_or_else(PoisonError::into_inner), RELEASE_LEASE_LOCK.lock());
@@ -236,8 +237,9 @@ fn a_broken_tree_is_added_to_the_policy_report(ctx: &Context) {
     manager.terminate();
 }
 
-/// Checks that an audit reports an entry of ComponentVersionOverwrites that matches no component. The controller
-/// manager has recorded in an annotation of the Installation which entries match a component of its tree.
+/// Checks that an audit reports an entry of ComponentVersionOverwrites that matches no component. Before the audit, the
+/// controller manager writes an annotation to the Installation. The annotation says which entries match a component of
+/// its component tree.
 fn reports_overwrites_that_match_no_component(ctx: &Context) {
     let ns = ctx.cluster.namespace("audit");
     let registry = Registry::start(&RegistryOptions::default());

@@ -78,15 +78,15 @@ fn certificate_ways() -> [Value; 4] {
     ]
 }
 
-/// Returns all combinations of at least one rule family.
+/// Returns all combinations of rule families that contain at least one family.
 fn family_combinations() -> Vec<Vec<&'static str>> {
     let families = Registry::standard().families();
     let chosen = |bits: usize| families.iter().enumerate().filter(move |(at, _)| bits & (1 << at) != 0);
     (1..1 << families.len()).map(|bits| chosen(bits).map(|(_, family)| *family).collect()).collect()
 }
 
-/// Returns chart values that enable only the rule families `on`, with their optional controllers. The values also
-/// enable audits and the check of stored Kustomizations.
+/// Returns chart values that enable only the rule families `on`, and the optional controllers that belong to these
+/// families. The values also enable audits and the check of stored Kustomizations.
 fn values_for_families(on: &[&str]) -> Value {
     let all = Registry::standard().families();
     let families: Map<_, _> = all.into_iter().map(|one| (one.to_owned(), json!(on.contains(&one)))).collect();
@@ -390,8 +390,9 @@ fn rejects_conflicting_values(_: &Context) {
     }
 }
 
-/// Checks that DeployItems in dry run are routed to the dry-run deployer if it is enabled. Issue 18: the dry-run
-/// deployer ran beside real deployers, and nothing prevented them from processing these DeployItems.
+/// Checks that DeployItems in dry run are routed to the dry-run deployer if this deployer is enabled. Regression test
+/// for issue 18: the dry-run deployer ran beside real deployers, and nothing prevented the real deployers from
+/// processing these DeployItems.
 fn routes_deploy_items_to_the_dry_run_deployer(_: &Context) {
     let rendered = |values: &Value| {
         let objects = helm().render(values).expect("Helm renders the chart").objects;
@@ -565,7 +566,7 @@ fn restarts_pods_only_where_needed(_: &Context) {
 
 /// Checks that the webhook configurations of the chart are the same for every way to issue certificates. Issue 21,
 /// point 2: Helm never writes a caBundle, so Helm does not conflict with the server, and does not remove the caBundle
-/// of the server.
+/// that the server has written.
 fn the_registration_does_not_depend_on_certificate_way(_: &Context) {
     let registration = |way: &Value| {
         let rendered = helm()
@@ -586,8 +587,8 @@ fn the_registration_does_not_depend_on_certificate_way(_: &Context) {
     );
 }
 
-/// Checks that a server with a mounted certificate, as a server with a self-managed CA, restores the Secret with the
-/// state of its CA after the Secret was deleted.
+/// Checks that a server with a mounted certificate restores the Secret with the state of its CA after the Secret was
+/// deleted. Servers with a self-managed CA do the same.
 fn restores_the_state_of_the_ca(ctx: &Context) {
     let secret = ["secret", "portcullis-ca", "--namespace", NAMESPACE];
     let state = || {

@@ -98,8 +98,8 @@ async fn wait_for_first_signal(signals: Vec<(Signal, i32)>) -> i32 {
     futures::future::select_all(arrivals).await.0
 }
 
-/// Kills all processes, deletes all folders, and exits with `code`. Keeps the resources locked, so that no process is
-/// started meanwhile.
+/// Kills all processes, deletes all folders, and exits with `code`. Keeps [`RESOURCES`] locked, so that no other thread
+/// starts a process in the meantime.
 fn clean_up_and_exit(code: i32) -> ! {
     let resources = lock(&RESOURCES);
     // The processes are killed in reverse order, so that the API server ends before etcd.

@@ -140,12 +140,12 @@ impl Cluster {
         self.etcd.signal(if paused { "STOP" } else { "CONT" }).expect("the process receives the signal");
     }
 
-    /// Returns a call of kubectl as the administrator, to which arguments can be added.
+    /// Returns a kubectl command that runs as the administrator. The caller adds the arguments.
     pub fn kubectl(&self) -> Kubectl {
         self.kubectl_as(User::Admin)
     }
 
-    /// Returns a call of kubectl as `user`, to which arguments can be added.
+    /// Returns a kubectl command that runs as `user`. The caller adds the arguments.
     pub fn kubectl_as(&self, user: User) -> Kubectl {
         let home = self.folder().join(format!("{user:?}"));
         Kubectl::new(self.assets.program("kubectl"), self.kubeconfig(user), home)

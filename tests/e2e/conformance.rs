@@ -1,5 +1,5 @@
-//! Tests of `portcullis conformance deployer`. A correct deployer passes. Each of the other deployers violates one
-//! requirement, and fails.
+//! Tests of `portcullis conformance deployer`. A correct deployer must pass. A deployer that violates a requirement
+//! must fail.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -71,7 +71,7 @@ fn parse_report(output: &Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {output:?}"))
 }
 
-/// Returns the names of the requirements that have this verdict in a report.
+/// Returns the names of the requirements in `report` whose verdict is `verdict`.
 fn requirements_with_verdict(report: &Value, verdict: &str) -> Vec<String> {
     let requirements = report["requirements"].as_array().expect("the requirements are a list").iter();
     let requirements = requirements.filter(|requirement| requirement["verdict"] == verdict);

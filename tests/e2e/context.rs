@@ -8,8 +8,8 @@ use crate::collector::Collector;
 use crate::control_plane::TRACING;
 use crate::gate::{Gate, GateError, GateOptions};
 
-/// The API server's tracing configuration, without the endpoint. The configuration sets no sampling rate, so the API
-/// server traces only requests that already belong to a trace, and only those of administrators.
+/// The API server's tracing configuration, without the endpoint. The configuration sets no sampling rate. So the API
+/// server traces a request only if the request already belongs to a trace, and comes from an administrator.
 const TRACING_CONFIGURATION: &str = "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n";
 
 /// The servers that all tests share.

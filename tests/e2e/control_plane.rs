@@ -8,17 +8,17 @@ use crate::assets::Assets;
 use crate::daemon::{Daemon, DaemonError, on_free_ports};
 use crate::http;
 
-/// The name of the audit log in the folder of the cluster. The log contains the requests of the release's users to the
-/// API server, one JSON object per line.
+/// The name of the audit log in the folder of the cluster. The log contains the requests that the users in
+/// `User::OF_RELEASE` make to the API server, one JSON object per line.
 pub const AUDIT_LOG: &str = "audit.log";
 const ETCD_TIMEOUT: Duration = Duration::from_secs(30);
 const API_SERVER_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The name of the API server's tracing configuration. The API server exports traces if the folder of the cluster
+/// The file name of the API server's tracing configuration. The API server exports traces if the folder of the cluster
 /// contains this file.
 pub const TRACING: &str = "tracing.yaml";
-/// The name of the API server's admission configuration. The API server uses this file if the folder of the cluster
-/// contains it.
+/// The file name of the API server's admission configuration. The API server uses this file if the folder of the
+/// cluster contains it.
 pub const ADMISSION: &str = "admission.yaml";
 
 /// Starts etcd with its data in `folder`, and waits until it is healthy. Returns the process and the port for clients.

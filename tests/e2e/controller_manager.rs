@@ -62,7 +62,7 @@ impl<'a> Options<'a> {
         }
     }
 
-    /// Starts the controller manager, and waits until it is ready. Before that, grants the rights on the Lease.
+    /// Grants the permissions for the Lease, starts the controller manager, and waits until it is ready.
     pub fn start(&self, cluster: &Cluster) -> ControllerManager {
         grant_lease(cluster, self.lease_namespace);
         let is_port_taken = |error: &DaemonError| error.port_was_taken();
@@ -86,8 +86,8 @@ impl<'a> Options<'a> {
     }
 }
 
-/// Copies the Role and RoleBinding for the Lease of the release to another namespace. So every test can use a Lease in
-/// its own namespace, and tests do not compete for the Lease of the release.
+/// Copies the Role and RoleBinding for the Lease of the release to another namespace. So each test can use a Lease in
+/// its own namespace, and does not compete with other tests for the Lease of the release.
 fn grant_lease(cluster: &Cluster, namespace: &str) {
     if namespace == NAMESPACE {
         return;

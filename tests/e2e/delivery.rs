@@ -35,9 +35,9 @@ pub const CASES: &[Case] = &[
     ("delivery::checks_stored_kustomizations", checks_stored_kustomizations),
 ];
 
-/// Returns the configuration for these tests, which denies revisions with errors at their Flux source. In namespaces
-/// whose names begin with `lenient-`, `config.yaml` reduces the denials to warnings. `host` is the only host from which
-/// portcullis may fetch artifacts.
+/// Returns the part of the configuration file for these tests. It makes portcullis deny a Flux source whose new
+/// revision has errors. In namespaces whose names begin with `lenient-`, `config.yaml` reduces the denials to warnings.
+/// `host` is the only host from which portcullis may fetch artifacts.
 pub fn configuration(host: &str) -> String {
     format!("deliveries: {{flux-sources: deny}}\nguard: {{hold: source}}\nartifactHosts: [\"{host}\"]\n")
 }
@@ -127,7 +127,8 @@ pub fn dry_run_until(ctx: &Context, ns: &str, object: &Value, words: &str) -> Ou
     }
 }
 
-/// Creates a GitRepository with this artifact. Returns a Kustomization of the same name with this source.
+/// Creates a GitRepository with this artifact. Returns a Kustomization with the same name, whose source is this
+/// GitRepository.
 fn with_artifact(ctx: &Context, ns: &str, name: &str, artifact: &Artifact) -> Value {
     set_source(ctx, ns, name, artifact);
     kustomization(name, name, "./apps", &[])

@@ -3,8 +3,8 @@
 //! If `PORTCULLIS_DELIVERY_CRDS` is set, the CRDs of Flux, Argo CD and Fleet come from the folder that it names. If
 //! `PORTCULLIS_REPORT_CRDS` is set, the CRDs of policy reports come from the folder that it names.
 //!
-//! The Go modules are pinned here. In `assets/go.mod`, they would change the versions of the dependencies of
-//! Kubernetes.
+//! This file contains the versions of these Go modules. If they were in `assets/go.mod`, they would change the versions
+//! of the dependencies of Kubernetes.
 
 use std::fs;
 use std::io;

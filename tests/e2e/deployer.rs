@@ -465,8 +465,9 @@ fn denies_invalid_values_of_delete_without_uninstall(ctx: &Context) {
     item.patch(&annotated("true"), &[]).expect_success();
 }
 
-/// Checks that only users in `deployers.restorers` may restore the status of a running job. For other users, the same
-/// write violates requirements. Even these users must not overwrite the status of an open job, and must not write a
+/// Checks that only users in `deployers.restorers` may restore an earlier status of a DeployItem, in which a job is
+/// still running. The same write by another user violates requirements of the deployer contract. Users in
+/// `deployers.restorers` must not overwrite the status of a job that a deployer has picked up, and must not write a
 /// contradictory status.
 fn only_restorers_may_restore_statuses(ctx: &Context) {
     let status = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "a"});

@@ -57,7 +57,8 @@ fn configuration(fragments: &[&str]) -> String {
     )
 }
 
-/// Returns an object of one of Landscaper's kinds as YAML, with these annotations and this owner reference.
+/// Returns an object of one of Landscaper's kinds as YAML. `annotations` is the content of a YAML mapping. `owner` is
+/// an owner reference as YAML, or empty.
 fn object(kind: &str, name: &str, annotations: &str, owner: &str, spec: &str) -> String {
     format!(
         "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: {kind}\nmetadata:\n  name: {name}\n  annotations: \
@@ -85,7 +86,7 @@ fn export(path: &str) -> String {
     )
 }
 
-/// Returns an owner reference to a stored object as YAML.
+/// Returns an owner reference as YAML. It refers to a stored object of the kind `kind` with the name `name`.
 fn owner_reference(ctx: &Context, ns: &str, kind: &str, name: &str) -> String {
     let get = ["get", kind, name, "--namespace", ns, "-o", "jsonpath={.metadata.uid}"];
     let uid = ctx.cluster.kubectl().args(get).run().expect_success().stdout;
@@ -122,8 +123,8 @@ fn the_example_is_accepted(ctx: &Context) {
     assert!(output.contains("Secret") && output.contains("test-secret"), "{output}");
 }
 
-/// Creates a root Installation, a sub-installation and an Execution, each immediately after its owner. Returns owner
-/// references to them.
+/// Creates a root Installation with `annotations`, a sub-installation and an Execution, each after its owner. Returns
+/// an owner reference to each of them, in this order.
 fn create_chain(ctx: &Context, ns: &str, annotations: &str) -> [String; 3] {
     accepts(ctx, ns, &installation("root", annotations, ""));
     let root = owner_reference(ctx, ns, "Installation", "root");
@@ -205,8 +206,8 @@ fn without_dry_run_nothing_changes(ctx: &Context) {
     patches(ctx, &ns, &item("item", "", &execution, ""), &[(DRY_RUN, Value::Null), (CONFIGURATION, Value::Null)]);
 }
 
-/// Checks that only root Installations can be written while portcullis does not answer. The webhooks are registered a
-/// second time, for this namespace only, without a server.
+/// Checks that root Installations can be written while portcullis does not answer, and that the objects below them
+/// cannot. The test registers additional webhooks that apply only to its namespace, and whose server does not exist.
 fn without_a_server_only_roots_can_be_written(ctx: &Context) {
     let ns = create_namespace(ctx);
     let [root, ..] = create_chain(ctx, &ns, "");
@@ -317,7 +318,7 @@ const RUNNING_STATUS: &str = r#"{"phase": "Progressing", "jobID": "b", "observed
     "lastReconcileTime": "2026-01-01T12:00:00Z"}"#;
 const FINISHED_STATUS: &str = r#"{"phase": "Succeeded", "jobID": "b", "jobIDFinished": "b", "observedGeneration": 1}"#;
 
-/// Applies an object in a dry run until the output of kubectl contains `words`.
+/// Repeats `kubectl apply --dry-run=server` for the object `yaml` until the error output contains `words`.
 fn wait_until_denied(ctx: &Context, ns: &str, yaml: &str, words: &str) {
     eventually(|| {
         let apply = ["--namespace", ns, "apply", "--dry-run=server", "-f", "-"];
@@ -373,8 +374,8 @@ fn warns_about_one_object_that_is_read_from_two_targets(ctx: &Context) {
     warns(ctx, &ns, &two_targets, &["DR011", "is read from two targets"]);
 }
 
-/// Paths that both portcullis and kubectl evaluate. If a path finds no value, kubectl succeeds with an empty result,
-/// and portcullis returns an error.
+/// Export paths that both portcullis and kubectl evaluate, to compare the results. If a path finds no value, kubectl
+/// succeeds with an empty result, and portcullis returns an error.
 const PATHS: &[&str] = &[
     ".data.token",
     ".data.tls\\.crt",

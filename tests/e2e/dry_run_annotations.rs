@@ -86,9 +86,10 @@ fn resource_version(landscaper: &Landscaper<'_>, kind: &str, name: &str) -> Valu
     landscaper.get(kind, name).expect("the object exists")["metadata"]["resourceVersion"].clone()
 }
 
-/// Checks that the controller manager annotates objects that the webhooks have not annotated, such as objects from
-/// before the registration of the webhooks. The test creates the objects in the namespace of portcullis, which the
-/// webhooks exclude. The test uses the Lease of the release.
+/// Checks that the controller manager annotates objects that the webhooks have not annotated. For example, objects that
+/// were created before the webhooks were registered have no annotations. The test creates its objects in the namespace
+/// of portcullis, because the webhooks exclude this namespace. The controller manager in this namespace needs the Lease
+/// of the release, which only one test can use at a time.
 fn annotates_objects_from_before_the_webhooks(ctx: &Context) {
     let _lock = RELEASE_LEASE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let landscaper = Landscaper { cluster: &ctx.cluster, namespace: "portcullis-system" };

@@ -93,8 +93,8 @@ fn read_exports(ctx: &Context, ns: &str, item: &Value) -> Value {
     serde_json::from_slice(&data["config"].0).expect("the text is JSON")
 }
 
-/// Checks that a dry run of the example succeeds twice, and exports the expected values. The test uses the Lease of the
-/// release.
+/// Checks that a dry run of the example succeeds twice, and exports the expected values. The controller manager of this
+/// test uses the same Lease as the Helm release.
 fn a_complete_dry_run_succeeds(ctx: &Context) {
     let _lock = RELEASE_LEASE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let ns = create_namespace(ctx);
@@ -131,8 +131,8 @@ fn a_complete_dry_run_succeeds(ctx: &Context) {
     history.check_contract();
 }
 
-/// Runs the commands in `examples/dry-run/README.md` while a controller manager runs, and checks that their output is
-/// the output on this page.
+/// Runs the commands in `examples/dry-run/README.md` while a controller manager runs. Checks that their output is the
+/// output that the README shows.
 fn the_commands_of_the_example_work(ctx: &Context) {
     const README: &str = include_str!("../../examples/dry-run/README.md");
     const EXAMPLE: &str = "cu-example";

@@ -73,14 +73,14 @@ fn selector(fields: &str) -> String {
     format!("environmentConfigs:\n  - {{type: Selector, selector: {{{fields}}}}}\n")
 }
 
-/// Returns the field `environment` of a Composition. It selects all EnvironmentConfigs whose label `ways` has the value
-/// `label`, sorted by `data.priority`.
+/// Returns the content of the field `environment` of a Composition. It selects all EnvironmentConfigs whose label
+/// `ways` has the value `label`, and sorts them by `data.priority`.
 fn by_priority(label: &str) -> String {
     let labels = format!("matchLabels: [{{key: ways, type: Value, value: {label}}}]");
     selector(&format!("mode: Multiple, sortByFieldPath: data.priority, {labels}"))
 }
 
-/// Returns a Composition that the tests apply only in dry runs.
+/// Returns a Composition with the field `environment`. The tests apply this Composition only in dry runs.
 fn dry_run_composition(environment: &str) -> String {
     composition("ways-tried", environment)
 }
@@ -131,7 +131,7 @@ fn cases_without_lookups() -> Vec<RuleCase> {
     ]
 }
 
-/// Returns the cases of rules that read stored objects.
+/// Returns the test cases of rules that look up objects in the cluster.
 fn cases_with_lookups() -> Vec<RuleCase> {
     let refer = |name: &str| dry_run_composition(&format!("environmentConfigs: [{{ref: {{name: {name}}}}}]\n"));
     let sorted = |label: &str| dry_run_composition(&by_priority(label));

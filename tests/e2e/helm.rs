@@ -13,7 +13,8 @@ use crate::assets::{self, AssetsError};
 pub use crate::controller_manager::NAMESPACE;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/charts/portcullis");
-/// The name of the Helm release. `portcullis manifests` uses the same name in its objects.
+/// The name of the Helm release. The objects that `portcullis manifests` prints have the same names as the objects of a
+/// release with this name.
 pub const RELEASE: &str = "portcullis";
 
 /// A Helm binary, and a temporary folder for the files of Helm.
@@ -25,7 +26,7 @@ pub struct Helm {
 /// An error that occurred while rendering the chart.
 #[derive(Debug, thiserror::Error)]
 pub enum HelmError {
-    /// Helm was not found or not built.
+    /// Helm was not found, and could not be built.
     #[error(transparent)]
     Assets(#[from] AssetsError),
     #[error("running Helm: {0}")]

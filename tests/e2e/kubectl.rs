@@ -8,7 +8,7 @@ use std::process::{Command, ExitStatus};
 
 use crate::cleanup::Process;
 
-/// A call of kubectl, to which arguments and standard input can be added before it runs.
+/// A kubectl command that has not run yet. The caller can add arguments and standard input, and then run it.
 #[must_use = "nothing happens until it is run"]
 pub struct Kubectl {
     command: Command,
@@ -16,7 +16,7 @@ pub struct Kubectl {
     stdin: Option<String>,
 }
 
-/// The result of a kubectl call. Its `Display` text contains the command line, the exit status and all output.
+/// The result of a kubectl command. Its `Display` text contains the command line, the exit status and all output.
 #[derive(Debug)]
 pub struct Output {
     /// The command line for messages, without the kubeconfig.
@@ -28,8 +28,8 @@ pub struct Output {
 }
 
 impl Kubectl {
-    /// Creates a call of the kubectl binary `program` with the file `kubeconfig`. kubectl uses the folder `home` as its
-    /// home folder, and stores its caches there.
+    /// Creates a command that runs the kubectl binary `program` with the file `kubeconfig`. kubectl uses the folder
+    /// `home` as its home folder, and stores its caches there.
     pub fn new(program: PathBuf, kubeconfig: PathBuf, home: PathBuf) -> Self {
         let mut command = Command::new(program);
         command.arg("--kubeconfig").arg(kubeconfig).arg("--cache-dir").arg(home.join("cache"));
@@ -37,7 +37,7 @@ impl Kubectl {
         Self { command, command_line: "kubectl".to_owned(), stdin: None }
     }
 
-    /// Adds arguments to the call.
+    /// Adds arguments to the command.
     pub fn args<I: IntoIterator<Item = S>, S: AsRef<str>>(mut self, args: I) -> Self {
         for arg in args {
             self.command_line = format!("{} {}", self.command_line, arg.as_ref());

@@ -2,8 +2,8 @@
 //! write.
 //!
 //! As with Landscaper, sub-installations and DeployItems have generated names, and the templates in an Execution are
-//! compressed. Each pass replaces the annotations of existing sub-installations, and copies the id of the job from the
-//! root to all other objects.
+//! compressed. Each call of [`Landscaper::start`] replaces the annotations of existing sub-installations, and writes
+//! the id of the job into the status of all objects.
 
 use std::io::Write as _;
 use std::time::Instant;
@@ -34,8 +34,9 @@ pub struct Landscaper<'a> {
 pub type Template = (&'static str, &'static str, Value);
 
 impl Landscaper<'_> {
-    /// Processes a root Installation with these sub-installations until every DeployItem is finished. Returns the
-    /// DeployItems.
+    /// Processes the root Installation `root` until every DeployItem is finished. Returns the DeployItems. `subs`
+    /// contains the names of the sub-installations, each with the templates of its DeployItems. `job` is the id of the
+    /// job.
     ///
     /// A second call updates the existing objects.
     pub fn process(&self, root: &str, subs: &[(&str, Vec<Template>)], job: &str) -> Vec<Value> {
@@ -43,8 +44,8 @@ impl Landscaper<'_> {
         self.finish(root, job)
     }
 
-    /// Performs the writes that Landscaper makes before the deployers work: creates or updates the objects below the
-    /// root, and requests a job.
+    /// Performs the writes that Landscaper makes before the deployers work. Creates or updates the objects below the
+    /// Installation `root`, and requests the job with the id `job` for them.
     pub fn start(&self, root: &str, subs: &[(&str, Vec<Template>)], job: &str) {
         self.set_status("Installation", root, json!({"jobID": job, "phase": "Init", "observedGeneration": 1}));
         let root = self.get("Installation", root).expect("the root exists");
@@ -204,7 +205,7 @@ impl Landscaper<'_> {
             .collect()
     }
 
-    /// Merges fields into the status of an object, and returns the stored object.
+    /// Merges `status` into the status of an object, and returns the stored object.
     pub fn set_status(&self, kind: &str, name: &str, status: Value) -> Value {
         self.patch(kind, name, "status", &Patch::Merge(json!({"status": status})))
     }

@@ -84,13 +84,13 @@ use crate::support::deadline;
 
 /// A test: its name and its function.
 type Case = (&'static str, fn(&Context));
-/// The context that all tests share. It is set before the first test runs.
+/// The [`Context`] that all tests share. It is set before the first test runs.
 type SharedContext = Arc<OnceLock<Context>>;
 
-/// The lists of tests that do not use the portcullis process of the context.
+/// The lists of tests that do not use the portcullis process of the shared [`Context`].
 const WITHOUT_GATE: &[&[Case]] =
     &[certificate_ways::CASES, plugin::CASES, self_managed::CASES, smoke::CASES, stored::WITHOUT_GATE];
-/// The lists of tests that use the portcullis process of the context.
+/// The lists of tests that use the portcullis process of the shared [`Context`].
 const WITH_GATE: &[&[Case]] = &[
     audit::CASES,
     chart::CASES,
@@ -117,9 +117,9 @@ const WITH_GATE: &[&[Case]] = &[
 /// `rights::CASES` checks the audit log of the whole run, so these tests are skipped if other tests were filtered out.
 const LAST: &[&[Case]] = &[chart::LAST, rights::CASES];
 
-/// The configuration file of the portcullis process of the context, without the part for the tests in `delivery`.
+/// The configuration file of the portcullis process that all tests share, without the part for the tests in `delivery`.
 const CONFIG: &str = include_str!("config.yaml");
-/// An object that a rule denies by default. Once it is denied, the webhooks are active.
+/// An object that a rule denies by default. As soon as it is denied, the webhooks are active and the tests can start.
 const PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: ComponentVersionOverwrites
 metadata: {name: probe}

@@ -43,7 +43,8 @@ fn as_local_alias(mut service: Value) -> Value {
     service
 }
 
-/// Sets the port of the Service in every webhook, because the changed Service has no port of its own.
+/// Sets the port of the Service in every webhook to `port`. The changed Service is only an alias, so it does not map
+/// the port of a webhook to the port of the server.
 fn with_port(mut configuration: Value, port: u16) -> Value {
     for webhook in configuration["webhooks"].as_array_mut().expect("a configuration has webhooks") {
         webhook["clientConfig"]["service"]["port"] = json!(port);

@@ -57,7 +57,7 @@ spec:
   blueprint: {ref: {resourceName: blueprint}}
 ";
 
-/// Returns the ComponentVersionOverwrites `my-overwrites` with these entries as YAML.
+/// Returns the YAML of the ComponentVersionOverwrites `my-overwrites`. `entries` is the YAML of its list `overwrites`.
 fn overwrites(entries: &str) -> String {
     format!(
         "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: {{name: \

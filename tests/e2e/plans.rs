@@ -33,19 +33,21 @@ pub const CASES: &[Case] = &[
     ("plans::kustomizations_of_two_sources_are_compared", kustomizations_of_two_sources_are_compared),
 ];
 
-/// The arguments with which kubectl impersonates kustomize-controller. This user has all rights here.
+/// The arguments with which kubectl acts as kustomize-controller. In the test cluster, this user has all permissions.
 const FLUX: [&str; 2] = ["--as=system:serviceaccount:flux-system:kustomize-controller", "--as-group=system:masters"];
-/// The arguments with which kubectl impersonates Argo CD's application controller. This user has all rights here.
+/// The arguments with which kubectl acts as Argo CD's application controller. In the test cluster, this user has all
+/// permissions.
 const ARGO_CD: [&str; 2] =
     ["--as=system:serviceaccount:argocd:argocd-application-controller", "--as-group=system:masters"];
 
-/// Returns a ConfigMap as YAML. The ConfigMap has an explicit namespace, so that no two tests render the same object:
-/// portcullis compares the objects of all Kustomizations in the cluster.
+/// Returns a ConfigMap as YAML. The ConfigMap has the namespace `ns` of the test. Without it, several tests would
+/// render the same object, and portcullis compares the objects of all Kustomizations in the cluster.
 fn config_map(ns: &str, name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: {ns}\n")
 }
 
-/// Writes the inventory into the status of a Kustomization, as kustomize-controller does.
+/// Writes `ids` as the inventory into the status of a Kustomization, as kustomize-controller does. `ids` contains the
+/// identifiers of the applied objects.
 fn set_inventory(ctx: &Context, ns: &str, name: &str, ids: &[String]) {
     let entries: Vec<_> = ids.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
     let status = json!({"status": {"inventory": {"entries": entries}}}).to_string();
@@ -54,8 +56,8 @@ fn set_inventory(ctx: &Context, ns: &str, name: &str, ids: &[String]) {
     patch.run().expect_success();
 }
 
-/// Returns a Kustomization with the source `fleet`. `spec` contains additional fields of its `spec`. Waits until
-/// portcullis can read the tree of the source.
+/// Returns a Kustomization whose source is the GitRepository `fleet`. `spec` contains additional fields for its `spec`.
+/// Waits until portcullis can read the files of the source.
 fn kustomization_with_readable_tree(ctx: &Context, ns: &str, name: &str, spec: Value) -> Value {
     let mut object = kustomization(name, "fleet", name, &[]);
     object["spec"]
@@ -158,7 +160,8 @@ fn warns_if_common_metadata_prevents_pruning(ctx: &Context) {
     accepts(ctx, &ns, &labels(json!({"kustomize.toolkit.fluxcd.io/name": "apps", "team": "a"})));
 }
 
-/// Returns the notes of the Events with a reason on objects of a kind.
+/// Returns the field `note` of each Event in the namespace `ns` that has the reason `reason` and is about an object of
+/// the kind `kind`.
 fn event_notes(ctx: &Context, ns: &str, kind: &str, reason: &str) -> Vec<String> {
     let events: Api<Event> = Api::namespaced(ctx.cluster.client(), ns);
     let list = ctx.cluster.block_on(events.list(&ListParams::default())).expect("the API server answers");
@@ -192,7 +195,7 @@ fn a_new_revision_is_reported(ctx: &Context) {
     assert!(!event_notes(ctx, &ns, "Kustomization", "RiskyRevision").iter().any(|note| note.contains("main@sha1:1")));
 }
 
-/// The name of a generated ConfigMap before a change of its content. [`NEW_HASH`] is the name after the change.
+/// The name of a generated ConfigMap before its content changes. [`NEW_HASH`] is its name after the change.
 const OLD_HASH: &str = "settings-2428d88g5t";
 const NEW_HASH: &str = "settings-thf66bgm55";
 
@@ -274,7 +277,7 @@ fn a_plan_lists_the_action_for_each_object(ctx: &Context) {
     assert!(code == Some(1) && text.contains("cannot be built, so Flux deletes nothing"), "{text}");
 }
 
-/// Creates a ConfigMap with the labels of objects that the Kustomization `apps` applied.
+/// Creates a ConfigMap with the labels that Flux adds to objects of the Kustomization `apps`.
 fn create_owned_config_map(ctx: &Context, ns: &str, name: &str) {
     let labels = json!({"kustomize.toolkit.fluxcd.io/name": "apps", "kustomize.toolkit.fluxcd.io/namespace": ns});
     apply(ctx, ns, &json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "labels": labels}}));
@@ -333,7 +336,8 @@ fn the_guard_denies_deletions_of_flux(ctx: &Context) {
     assert!(!denied.status.success() && denied.stderr.contains("its kind is protected"), "{denied}");
 }
 
-/// Writes a part of the status of the GitRepository `fleet`, as source-controller does. Returns the output of kubectl.
+/// Merges `status` into the status of the GitRepository `fleet`, as source-controller does. Returns the output of
+/// kubectl.
 fn write_status(ctx: &Context, ns: &str, status: &Value, arguments: &[&str]) -> Output {
     let patch = json!({"status": status}).to_string();
     let kubectl = ctx.cluster.kubectl().args(["patch", "gitrepository", "fleet", "--namespace", ns]);

@@ -119,7 +119,7 @@ fn lines(rights: &BTreeSet<Right>) -> String {
     rights.iter().map(|right| format!("  {right}\n")).collect()
 }
 
-/// Returns the audit events of all requests of the release's users.
+/// Returns the audit events of all requests that the ServiceAccounts of the Helm release ([`User::OF_RELEASE`]) sent.
 fn events(ctx: &Context) -> Vec<Value> {
     let log = fs::read_to_string(ctx.cluster.audit_log()).expect("the API server keeps a log");
     log.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
@@ -139,8 +139,8 @@ fn resource(group: &str, plural: &str) -> String {
     if group.is_empty() { plural.to_owned() } else { format!("{group}/{plural}") }
 }
 
-/// Returns the rights that the roles of the release grant to its users. The names of these roles begin with
-/// `portcullis`.
+/// Returns the rights that the Helm release grants to its ServiceAccounts ([`User::OF_RELEASE`]) through roles. The
+/// names of these roles begin with `portcullis`.
 fn granted_rights(ctx: &Context) -> BTreeSet<Right> {
     let get = |kinds: &str| -> Vec<Value> {
         let answer =

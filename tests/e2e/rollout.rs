@@ -1,7 +1,7 @@
 //! Tests of shadow mode, and of an exemption that expires.
 //!
-//! Each test starts a second portcullis. Its webhooks match only labeled objects in the namespace `portcullis-system`,
-//! which the other webhooks exclude.
+//! Each test starts a second portcullis. The webhooks of the second portcullis match only labeled objects in the
+//! namespace `portcullis-system`. The webhooks of the first portcullis exclude this namespace.
 
 use std::fs;
 use std::path::PathBuf;
@@ -29,8 +29,8 @@ pub const CASES: &[Case] = &[
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const NAMESPACE: &str = "portcullis-system";
 
-/// A second portcullis, which validates only objects whose label `case` has the value `name`. When this value is
-/// dropped, its webhook configuration is deleted, and then the process is killed.
+/// A second portcullis, which validates only objects whose label `case` has the value `name`. When the `SecondServer`
+/// is dropped, its webhook configuration is deleted, and then the process is killed.
 struct SecondServer<'c> {
     ctx: &'c Context,
     name: &'static str,

@@ -25,8 +25,8 @@ pub const CASES: &[Case] =
     &[("self_managed::a_self_managed_ca_survives_incidents", a_self_managed_ca_survives_incidents)];
 
 /// The lifetime of a leaf certificate in seconds. A replica renews its leaf certificate after two thirds of this time.
-/// If the CA changes then, the replica can wait for the new CA for the remaining eight seconds. A change of the CA
-/// takes two seconds, the time of the overlap, and longer on a busy machine.
+/// If the CA changes at this moment, the replica has eight seconds to wait for the new CA. A change of the CA takes at
+/// least the two seconds of `--ca-overlap`, and more on a busy machine.
 const LEAF_LIFE: u32 = 24;
 
 /// Webhooks that do not belong to portcullis: one in a separate webhook configuration, and one in a configuration of
@@ -62,8 +62,8 @@ fn a_self_managed_ca_survives_incidents(_: &Context) {
     leaves_foreign_webhooks_alone(&environment);
 }
 
-/// Checks that the server accepts only the client certificate of the API server. Rejected clients have no certificate,
-/// or a certificate with another name.
+/// Checks that the server accepts only the client certificate of the API server, and rejects two other clients: one
+/// without a certificate, and one whose certificate has another name.
 fn accepts_only_the_api_server(environment: &TestEnvironment, clients: &Clients) {
     let bundle = environment.secret("ca.crt").unwrap();
     let root = CertificateDer::from_pem_slice(bundle.as_bytes()).unwrap();

@@ -44,8 +44,9 @@ pub fn warns(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
     require_words(ctx, yaml, &output, &output.stderr, expected);
 }
 
-/// Asserts that applying the object `yaml` succeeds, and that the stored object has all `expected` values. Each of them
-/// is a JSON pointer and the value at this pointer, or null for an absent field.
+/// Asserts that applying the object `yaml` succeeds, and that the stored object has all values in `expected`. Each
+/// entry of `expected` contains a JSON pointer and the value at this pointer. The value null means that the field is
+/// absent.
 #[track_caller]
 pub fn patches(ctx: &Context, namespace: &str, yaml: &str, expected: &[(&str, Value)]) {
     let output = apply_successfully(ctx, namespace, yaml, &["-o", "json"]);

@@ -34,7 +34,8 @@ const INVALID_NAME: &str = "apiVersion: v1
 kind: ConfigMap
 metadata: {name: Not_A_Name}
 ";
-/// A Pod with a duplicate variable. The API server warns about the variable, and adds a restart policy.
+/// A Pod that sets the same environment variable twice. The API server returns a warning about the variable, and sets
+/// the default restart policy.
 const POD: &str = "apiVersion: v1
 kind: Pod
 metadata: {name: pod}
@@ -51,7 +52,8 @@ fn the_api_server_reports_its_version(ctx: &Context) {
     assert_eq!(answer.git_version, expected_version(ctx));
 }
 
-/// Returns the pinned version of Kubernetes, or the version that the kube-apiserver of `KUBEBUILDER_ASSETS` reports.
+/// Returns the version of Kubernetes that the API server should report. This is the pinned version if the tests use the
+/// pinned programs. Otherwise, it is the version of the kube-apiserver in `KUBEBUILDER_ASSETS`.
 fn expected_version(ctx: &Context) -> String {
     if ctx.cluster.assets().pinned {
         return assets::pinned_kubernetes().to_owned();

@@ -1,5 +1,5 @@
-//! Tests of stored objects. The API server prunes and defaults objects as the tests without a cluster expect. If a
-//! stored object is sent again, it does not change.
+//! Tests of stored objects. They check that the API server prunes and defaults objects as the tests without a cluster
+//! assume, and that an update with an unchanged object changes nothing in the stored object.
 
 use std::fs;
 
@@ -89,13 +89,14 @@ fn landscapers_kinds_have_the_expected_fields(ctx: &Context) {
     }
 }
 
-/// Returns the arguments of `kubectl create` for a namespace. The tests do not use `kubectl apply`, because it adds an
-/// annotation that contains its input. `kubectl replace` would then change this annotation each time.
+/// Returns the arguments of `kubectl create` for a namespace. The tests do not use `kubectl apply`, because this
+/// command adds an annotation that contains the applied manifest. Each `kubectl replace` would then change this
+/// annotation.
 fn create(namespace: &str) -> [&str; 5] {
     ["create", "--namespace", namespace, "-f", "-"]
 }
 
-/// Sends the stored object again, and asserts that the API server does not write it.
+/// Sends the stored object in an update without changes, and asserts that the API server does not write it.
 #[track_caller]
 fn assert_not_written(ctx: &Context, namespace: &str, object: &str) {
     let get = ["get", "--namespace", namespace, object, "-o", "json"];

@@ -1,4 +1,4 @@
-//! The users and programs that call the API server.
+//! The users that send requests to the API server in the tests.
 
 use std::path::Path;
 
@@ -23,7 +23,7 @@ impl User {
     /// All users.
     pub const ALL: [Self; 6] =
         [Self::Admin, Self::Portcullis, Self::ControllerManager, Self::Verify, Self::Unregister, Self::Developer];
-    /// The ServiceAccounts of a release. Each has only the rights that the chart grants.
+    /// The ServiceAccounts that the Helm chart creates. Each has only the rights that the chart grants.
     pub const OF_RELEASE: [Self; 4] = [Self::Portcullis, Self::ControllerManager, Self::Verify, Self::Unregister];
 
     /// Returns the user name in RBAC manifests and audit logs.
@@ -88,7 +88,8 @@ pub fn tokens() -> String {
     User::ALL.map(line).concat()
 }
 
-/// Returns the API server's audit policy. It logs every request of the release's users, without the bodies.
+/// Returns the API server's audit policy. It logs every request of the users in [`User::OF_RELEASE`], without the
+/// bodies.
 pub fn audit_policy() -> String {
     let users: Vec<_> = User::OF_RELEASE.map(|user| format!("{:?}", user.name())).into();
     format!(

@@ -32,8 +32,8 @@ type Answers = HashMap<String, (u16, Vec<u8>)>;
 pub struct Api(Arc<Mutex<Answers>>);
 
 impl Api {
-    /// Creates a server with a Kustomization that has this inventory, and with its source. The source has an artifact
-    /// at `url`, with the digest of `archive`.
+    /// Creates a server that contains a Kustomization and its source. `inventory` contains the entries of the
+    /// Kustomization's inventory. The source has an artifact at `url`, with the digest of `archive`.
     pub fn with_inventory(inventory: &[String], url: &str, archive: &[u8]) -> Self {
         let api = Self::default();
         let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();

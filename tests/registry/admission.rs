@@ -10,8 +10,8 @@ use portcullis::catalog::Catalog;
 use portcullis::gate::{Gate, Policy, Registry};
 use serde_json::{Value, json};
 
-/// Decides the creation of an Installation in both admission phases. The component of the Installation is in the
-/// registry with the base URL `registry`. Checks that the rule OW001 reports nothing.
+/// Decides the creation of an Installation in both admission phases, mutating and validating. The component of the
+/// Installation is in the registry with the base URL `registry`. Checks that the rule OW001 reports nothing.
 pub fn admit(registry: &str) {
     let rows = Registry::standard();
     let catalog = Catalog::of(rows.kinds(), stored(registry));

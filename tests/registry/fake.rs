@@ -76,7 +76,7 @@ impl Content {
         content.insert(format!("{base}/manifests/{version}"), artifact.manifest);
     }
 
-    /// Replaces the content of all paths for which `which` returns true.
+    /// Changes the content to `with` for all paths for which `which` returns true.
     pub fn replace(&self, which: impl Fn(&str) -> bool, with: &[u8]) {
         self.0
             .lock()

@@ -79,7 +79,8 @@ fn gaps(closure: &Closure) -> Vec<(String, Gap)> {
 }
 
 /// Pushes component versions into repositories below the path `below`. Together, the component versions use every
-/// [`Packing`]. The references between them are several levels deep, and some of them are referenced more than once.
+/// [`Packing`]. The references between them are several levels deep. Some component versions are referenced more than
+/// once.
 fn publish(pusher: &Pusher, below: &str) {
     let app = v2("example.org/app", "v1", &[("store", "example.org/store", "v1"), ("ui", "example.org/ui", "v1")]);
     pusher.component(below, &app, Packing::Archive);

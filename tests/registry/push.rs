@@ -113,7 +113,7 @@ impl Pusher {
         );
     }
 
-    /// Pushes a component version as an OCI artifact with this tag.
+    /// Pushes a component version into the repository `repository`, as an OCI artifact with the tag `tag`.
     pub fn artifact(&self, repository: &str, tag: &str, descriptor: &Value, packing: Packing) {
         let artifact = Artifact::of(descriptor, packing);
         for blob in artifact.blobs {

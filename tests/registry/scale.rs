@@ -33,7 +33,7 @@ pub struct ScaleTest {
 
 /// Totals over the component trees of all Installations.
 pub struct RecordTotals {
-    /// Number of component trees without gaps.
+    /// Number of component trees in which no component version is missing.
     pub complete: usize,
     /// Number of component references that the overwrites change.
     pub overwritten: usize,
@@ -57,7 +57,8 @@ impl ScaleTest {
         self.catalog.insert(&OVERWRITES, overwrites(entries));
     }
 
-    /// Computes the record of each Installation, as the controller manager does. Returns the totals.
+    /// Computes the component tree of each Installation, and a summary (a `Record`) of this tree, as the controller
+    /// manager does. Returns the totals of the summaries.
     pub async fn compute_records(&self) -> RecordTotals {
         let all = self.catalog.all(&INSTALLATIONS);
         let one = async |stored: Arc<portcullis::catalog::Stored>| {

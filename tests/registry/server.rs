@@ -1,5 +1,5 @@
-//! A real OCI registry on the loopback interface. It is the registry of the CNCF project Distribution, built with Go in
-//! the version from `assets/go.mod`.
+//! A real OCI registry on the loopback interface. It is the registry server of the CNCF project Distribution. The tests
+//! build it with Go, in the version that `assets/go.mod` names.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -51,8 +51,8 @@ impl Registry {
         registry
     }
 
-    /// Starts the registry process, and waits until it listens. After [`Registry::stop`], the registry has the same
-    /// port and content as before.
+    /// Starts the registry process, and waits until it listens. A registry that was stopped keeps its port and its
+    /// content.
     pub fn restart(&mut self) {
         let mut command = Command::new(program());
         command.arg("serve").arg(self.folder.path().join("config.yml"));

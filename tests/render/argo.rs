@@ -1,5 +1,5 @@
-//! Compares builds of Argo CD sources with kustomize options: the engine must apply the options as Argo CD does. The
-//! reference is the command line of kustomize.
+//! Compares how Portcullis and the command line of kustomize build Argo CD sources with kustomize options. Portcullis
+//! must apply the options as Argo CD does.
 //!
 //! Argo CD runs `kustomize edit` for each option, in the order of [`apply_options`]. It adds patches to the
 //! kustomization file without `kustomize edit`, and then runs `kustomize build`. This test runs the same commands
@@ -34,7 +34,7 @@ const OBJECTS: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: w
                        spec: {selector: {app: web}}\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: \
                        {spec: {containers: [{name: a, image: busybox}]}}}\n";
 
-/// Compares the builds of `count` random sources.
+/// Compares the builds of `count` random sources. `seed` determines the random sources.
 pub fn run(count: u64, seed: u64) -> ExitCode {
     let program = oracle::program("argo", SOURCE, &FILES, &[]);
     let (mut equal, mut refused, mut differences) = (0, 0, Vec::new());
@@ -56,7 +56,7 @@ pub fn run(count: u64, seed: u64) -> ExitCode {
     if differences.is_empty() && equal > 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Returns the files of a random tree by path. The kustomization in the folder `app` is built.
+/// Returns a random tree of files: the content of each file by its path. The test builds the folder `app` of this tree.
 fn tree(dice: &mut Dice) -> BTreeMap<&'static str, String> {
     let mut file = json!({"resources": ["objects.yaml"]});
     let fields = [
@@ -174,7 +174,8 @@ fn build_with_kustomize(program: &Path, files: &BTreeMap<&str, String>, options:
     run_kustomize(program, &root, &["build".to_owned(), root.display().to_string()])
 }
 
-/// Changes the kustomization in the folder `root` as Argo CD does for these options.
+/// Changes the kustomization file in the folder `root` as Argo CD does for the kustomize options `options`. `program`
+/// is the path of the kustomize executable.
 fn apply_options(program: &Path, root: &Path, options: &Value) -> Result<(), String> {
     let edit = |arguments: Vec<String>| {
         let all: Vec<_> = [vec!["edit".to_owned()], arguments].concat();
@@ -242,7 +243,7 @@ fn append_patches(file: &Path, patches: Vec<Value>) {
     fs::write(file, kustomization.to_string()).expect("the file can be written");
 }
 
-/// Replaces the variables in a text as Go's `os.Expand` does.
+/// Replaces variables such as `$NAME` in a text, as Go's `os.Expand` does.
 fn expand_variables(text: &str) -> String {
     let variables = variables();
     let mut expanded = text.replace("${UNSET}", "").replace("$$", "\0");

@@ -1,6 +1,7 @@
-//! Compares the results of `check` for Flux Kustomizations of public repositories with those of the libraries of
-//! kustomize-controller. Uses every Kustomization whose source is the repository that contains it. The verdicts must be
-//! equal, and `check` must find all Kustomizations that the libraries render.
+//! Compares the results of `check` for Flux Kustomizations of public repositories with the results of
+//! kustomize-controller's libraries. Uses every Kustomization that is built from the same repository in which it is
+//! stored. `check` must accept and reject the same Kustomizations as the libraries, unless its verdict is unknown.
+//! `check` must also find all Kustomizations that the libraries render.
 //!
 //! The checkouts are those of [`repositories`](crate::repositories). The Go program in `tests/repositories/controller`
 //! creates the artifact of each source, and builds from it.
@@ -35,7 +36,7 @@ const FILES: [&str; 6] = [
     include_str!("../repositories/controller/go.sum"),
 ];
 
-/// The numbers of compared Kustomizations by result, and the differences.
+/// The number of compared Kustomizations for each result, and descriptions of the differences.
 #[derive(Default)]
 struct Counts {
     accepted: usize,
@@ -51,7 +52,8 @@ struct Surveyed {
     tree: Arc<Tree>,
     git: Git,
     survey: Survey,
-    /// The value of `spec.ignore` of each GitRepository in the files of the checkout, by name.
+    /// The value of `spec.ignore` of each GitRepository in the files of the checkout. The key is the name of the
+    /// GitRepository.
     ignored: BTreeMap<String, String>,
 }
 
@@ -171,7 +173,8 @@ impl Surveyed {
     }
 }
 
-/// Returns the value of `spec.ignore` of each GitRepository in the files, by name.
+/// Returns the value of `spec.ignore` of each GitRepository in the files `manifests`. The key is the name of the
+/// GitRepository.
 fn ignored(tree: &Tree, manifests: &[TreePath]) -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for file in manifests {
@@ -191,7 +194,7 @@ fn ignored(tree: &Tree, manifests: &[TreePath]) -> BTreeMap<String, String> {
     found
 }
 
-/// Runs the Go program without network. Returns its answer for each entry.
+/// Runs the Go program without network. Returns the answers of the program, one for each entry of `entries`.
 fn run_program(program: &Path, surveyed: &Surveyed, entries: &[Entry<'_>]) -> Vec<Value> {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", "/nonexistent").env("GOGC", "400");
@@ -244,8 +247,8 @@ fn compare(surveyed: &Surveyed, entries: &[Entry<'_>], answers: &[Value], counts
     }
 }
 
-/// Checks that the survey of each cluster contains the Kustomizations that kustomize-controller renders. Leaves out
-/// builds whose variables are not all known.
+/// Checks for each cluster that `check` finds all Kustomizations that kustomize-controller renders. Skips the output of
+/// builds in which the value of a variable is unknown.
 fn compare_rendered(surveyed: &Surveyed, entries: &[Entry<'_>], answers: &[Value], counts: &mut Counts) {
     for (at, cluster) in surveyed.survey.clusters.iter().enumerate() {
         let members = cluster.objects().map(|object| &object.value).filter(|object| is_flux_kustomization(object));

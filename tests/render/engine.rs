@@ -12,17 +12,18 @@ use crate::case::{Case, ROOT};
 /// The result of a build with the engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Built {
-    /// The output.
+    /// The output of a successful build.
     Text(String),
     /// The error with which the build failed.
     Refused(String),
-    /// The reason why the result is unknown, for example a part of the tree that the engine does not execute.
+    /// The reason why the engine cannot determine the result, for example because the tree needs a step that the engine
+    /// does not execute.
     Unknown(String),
     /// The engine panicked.
     Panicked,
 }
 
-/// Builds a tree in memory. `base` is the absolute path of the tree.
+/// Builds the tree of `case` with the engine. The tree is in memory, and `base` is its absolute path.
 fn build_tree(case: &Case, base: &str) -> Result<String, Stop> {
     let files = case.files_at(base).fold(Memory::new(), |files, (path, text)| files.file(path, text));
     let links = case.links.iter().map(|(path, target)| (path, target.replace(ROOT, base)));
@@ -35,8 +36,8 @@ fn build_tree(case: &Case, base: &str) -> Result<String, Stop> {
     engine::build(&tree, &root, &options, &settings, &files)?.text()
 }
 
-/// Builds a tree in memory, and catches panics. `base` must be the path at which kustomize builds the tree, because
-/// texts in the tree can contain the path.
+/// Builds the tree of `case` with the engine, and catches panics. The tree is in memory. `base` must be the path at
+/// which kustomize builds the same tree, because texts in the tree can contain this path.
 pub fn build(case: &Case, base: &str) -> Built {
     panic::catch_unwind(AssertUnwindSafe(|| build_tree(case, base))).map_or(Built::Panicked, Built::from)
 }

@@ -40,7 +40,8 @@ use crate::dice::Dice;
 use crate::engine::Built;
 use crate::oracle::{Answer, Oracle};
 
-/// Number of further builds with kustomize, if the outputs differ, to find out whether the output of kustomize varies.
+/// Number of additional builds with kustomize if the outputs differ. The test then checks whether the output of
+/// kustomize itself varies between builds.
 const REPEATS: usize = 4;
 
 /// Compares random kustomize trees, rendered by the engine and by kustomize.
@@ -78,7 +79,7 @@ struct Arguments {
     write: bool,
 }
 
-/// The number of trees by the result of the comparison.
+/// The numbers of compared trees, one number for each result.
 #[derive(Default)]
 struct Counts {
     equal: usize,
@@ -190,8 +191,8 @@ fn tree(seed: u64) -> Case {
     case
 }
 
-/// Minimizes the tree of a seed, and prints the smaller tree with both results. The smaller tree has the same kind of
-/// difference, `expected`.
+/// Minimizes the tree of a seed, and prints the smaller tree with both results. `expected` is the kind of difference
+/// that the smaller tree must still have.
 fn print_minimized(expected: &str, seed: u64, oracle: &mut Oracle) {
     let minimized = minimise::minimise(&tree(seed), |case| {
         let mut written = case.clone();

@@ -81,8 +81,9 @@ impl Oracle {
         }
     }
 
-    /// Builds a folder with kustomize. `has_schema` is whether a kustomization may choose an OpenAPI schema, so that
-    /// the program must reset the schema. Starts the program again if it has ended.
+    /// Builds a folder with kustomize. If `unrestricted` is true, kustomize loads files from any folder. `has_schema`
+    /// must be true if a kustomization may choose an OpenAPI schema; the Go program then resets the schema before and
+    /// after the build. Starts the Go program again if it has ended.
     pub fn build_folder(&mut self, folder: &Path, unrestricted: bool, has_schema: bool) -> Answer {
         let request = json!({"root": folder, "unrestricted": unrestricted, "hasSchema": has_schema});
         writeln!(self.input, "{request}").expect("the program reads");
@@ -107,7 +108,7 @@ impl Drop for Oracle {
 }
 
 /// Returns the path of a Go program that is built from the folder `source`. Builds the program if it is not in the
-/// cache. `files` contains the texts of the source files, from which the key of the cache is computed. `flags` are
+/// cache. `files` contains the texts of the source files. The key of the cache is computed from them. `flags` are
 /// additional arguments of `go build`.
 pub fn program(name: &str, source: &str, files: &[&str], flags: &[&str]) -> PathBuf {
     let key = cache::key(&[files, &[OS, ARCH]].concat());

@@ -23,7 +23,8 @@ pub fn config(root: &CertificateDer<'static>, versions: &[&'static SupportedProt
     config_with_roots(std::slice::from_ref(root), versions)
 }
 
-/// Returns a TLS configuration for servers with a certificate from any of the `trusted` roots.
+/// Returns a TLS configuration of a client that trusts the root certificates `trusted`. `versions` contains the TLS
+/// versions that the client supports.
 pub fn config_with_roots(
     trusted: &[CertificateDer<'static>],
     versions: &[&'static SupportedProtocolVersion],
@@ -31,7 +32,8 @@ pub fn config_with_roots(
     configure_like_api_server(builder(trusted, versions).with_no_client_auth())
 }
 
-/// Returns a TLS configuration with a client certificate.
+/// Returns a TLS configuration of a client that trusts the root certificate `root`, and presents `leaf` as client
+/// certificate.
 pub fn config_with_client_certificate(root: &CertificateDer<'static>, leaf: &Leaf) -> ClientConfig {
     let chain = CertificateDer::pem_slice_iter(leaf.chain.as_bytes()).map(Result::unwrap).collect();
     let key = PrivateKeyDer::from_pem_slice(leaf.key.as_bytes()).unwrap();
@@ -151,7 +153,8 @@ impl Connection {
         Ok(line.trim_end().to_owned())
     }
 
-    /// Waits until the server closes the connection. Returns an error if the server sends more bytes before.
+    /// Waits until the server closes the connection. Returns an error if the server sends data before it closes the
+    /// connection.
     pub async fn wait_until_closed(&mut self) -> io::Result<()> {
         match self.stream.read(&mut [0; 1]).await {
             Ok(0) | Err(_) => Ok(()),
@@ -164,9 +167,9 @@ impl Connection {
     }
 }
 
-/// Connection pool like that of Go's HTTP client for one host. It keeps up to 25 idle connections, uses the most
-/// recently used one first, and closes connections that were idle for too long. If the server has closed a connection,
-/// the pool replaces it only if the close arrived before the next request.
+/// A connection pool that behaves like that of Go's HTTP client for one host. It keeps up to 25 idle connections, uses
+/// the most recently used one first, and closes connections that were idle for too long. If the server has closed a
+/// connection, the pool replaces it only if the close arrived before the next request.
 pub struct Pool {
     address: SocketAddr,
     config: Arc<ClientConfig>,

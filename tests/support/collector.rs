@@ -96,7 +96,7 @@ impl Collector {
         format!("http://{}", self.http)
     }
 
-    /// From now on, the collector accepts requests over HTTP but never answers them.
+    /// Makes the collector leave all further requests over HTTP unanswered. The collector still accepts the requests.
     pub fn stop_answering(&self) {
         self.state.is_unresponsive.store(true, Ordering::SeqCst);
     }

@@ -1,5 +1,5 @@
-//! A server for tests, with a stub instead of the gate. The name of the object in a request determines the decision of
-//! the stub.
+//! A server for tests, with a stub instead of the gate. The stub decides each request by the name of the object in the
+//! request.
 
 use std::io;
 use std::net::SocketAddr;
@@ -23,15 +23,15 @@ use super::client::{self, Connection};
 use super::deadline::deadline;
 use super::pki::{Authority, SecretMount};
 
-/// A stub of the gate. The name of the object in a request determines its decision.
+/// A stub of the gate. It decides each request by the name of the object in the request.
 pub struct Stub {
-    /// Requests with the name `held` wait for a permit of this semaphore.
+    /// Requests about an object named `held` wait for a permit of this semaphore.
     pub hold_permits: Semaphore,
-    /// Number of requests whose decision has begun.
+    /// Number of requests for which the stub has begun the decision.
     pub begun: AtomicUsize,
-    /// Requests with the name `busy` block their thread until this flag is set by [`Stub::release_busy`].
+    /// Requests about an object named `busy` block their thread until [`Stub::release_busy`] sets this flag.
     busy_release: (Mutex<bool>, Condvar),
-    /// The names in requests, in the order in which the decisions began.
+    /// The names of the objects in the requests, in the order in which the stub began to decide the requests.
     order: Mutex<Vec<String>>,
 }
 
@@ -45,7 +45,7 @@ impl Stub {
         }
     }
 
-    /// Unblocks the requests with the name `busy`.
+    /// Unblocks the requests about an object named `busy`.
     pub fn release_busy(&self) {
         *self.busy_release.0.lock().unwrap() = true;
         self.busy_release.1.notify_all();
@@ -98,7 +98,7 @@ impl Decide for Stub {
     }
 }
 
-/// Returns an AdmissionReview about a widget, a resource about whose requests the stub decides.
+/// Returns an AdmissionReview about a widget with the name `name`. The stub decides only requests about widgets.
 pub fn review(name: &str) -> Vec<u8> {
     review_of("widgets", name, 0)
 }
@@ -125,7 +125,7 @@ pub fn review_of(plural: &str, name: &str, padding: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A running server, with the stub, the certificates and the switches that a test can use.
+/// A running server, with its addresses, certificates and stub. A test can change its readiness and shut it down.
 pub struct Server {
     pub address: SocketAddr,
     pub admin: SocketAddr,
@@ -201,7 +201,7 @@ pub async fn get(address: SocketAddr, path: &str) -> io::Result<(u16, String)> {
     Ok((status, body.to_owned()))
 }
 
-/// Waits until a condition is true. Panics after the timeout of tests.
+/// Waits until a condition is true. Panics after the timeout of tests, with a message that contains `what`.
 pub async fn eventually(what: &str, condition: impl AsyncFn() -> bool) {
     let wait = async {
         while !condition().await {

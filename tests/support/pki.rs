@@ -39,7 +39,7 @@ impl Authority {
         self.sign(CertificateParams::new(["localhost".to_owned(), "127.0.0.1".to_owned()]).unwrap())
     }
 
-    /// Returns a client certificate with this common name and these DNS names and URIs.
+    /// Returns a client certificate with the common name `name`. `alternatives` contains its DNS names and URIs.
     pub fn client(&self, name: &str, alternatives: &[&str]) -> Leaf {
         let mut params = CertificateParams::default();
         params.distinguished_name.push(rcgen::DnType::CommonName, name);
@@ -78,8 +78,8 @@ fn set_validity_of_one_day(params: &mut CertificateParams) {
     params.not_after = OffsetDateTime::now_utc() + Duration::DAY;
 }
 
-/// A folder like a mounted Secret: its files are links through `..data`, which is a link to the folder of the current
-/// version.
+/// A folder like a mounted Secret. Each of its files is a symbolic link through `..data`. `..data` is itself a symbolic
+/// link, to the folder with the current version of the files.
 pub struct SecretMount {
     folder: TempDir,
     version: AtomicUsize,

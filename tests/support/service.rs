@@ -15,8 +15,8 @@ use tokio::time::sleep;
 use super::harness::get;
 
 /// A minimal Kubernetes Service. Like kube-proxy, it chooses a replica for each connection. Like the kubelet and the
-/// endpoint controller, it probes `/readyz` of each replica. It copies bytes between client and replica, and if one
-/// side closes or resets its connection, it closes the connection to the other side.
+/// endpoint controller, it probes `/readyz` of each replica. It copies bytes between client and replica. If one of them
+/// closes or resets its connection, the Service closes the connection to the other one.
 pub struct Service {
     pub address: SocketAddr,
     replicas: Arc<Mutex<Vec<Replica>>>,

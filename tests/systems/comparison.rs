@@ -5,10 +5,10 @@ use crate::runner::Run;
 use crate::system::Scenario;
 
 /// Allowance for additional writes of controllers in the run with portcullis. This run may have twice the writes of the
-/// run without portcullis, plus this number. Additional writes are retries after conflicts, and dry runs, which need
-/// portcullis.
+/// run without portcullis, plus this number. Additional writes are retries after conflicts. They are also the writes of
+/// dry runs, which happen only with portcullis.
 const MAX_ADDITIONAL_WRITES: usize = 60;
-/// Maximum number of differences in the error message of a scenario.
+/// Maximum number of differences that the error message of a scenario lists.
 const MAX_DIFFERENCES: usize = 60;
 
 /// Two runs of a scenario.
@@ -22,7 +22,8 @@ pub struct Comparison<'a> {
 
 impl Comparison<'_> {
     /// Checks that both runs succeeded with equal snapshots, that denials occurred as expected, and that controllers
-    /// did not make too many additional writes. Returns the failure or the differences as an error.
+    /// did not make too many additional writes. Returns an error if one of the checks fails. The error lists the
+    /// differences.
     pub fn check(&self) -> Result<(), String> {
         let (without, with) = (self.without.outcome.as_ref()?, self.with.outcome.as_ref()?);
         let mut problems: Vec<String> = self.unexpected_denials();
@@ -56,12 +57,14 @@ impl Comparison<'_> {
         self.with.writes.iter().filter(|write| write.denied.is_some()).count()
     }
 
-    /// Returns the additional duration, in milliseconds, of all deletions by controllers in the run with portcullis.
+    /// Returns how much longer all deletions by controllers took in the run with portcullis than in the run without, in
+    /// milliseconds.
     pub fn added_deletion_time(&self) -> f64 {
         deletions(&self.with) - deletions(&self.without)
     }
 
-    /// Returns the additional mean duration, in milliseconds, of a write by a controller in the run with portcullis.
+    /// Returns how much longer a write by a controller took on average in the run with portcullis than in the run
+    /// without, in milliseconds.
     pub fn added_latency(&self) -> f64 {
         mean(&self.with) - mean(&self.without)
     }

@@ -204,8 +204,8 @@ impl<'a> Context<'a> {
         self.snapshots.lock().expect("no thread panicked while it held the lock").push((label.to_owned(), snapshot));
     }
 
-    /// Waits until no object is written any more. In contrast to [`Self::wait_until_stable`], the status of objects
-    /// does not matter.
+    /// Waits until no object is written any more. In contrast to [`Self::wait_until_stable`], does not wait until the
+    /// controllers have finished processing the objects.
     #[track_caller]
     pub fn wait_until_unchanged(&self) {
         let (begun, mut stable_polls, mut last) = (Instant::now(), 0, BTreeSet::new());

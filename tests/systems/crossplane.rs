@@ -1,7 +1,7 @@
-//! Tests with Crossplane 2. Its functions run as processes on this machine.
+//! Tests with Crossplane 2. The Composition functions run as processes on this machine.
 //!
-//! Crossplane's package manager does not install the functions. The tests create FunctionRevisions that contain the
-//! addresses of the functions, and that the package manager ignores.
+//! Crossplane's package manager does not install the functions. Instead, the tests create a FunctionRevision for each
+//! function, which contains the address of its process. The package manager ignores these FunctionRevisions.
 
 use std::fs;
 use std::net::TcpStream;
@@ -72,7 +72,8 @@ const ENVIRONMENTS: &str = "function-environment-configs";
 const FUNCTIONS: [&str; 2] = [TRANSFORM, ENVIRONMENTS];
 /// The argument that sets how often Crossplane reconciles a composite that has not changed.
 pub const POLL: &str = "--poll-interval=3s";
-/// A Composition that portcullis denies. Tests create it in a dry run to detect that the webhooks are active.
+/// A Composition that portcullis denies. Tests create it repeatedly in a dry run, to detect when the webhooks are
+/// active.
 const PROBE: &str = "apiVersion: apiextensions.crossplane.io/v1
 kind: Composition
 metadata: {name: probe}
@@ -125,7 +126,7 @@ pub fn prepare(cluster: &Cluster, fixtures: &Fixtures) {
     }
 }
 
-/// Starts a function as a process, and creates a FunctionRevision that contains its address.
+/// Starts a Composition function as a process. Creates a FunctionRevision that contains the address of this process.
 pub fn start_function(cluster: &Cluster, fixtures: &Fixtures, name: &'static str) -> Daemon {
     let port = fixtures.port(name);
     let mut command = Command::new(program(name, name));
@@ -177,8 +178,8 @@ fn define_things(ctx: &Context<'_>) {
     define(ctx, "apiextensions.crossplane.io/v2", &spec);
 }
 
-/// Applies a CompositeResourceDefinition with this `spec`. Waits until Crossplane has established the kind, and the
-/// webhooks of portcullis include it.
+/// Applies a CompositeResourceDefinition with this `spec`. Waits until Crossplane has established the kind of the
+/// composite, and until the webhooks of portcullis include this kind.
 pub fn define(ctx: &Context<'_>, api_version: &str, spec: &Value) {
     let group = format!("{}.example.org", ctx.namespace);
     let definition = json!({"apiVersion": api_version, "kind": "CompositeResourceDefinition", "spec": spec,
@@ -207,7 +208,8 @@ pub fn define(ctx: &Context<'_>, api_version: &str, spec: &Value) {
 }
 
 /// Returns a Composition that composes one ConfigMap. `configs` selects the EnvironmentConfigs. `environment` contains
-/// the patches of the environment, and `patches` those of the ConfigMap.
+/// the patches that copy values between the environment and the composite. `patches` contains the patches for the
+/// ConfigMap.
 fn composition(ctx: &Context<'_>, name: &str, configs: &Value, environment: &Value, patches: &Value) -> Value {
     let resources = json!({
         "apiVersion": "pt.fn.crossplane.io/v1beta1", "kind": "Resources", "environment": {"patches": environment},

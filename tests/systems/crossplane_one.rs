@@ -102,9 +102,9 @@ fn define(ctx: &Context<'_>) {
     crossplane::define(ctx, "apiextensions.crossplane.io/v1", &spec);
 }
 
-/// Returns a Composition that composes one object with the name of the composite. With a generated name, Crossplane
-/// 1.17 may compose a second object: if Crossplane's cache does not contain the kind yet, Crossplane does not find the
-/// first object.
+/// Returns a Composition that composes one object, with the name of the composite. The name is not generated, because
+/// Crossplane 1.17 may then compose a second object: if Crossplane's cache does not contain the kind yet, Crossplane
+/// does not find the first object.
 fn composition(ctx: &Context<'_>, environment: &Value, patches: &Value) -> Value {
     let mut patches = patches.as_array().expect("the patches are a list").clone();
     patches.push(json!({"type": "FromCompositeFieldPath", "fromFieldPath": "metadata.name",
@@ -128,7 +128,8 @@ fn environment_patch(from: &str, to: &str) -> Value {
     json!({"type": "FromEnvironmentFieldPath", "fromFieldPath": from, "toFieldPath": to})
 }
 
-/// Applies a composite with this `spec`. Returns its full name.
+/// Creates a composite with this `spec` in the cluster. Returns its name, which begins with the name of the namespace
+/// of the test.
 fn composite(ctx: &Context<'_>, name: &str, spec: Value) -> String {
     let full = format!("{}-{name}", ctx.namespace);
     let object = json!({"apiVersion": format!("{}.example.org/v1", ctx.namespace), "kind": "XThing",

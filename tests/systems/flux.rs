@@ -65,7 +65,8 @@ pub const SYSTEM: System = System {
     ],
 };
 
-/// Name of the port at which source-controller serves artifacts, for [`Fixtures::port`].
+/// Name of the port at which source-controller serves artifacts. [`Fixtures::port`] returns the number of the port with
+/// this name.
 const ARTIFACT_PORT: &str = "artifacts";
 /// Resource name of Flux Kustomizations for kubectl. It contains the API group, because portcullis can define a kind
 /// with the same name.
@@ -82,7 +83,8 @@ fn configuration(fixtures: &Fixtures) -> String {
     format!("deliveries: {{flux-trees: deny, flux-sources: deny}}\n{}", artifact_hosts(fixtures))
 }
 
-/// Returns the part of portcullis' configuration that allows portcullis to fetch artifacts from this machine.
+/// Returns the section `artifactHosts` of portcullis' configuration. It allows portcullis to fetch artifacts from the
+/// source-controller on this machine.
 pub fn artifact_hosts(fixtures: &Fixtures) -> String {
     format!("artifactHosts: [\"{}\"]\n", artifact_host(fixtures))
 }
@@ -227,7 +229,8 @@ fn revision(ctx: &Context<'_>) {
 }
 
 /// Changes the branch of an application's source and the path of its Kustomization in one commit. The new path exists
-/// only in the new branch. If portcullis checked the path in the old branch, Flux could never apply the commit.
+/// only in the new branch. So portcullis must not check the new path in the old branch: it would deny the
+/// Kustomization, and Flux could never apply the commit.
 fn branch_and_path(ctx: &Context<'_>) {
     let git = &ctx.testbed().fixtures.git;
     let application = git.repository(&format!("{}-application", ctx.namespace));
@@ -255,8 +258,8 @@ pub struct Broken {
     repository: Repository,
     /// The commit that does not build.
     pub commit: String,
-    /// The states of the GitRepository and of the Kustomization before the commit. Each entry contains the plural name
-    /// of the kind, and the resource version.
+    /// The GitRepository and the Kustomization before the commit. Each entry contains the plural name of the kind, and
+    /// the resource version of the object.
     before: [(&'static str, String); 2],
     /// Number of revisions in the repository that do not build.
     number: usize,
@@ -320,10 +323,10 @@ pub fn repair(ctx: &Context<'_>, broken: &Broken) {
     ctx.snapshot("repaired");
 }
 
-/// Checks that portcullis rejects a revision at its source if the revision does not build (issue 18, Flux 5). Without
-/// portcullis, Flux fails to build the revision. In both cases, deployed objects stay unchanged. With portcullis,
-/// Events about the GitRepository and the Kustomization contain the reason, and `kubectl get` never shows the rejected
-/// revision as ready.
+/// Checks that portcullis withholds a revision that does not build (issue 18, Flux 5). The GitRepository then keeps its
+/// previous artifact. Events about the GitRepository and the Kustomization contain the reason, and `kubectl get` never
+/// shows the rejected revision as ready. Without portcullis, Flux fails to build the revision. In both cases, deployed
+/// objects stay unchanged.
 fn broken(ctx: &Context<'_>) {
     let broken = break_tree(ctx);
     let (plural, words) = if ctx.has_webhooks() {
@@ -364,8 +367,8 @@ fn count_artifact_events(ctx: &Context<'_>) -> u64 {
     announced.map(|event| event["count"].as_u64().unwrap_or(1)).sum()
 }
 
-/// Returns whether the output of `kubectl get` shows an object as ready at a commit. This output contains the status
-/// and the message of the condition `Ready`.
+/// Returns whether the output of `kubectl get` shows that `object` is ready at the commit `commit`. This output
+/// contains the status and the message of the condition `Ready`.
 fn shows_ready(object: &Value, commit: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     let ready = conditions.iter().find(|condition| condition["type"] == "Ready");
@@ -465,8 +468,8 @@ fn force(ctx: &Context<'_>) {
     ctx.snapshot("recreated");
 }
 
-/// A kustomization file with numbers and booleans instead of strings, and with an unknown field. Flux converts the
-/// values, and ignores the field.
+/// A kustomization file with numbers and booleans in place of strings, and with an unknown field. Flux converts the
+/// numbers and booleans to strings, and ignores the unknown field.
 const LAX: &str = "resources: [settings.yaml, 7]
 namePrefix: 7
 nameSuffix: true

@@ -24,13 +24,13 @@ pub const SYSTEM: System = System {
     ..flux::SYSTEM
 };
 
-/// Number of successive revisions that do not build. Flux does not wait for portcullis, so one Event of portcullis may
-/// come after Flux's report if the machine is busy.
+/// Number of successive revisions that do not build. Flux does not wait for portcullis. So the test accepts that Flux
+/// reports one of these revisions before portcullis does, for example on a busy machine.
 const BROKEN_REVISIONS: usize = 3;
 
 /// Checks that the controller manager writes an Event about the Kustomization for each revision that does not build
-/// (issue 18, Flux 6). The Event contains the error, and comes before Flux's report. `portcullis audit` reports the
-/// revision too. Without portcullis, only Flux reports the revision.
+/// (issue 18, Flux 6). The Event contains the error. For all revisions but at most one, it comes before Flux's report.
+/// `portcullis audit` reports the revisions too. Without portcullis, only Flux reports them.
 fn broken(ctx: &Context<'_>) {
     let mut broken = flux::break_tree(ctx);
     let mut reported_before_flux = usize::from(is_reported(ctx, &broken));
@@ -109,8 +109,8 @@ fn uid(ctx: &Context<'_>, name: &str) -> Value {
     ctx.get("configmaps", name).expect("the object exists")["metadata"]["uid"].clone()
 }
 
-/// Makes Flux reconcile a Kustomization. Waits until the labels of the ConfigMap `name` contain this Kustomization as
-/// the owner, and returns the ConfigMap. `number` must differ between requests.
+/// Makes Flux reconcile the Kustomization `kustomization`. Waits until the labels of the ConfigMap `name` contain
+/// `kustomization` as the owner, and returns the ConfigMap. `number` must differ between calls.
 #[track_caller]
 fn reconcile_until_owner(ctx: &Context<'_>, kustomization: &str, name: &str, number: usize) -> Value {
     let request = format!("reconcile.fluxcd.io/requestedAt={number}");
@@ -162,7 +162,8 @@ fn moved_to_another_source(ctx: &Context<'_>) {
     ctx.snapshot_of("moved", &["configmaps"]);
 }
 
-/// With portcullis, waits until the controller manager has reported a revision in an Event that contains `words`.
+/// Waits until the controller manager has reported a revision in an Event that contains `words`. Does nothing without
+/// portcullis.
 fn wait_until_reported(ctx: &Context<'_>, commit: &str, words: &str) {
     if ctx.has_webhooks() {
         let note = ctx.wait_for_event("Kustomization", "app", "RiskyRevision", &commit[..12])["note"].to_string();

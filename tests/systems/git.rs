@@ -38,7 +38,8 @@ pub struct Repository {
 }
 
 impl GitServer {
-    /// Creates a folder without repositories, which the server serves from now on.
+    /// Creates an empty folder for repositories, and makes the server serve this folder. Starts the server if it is not
+    /// running.
     ///
     /// # Panics
     ///
@@ -126,7 +127,7 @@ fn start_listener() -> (u16, Arc<Mutex<PathBuf>>) {
     (port, root)
 }
 
-/// An HTTP request, in the parts that `git http-backend` gets through CGI.
+/// The parts of an HTTP request that `git http-backend` receives through CGI.
 struct Request {
     method: String,
     path: String,

@@ -10,7 +10,7 @@ use crate::gate;
 use crate::git::Repository;
 use crate::system::{Kind, Scenario, System};
 
-/// The test system with Flux at default levels, with limits for deletions.
+/// The test system with Flux, the default levels of rules, and limits for deletions.
 pub const SYSTEM: System = System {
     name: "guard",
     title: || format!("{}, with the guard of deletions", (flux::SYSTEM.title)()),
@@ -43,8 +43,9 @@ pub const RULE: &str = "GD001";
 /// Names of the ConfigMaps that a revision deletes. There are more of them than `maxCount` allows.
 pub const DELETED_CONFIG_MAPS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// Commits ConfigMaps with these names, and the files in `more`. If `number` is not 0, requests that source-controller
-/// fetches the commit. Returns the commit hash.
+/// Commits ConfigMaps with these names, and the files in `more`. Returns the commit hash. If `number` is greater than
+/// 0, also requests that source-controller checks immediately for a new revision. `number` must differ between these
+/// requests.
 pub fn publish(
     ctx: &Context<'_>,
     repository: &Repository,
@@ -62,8 +63,8 @@ pub fn publish(
     commit
 }
 
-/// Creates a repository, and waits until Flux has applied its first revision. The Kustomization sets `force`. Flux then
-/// recreates objects after some errors, but must not do so after a denial.
+/// Creates a repository, and waits until Flux has applied its first revision. The Kustomization has `force: true`. So
+/// Flux recreates objects after some errors. It must not do so after a denial.
 pub fn start_with_applied_tree(ctx: &Context<'_>, names: &[&str], more: &[(&str, &str)]) -> Repository {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let commit = publish(ctx, &repository, names, more, 0);
@@ -109,8 +110,9 @@ fn approve(ctx: &Context<'_>, commit: &str) {
     wait_until_applied(ctx, "app", "main", commit);
 }
 
-/// Publishes a revision without the ConfigMaps [`DELETED_CONFIG_MAPS`]. With portcullis, checks that nothing is deleted
-/// or recreated before the deletions are approved. Then waits until the ConfigMaps are deleted.
+/// Publishes a revision without the ConfigMaps [`DELETED_CONFIG_MAPS`], and waits until Flux has deleted them. If
+/// portcullis is installed, checks before this that Flux deletes and recreates nothing until the deletions are
+/// approved. Then approves them.
 fn delete_many(ctx: &Context<'_>, repository: &Repository, number: usize) {
     let all: Vec<_> = DELETED_CONFIG_MAPS.into_iter().chain(["kept"]).collect();
     let before = uids(ctx, "configmaps", &all);

@@ -1,4 +1,5 @@
-//! Tests with Flux and the configuration `guard: {hold: source}`. The guard then stops a revision at its source.
+//! Tests with Flux and the configuration `guard: {hold: source}`. With this configuration, the guard withholds a
+//! revision at its source.
 
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::flux::{
 use crate::guard::{self, DELETED_CONFIG_MAPS, uids};
 use crate::system::{Scenario, System};
 
-/// The test system with Flux and a guard that stops revisions at their source.
+/// The test system with Flux and a guard that withholds revisions at their source.
 pub const SYSTEM: System = System {
     name: "held",
     title: || format!("{}, with the guard at the sources", (flux::SYSTEM.title)()),
@@ -19,11 +20,11 @@ pub const SYSTEM: System = System {
     ..guard::SYSTEM
 };
 
-/// ID of the rule that checks the deletions of a revision at its source.
+/// ID of the rule that withholds a revision at its source if the revision would delete too many objects.
 const RULE: &str = "GD002";
 
-/// Commits a ConfigMap for each of the names into the folder `app`, and a ConfigMap with `value` into the folder
-/// `other`. Returns the commit hash.
+/// Commits a ConfigMap for each name in `names` to the folder `app`, and a ConfigMap with the value `value` to the
+/// folder `other`. Returns the commit hash.
 fn commit(repository: &crate::git::Repository, names: &[&str], value: &str) -> String {
     let maps = names.iter().map(|name| (format!("app/{name}.yaml"), config_map(name, "one")));
     let files: Vec<_> = maps.chain([("other/other.yaml".to_owned(), config_map("other", value))]).collect();

@@ -1,4 +1,4 @@
-//! Tests with Landscaper, its deployer of manifests, and its mock deployer, which deploys nothing.
+//! Tests with Landscaper, its manifest deployer, and its mock deployer, which deploys nothing.
 
 use std::process::Command;
 
@@ -195,8 +195,8 @@ impl<'a> Installation<'a> {
                "metadata": {"name": "root", "namespace": namespace, "annotations": annotations}})
     }
 
-    /// Applies the Installation, and waits until Landscaper has finished a new job with this phase. Returns the
-    /// Installation.
+    /// Applies the Installation, and waits until Landscaper has finished a new job, and the Installation has the phase
+    /// `phase`. Returns the Installation.
     #[track_caller]
     fn process(&self, ctx: &Context<'_>, phase: &str) -> Value {
         let job = |object: &Value| object["status"]["jobIDFinished"].clone();
@@ -280,8 +280,8 @@ fn repository_context(ctx: &Context<'_>) -> Value {
     json!({"type": "ociRegistry", "baseUrl": registry.url()})
 }
 
-/// Checks that Landscaper uses the component version from the overwrites. The blueprint deploys the version of its
-/// component into a ConfigMap.
+/// Checks that Landscaper uses the component version from the overwrites. The blueprint deploys a ConfigMap that
+/// contains the version of its component.
 fn overwrites(ctx: &Context<'_>) {
     create_target(ctx);
     let overwrites = json!({
@@ -315,8 +315,8 @@ fn dry_run_configuration(ctx: &Context<'_>) {
     ctx.apply(&configuration.to_string());
 }
 
-/// Processes an Installation as a dry run, which needs portcullis. Checks that nothing is deployed, and that the export
-/// comes from the DryRunConfiguration.
+/// Processes an Installation as a dry run, which needs portcullis. Checks that nothing is deployed, and that the value
+/// of the export comes from the DryRunConfiguration.
 fn dry_run(ctx: &Context<'_>, items: &str) {
     dry_run_configuration(ctx);
     let mut installation = Installation::new(items);
@@ -328,8 +328,8 @@ fn dry_run(ctx: &Context<'_>, items: &str) {
     assert_eq!(value, Some(json!("from the dry run")));
 }
 
-/// Processes an Installation as a dry run, and then really. Without portcullis, only the real run takes place, because
-/// dry runs need portcullis. So only the results of the real run are compared.
+/// Processes an Installation first as a dry run, and then as a real run. Without portcullis, only the real run takes
+/// place, because dry runs need portcullis. So only the results of the real run are compared.
 fn dry_then_real(ctx: &Context<'_>) {
     create_target(ctx);
     let items = manifest("one", "  updateOnChangeOnly: true\n");
@@ -344,7 +344,8 @@ fn dry_then_real(ctx: &Context<'_>) {
     ctx.snapshot_of("real run", &["configmaps"]);
 }
 
-/// Checks that neither a dry run nor the deletion of its Installation deploys anything while the real deployer runs.
+/// Checks that a dry run deploys nothing while the real deployer runs. The later deletion of the Installation must not
+/// deploy anything either.
 fn dry_beside(ctx: &Context<'_>) {
     create_target(ctx);
     if ctx.has_webhooks() {

@@ -32,7 +32,7 @@ pub struct Decision {
     pub allowed: bool,
 }
 
-/// Returns all writes in an audit log, of any user.
+/// Returns the writes of all users in an audit log.
 pub fn writes(path: &Path) -> Vec<Write> {
     let text = fs::read_to_string(path).unwrap_or_default();
     text.lines().filter_map(|line| write(&serde_json::from_str(line).ok()?)).collect()

@@ -1,4 +1,5 @@
-//! Removes from objects the data that differs between runs, such as UIDs and times. Compares snapshots of the objects.
+//! Removes from objects the data that differs between runs, such as UIDs and times. Also compares snapshots, which
+//! contain the resulting objects.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -34,8 +35,8 @@ static EXPORT_SUFFIX: LazyLock<Regex> =
 /// Matches a digest. Landscaper uses digests as the names of DataObjects.
 static DIGEST: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[a-z2-7]{32}\b").expect("the pattern is valid"));
 
-/// Returns the objects by kind and name, without data that differs between runs. `addresses` contains addresses and
-/// their replacements.
+/// Returns the objects without the data that differs between runs. The key of an object contains its kind and name.
+/// `addresses` contains network addresses, each with the text that replaces it.
 pub fn snapshot(objects: &[Value], addresses: &[(String, String)]) -> Snapshot {
     let replacements = replacements(objects, addresses);
     let mut snapshot = Snapshot::new();
@@ -62,7 +63,8 @@ fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }
 
-/// Returns generated names and addresses with their replacements, the longest first.
+/// Returns the texts to replace in objects, each with its replacement. The texts are the generated names of `objects`,
+/// and the entries of `addresses`. The longest text comes first.
 fn replacements(objects: &[Value], addresses: &[(String, String)]) -> Vec<(String, String)> {
     let generated = objects.iter().filter_map(|object| {
         let (prefix, name) = (&object["metadata"]["generateName"], &object["metadata"]["name"]);

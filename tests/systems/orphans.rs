@@ -1,5 +1,5 @@
-//! Tests the guard with a kustomize-controller before 1.9. Such a controller removes objects from its inventory when
-//! their deletion is denied.
+//! Tests the guard with a kustomize-controller before version 1.9. If the deletion of an object is denied, such a
+//! controller nevertheless removes the object from its inventory.
 
 use serde_json::Value;
 

@@ -33,8 +33,8 @@ pub struct Run {
     pub decisions: Vec<Decision>,
 }
 
-/// Runs scenarios on a new cluster, and returns the results in the order of the scenarios. `record` is a folder for the
-/// recording of requests to portcullis.
+/// Runs scenarios on a new cluster, and returns the results in the order of the scenarios. If `record` is set, also
+/// saves a recording of the requests to portcullis in this folder.
 pub fn run(system: &'static System, mode: Mode, scenarios: &[&Scenario], record: Option<&str>) -> Vec<Run> {
     let begun = Instant::now();
     let testbed = Testbed::start(system, mode);
@@ -66,8 +66,8 @@ pub fn run(system: &'static System, mode: Mode, scenarios: &[&Scenario], record:
 
 type Outcome = Result<Vec<(String, Snapshot)>, String>;
 
-/// Runs a scenario and returns its snapshots. If it panics, returns the message and the log lines that contain its
-/// namespace.
+/// Runs a scenario and returns its snapshots. If the scenario panics, returns the message of the panic, and the log
+/// lines that contain the namespace of the scenario.
 fn attempt(testbed: &Testbed, scenario: &Scenario) -> Outcome {
     let snapshots = catch_unwind(AssertUnwindSafe(|| {
         let ctx = Context::begin(testbed, scenario.name);
@@ -84,7 +84,8 @@ pub fn panic_message(panic: &(dyn Any + Send)) -> String {
     text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned())).unwrap_or_default()
 }
 
-/// Assigns the writes and decisions in the logs to scenarios by their namespaces. Returns a result for each scenario.
+/// Returns a result for each scenario. The result contains the writes and decisions in the logs that are about objects
+/// of the scenario. These are found by the scenario's namespace.
 fn collect(testbed: &Testbed, scenarios: &[&Scenario], mut outcomes: Vec<(&'static str, Outcome)>) -> Vec<Run> {
     save_logs(testbed, &outcomes);
     let writes = log::writes(&testbed.cluster.audit_log());

@@ -13,9 +13,9 @@ use crate::testbed::Fixtures;
 
 /// A system whose real controllers are tested with portcullis, such as Flux.
 pub struct System {
-    /// The name in the names of tests and namespaces.
+    /// The name of the system. It is a part of the names of tests and namespaces.
     pub name: &'static str,
-    /// Returns the name in the table of results, with the versions of the controllers.
+    /// Returns the title of the system in the table of results, with the versions of the controllers.
     pub title: fn() -> String,
     /// Names of the entries in `assets/pins.json` whose programs must be built.
     pub pins: &'static [&'static str],
@@ -46,8 +46,8 @@ pub struct Scenario {
     pub description: &'static str,
     /// The function that runs the scenario.
     pub steps: fn(&Context<'_>),
-    /// Text that the error message of every denied request of a controller contains. At least one request must be
-    /// denied. `None` if no request of a controller may be denied.
+    /// If set, portcullis must deny at least one request of a controller, and the error message of each denied request
+    /// must contain this text. `None` if portcullis must not deny requests of controllers.
     pub denial: Option<&'static str>,
     /// Name of an additional entry in `assets/pins.json` whose programs the scenario needs. If these programs are not
     /// built, the scenario is skipped.

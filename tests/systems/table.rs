@@ -7,12 +7,13 @@ use crate::system::{Scenario, System};
 const PAGE: &str = "docs/systems.md";
 const MARKERS: [&str; 2] = ["<!-- systems: begin -->", "<!-- systems: end -->"];
 
-/// The results of a system.
+/// A tested system, such as Flux, with the results of its scenarios.
 pub struct SystemResult<'a> {
     pub system: &'a System,
     /// The results of the scenarios that have run.
     pub comparisons: Vec<Comparison<'a>>,
-    /// The scenarios that need a program that is not built. `make test` replays their recorded requests.
+    /// The scenarios that were not run, because a program that they need is not built. `make test` replays their
+    /// recorded requests.
     pub skipped: Vec<&'static Scenario>,
 }
 

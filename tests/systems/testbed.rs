@@ -27,14 +27,14 @@ const SHOWN_LINES: usize = 12;
 pub enum Mode {
     /// Portcullis does not run.
     Without,
-    /// Portcullis does not run. This is the second run without it: all differences come from the controllers
+    /// Portcullis does not run, as in `Without`. Differences between these two runs can come only from the controllers
     /// themselves.
     Control,
     /// Portcullis runs: its webhooks are registered, and `portcullis reconcile` is started.
     With,
 }
 
-/// The resources that are created before the cluster starts.
+/// The temporary folder and the OCI registry of a test system. They are created before the cluster starts.
 pub struct Fixtures {
     /// A temporary folder, which is deleted at the end.
     pub folder: TempDir,
@@ -80,7 +80,7 @@ impl Fixtures {
         self.folder.path().join("recordings")
     }
 
-    /// Returns the addresses that differ between runs, each with its replacement in snapshots.
+    /// Returns the addresses that differ between runs, and the text that replaces each of them in snapshots.
     pub fn addresses(&self) -> Vec<(String, String)> {
         let ports = self.ports.lock().expect("no thread panicked while it held the lock");
         let of_ports = ports.iter().map(|(name, port)| (format!("127.0.0.1:{port}"), format!("<{name}>")));
@@ -126,7 +126,7 @@ impl Testbed {
         self.gate.as_ref().map(Gate::log)
     }
 
-    /// Returns the last lines of each log that contain this namespace.
+    /// Returns, for each log, the last lines that contain `namespace`.
     pub fn logs(&self, namespace: &str) -> String {
         let manager = self.manager.iter().map(|manager| ("reconcile", manager.log()));
         let controllers = self.controllers.iter().map(|daemon| (daemon.name(), read(&daemon.log())));

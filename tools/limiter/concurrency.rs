@@ -1,5 +1,5 @@
-//! Includes the queue of the limiter from `src/server/concurrency`, for the simulation. Its functions take the time as
-//! a parameter.
+//! Includes the queue of the limiter from `src/server/concurrency`, for the simulation. The functions of the queue get
+//! the current time as a parameter, so the simulation can use its own clock.
 #![allow(dead_code, unused_imports, reason = "the simulation uses a part of it")]
 
 #[path = "../../src/server/concurrency/credit.rs"]

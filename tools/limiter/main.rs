@@ -1,6 +1,6 @@
-//! Simulates the queue of `server::concurrency` with one permit: with all parameters, and then with one parameter
-//! disabled at a time, to show its effect. The simulation does not measure real time, so other load on the machine does
-//! not change the results. `make limiter` runs it.
+//! Simulates the queue of `server::concurrency` with one permit. The first simulation uses all parameters. Each further
+//! simulation disables one parameter, to show the effect of this parameter. The simulations do not measure real time,
+//! so other load on the machine does not change the results. `make limiter` runs this program.
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a tool of the repository")]
 
 mod server;

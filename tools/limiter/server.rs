@@ -1,5 +1,5 @@
-//! The module `server` of this program. The included files use the visibility `pub(in crate::server)`, so they must be
-//! in a module with this name.
+//! Includes files from `src/server`. These files use the visibility `pub(in crate::server)`, so they must be in a
+//! module with the name `server`.
 
 #[path = "concurrency.rs"]
 pub mod concurrency;

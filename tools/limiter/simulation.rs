@@ -1,4 +1,4 @@
-//! A discrete-event simulation of requests that arrive at a queue with one permit.
+//! A discrete-event simulation of requests that wait in a queue for a single permit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -21,12 +21,13 @@ pub(super) struct Load {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Random arrivals. Contains their rate, as a multiple of the capacity, and the duration of the load.
+    /// Requests arrive at random times. Contains their rate, as a multiple of the capacity, and the duration of the
+    /// load.
     Open(f64, Duration),
-    /// Twenty bursts of this number of requests, at this interval.
+    /// Twenty bursts of requests. Contains the number of requests in each burst, and the interval between bursts.
     Bursts(usize, Duration),
-    /// This number of connections. Each connection sends its next request immediately after an answer, or 2 ms after a
-    /// rejection. The load lasts two seconds.
+    /// A fixed number of connections. Each connection sends its next request immediately after an answer, or 2 ms after
+    /// a rejection. The load lasts two seconds.
     Closed(usize),
     /// Like `Closed`, but starts after 200 ms of overload. Requests during the overload are not counted.
     ClosedAfterOverload(usize),
@@ -50,7 +51,7 @@ impl Load {
     }
 }
 
-/// The times from the arrival of requests to their decision or rejection, sorted.
+/// For each request, the time from its arrival until it was decided or rejected. Both lists are sorted.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) decided: Vec<Duration>,
@@ -79,7 +80,7 @@ struct Simulation {
     result: Outcome,
 }
 
-/// Simulates a load, and returns the times of its requests.
+/// Simulates the load `load` with the queue policy `policy`. Returns the time that each request took.
 pub(super) fn run(policy: QueuePolicy, load: Load) -> Outcome {
     let began = Instant::now();
     let credit = IdleCredit::full(policy, began);

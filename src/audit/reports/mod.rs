@@ -170,7 +170,8 @@ impl Reports {
         if failed.is_empty() { Ok(written) } else { Err(ReportError::Write(failed)) }
     }
 
-    /// Returns the results of earlier reports about objects of kinds that this audit could not read, by namespace.
+    /// Returns results of earlier reports that remain in the new reports, by namespace. These results are about objects
+    /// of the kinds in `unread`, which this audit could not read.
     fn carried_over(&self, unread: &[Unread]) -> BTreeMap<String, Vec<Value>> {
         let mut carried_over: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for stored in &self.stored {

@@ -16,11 +16,11 @@ use super::resource;
 use crate::catalog::cluster::pages::{Item, Pages};
 use crate::catalog::{Catalog, Coverage, Kind};
 
-/// Interval for checking whether the cluster serves a missing kind. A notification of a new CustomResourceDefinition
-/// causes an earlier check.
+/// Interval for checking whether the cluster now serves a kind that it did not serve before. A notification of a new
+/// CustomResourceDefinition causes an earlier check.
 const LOOK_AGAIN: Duration = Duration::from_secs(60);
-/// Delay between the notification of a new CustomResourceDefinition and the next attempt to list a missing kind. The
-/// delay is needed because the API server does not serve the new kind at once.
+/// Delay between the notification of a new CustomResourceDefinition and the next attempt to list a kind that the
+/// cluster did not serve before. The delay is needed because the API server does not serve the new kind at once.
 const AFTER_CHANGE: Duration = Duration::from_millis(300);
 /// Minimum interval between log records about a failing watch.
 const SAY_AGAIN: Duration = Duration::from_secs(60);
@@ -32,8 +32,8 @@ const BETWEEN_WATCHES: Duration = Duration::from_secs(1);
 ///
 /// # Errors
 ///
-/// If a request fails, or if a response is not a list. The catalog then keeps its objects. It also keeps the objects
-/// that were listed before the error.
+/// If a request fails, or if a response is not a list. The catalog then contains its earlier objects, and also the
+/// objects that were listed before the error.
 pub(super) async fn list(client: &Client, catalog: &Catalog, kind: &'static Kind) -> Result<String, Error> {
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &resource(kind));
     let mut pages = Pages::of(api);
@@ -102,7 +102,8 @@ impl Follow {
         }
     }
 
-    /// Watches the kind from a resourceVersion on, until the kind must be listed again.
+    /// Watches the kind, starting at the resourceVersion `version`, until the kind must be listed again. `wait`
+    /// determines the delay after a failed watch.
     async fn watch_from(&mut self, mut version: String, wait: &mut DefaultBackoff) {
         loop {
             let begun = Instant::now();

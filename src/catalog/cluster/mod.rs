@@ -1,8 +1,8 @@
 //! Fills a catalog from a cluster, and provides live reads, which read objects from the API server. Starts a watch for
 //! each kind that rules look up.
 //!
-//! A missing CustomResourceDefinition is normal, because a cluster may have only Flux or only Landscaper. A watch of
-//! the CustomResourceDefinitions notices when one is created.
+//! A missing CustomResourceDefinition is normal, because a cluster may have only Flux or only Landscaper. This module
+//! watches CustomResourceDefinitions, so that it can watch a kind as soon as its CustomResourceDefinition is created.
 
 mod events;
 mod follow;
@@ -70,7 +70,8 @@ pub async fn load(client: Client, catalog: &Catalog) -> Result<(), kube::Error> 
 }
 
 /// Fills a catalog from a cluster, like [`load`], but returns all errors and not only the first. Each error is returned
-/// with the kind that could not be loaded. The coverage of this kind does not change.
+/// with the kind that could not be loaded. The [`Coverage`] of this kind does not change. Usually, it remains
+/// [`Coverage::Pending`].
 pub async fn load_what_can_be(client: &Client, catalog: &Catalog) -> Vec<(&'static Kind, kube::Error)> {
     let mut failed = Vec::new();
     for kind in catalog.kinds().filter(|kind| !kind.is_read_by_name()).collect::<Vec<_>>() {

@@ -66,8 +66,8 @@ impl Pages {
         Self { labels: Some(labels.to_owned()), ..self }
     }
 
-    /// Returns the number of objects after the last page that was read to its end. Returns 0 before the end of the
-    /// first page, or if the API server does not report the number.
+    /// Returns the number of objects on the remaining pages, as the API server reported it in the last page that was
+    /// read to its end. Returns 0 before the end of the first page, or if the API server does not report the number.
     pub fn left(&self) -> u64 {
         self.left
     }
@@ -117,7 +117,8 @@ impl Pages {
         Ok(())
     }
 
-    /// Continues with the next page if the current page has a continue token, otherwise ends the listing.
+    /// Ends the current page, whose list without the items is `envelope`. If `envelope` contains a continue token, the
+    /// listing continues with the next page. Otherwise, the listing ends.
     fn turn(&mut self, envelope: Envelope) {
         let metadata = envelope.metadata;
         self.left = metadata.remaining_item_count.and_then(|left| u64::try_from(left).ok()).unwrap_or_default();

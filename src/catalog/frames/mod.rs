@@ -143,7 +143,8 @@ impl Frames {
         Ok(Envelope { has_items: self.has_items, ..envelope })
     }
 
-    /// Returns the kind of the list, such as `ContextList`; empty if it is not received yet.
+    /// Returns the kind of the list, such as `ContextList`. Returns an empty string if the field `kind` has not been
+    /// received yet.
     pub fn kind(&self) -> String {
         let text = [b"{", self.envelope.as_slice(), b"}"].concat();
         serde_json::from_slice(&text).map(|envelope: Envelope| envelope.kind).unwrap_or_default()

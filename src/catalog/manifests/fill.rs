@@ -15,7 +15,8 @@ use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
 ///
 /// # Errors
 ///
-/// If files or objects cannot be read. Returns one error for each of them, and leaves the catalog unchanged.
+/// If files or objects cannot be read. Returns one error for each unreadable file or object, and leaves the catalog
+/// unchanged.
 pub fn fill<P: AsRef<Path> + Sync>(
     catalog: &Catalog,
     paths: &[P],
@@ -88,8 +89,8 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
     }
 
     /// Decodes and compresses an object, and adds it to `batch` with the index of its kind in `kinds`. An object
-    /// without a namespace gets the default namespace. Skips objects of other kinds. Returns a message if the object
-    /// cannot be decoded.
+    /// without a namespace gets the default namespace. Skips an object whose kind is not in `kinds`. Returns a message
+    /// if the object cannot be decoded.
     fn prepare(&self, kinds: &[&'static Kind], object: &Object<'_>, batch: &mut Batch) -> Result<(), String> {
         let Some((at, kind)) = kinds.iter().enumerate().find(|(_, kind)| is_of(kind, object)) else { return Ok(()) };
         let mut projection = decode(self.catalog, kind, object)?;

@@ -199,7 +199,7 @@ impl Manifests {
         self.found.into_iter().map(|manifest| manifest.object).collect()
     }
 
-    /// Counts the values that are copied by YAML aliases, such as `*name`, in the documents of all objects in `found`.
+    /// Counts the values that YAML aliases, such as `*name`, create in the documents of the objects in `found`.
     /// [`Aliased`] limits this number, because a few lines of aliases can create millions of values.
     fn held(&self) -> usize {
         let documents = self.found.chunk_by(|one, other| Arc::ptr_eq(&one.document, &other.document));

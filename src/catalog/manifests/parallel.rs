@@ -33,7 +33,8 @@ struct Batch<T> {
 /// Reads every object in files and folders, and returns the errors.
 ///
 /// Threads call `make` for each object. `make` adds its result to a batch, and returns whether the batch is full. The
-/// calling thread passes the batches to `take`, in the order of the files. Small files are read on the calling thread.
+/// calling thread passes the batches to `take`, in the order of the files. If the total size of the files is small, the
+/// calling thread also reads the files.
 pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
     paths: &[P],
     make: impl Fn(Object<'_>, &mut T) -> Result<bool, String> + Sync,

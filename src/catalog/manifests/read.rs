@@ -52,7 +52,7 @@ pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Res
 /// and the error for a folder.
 pub(super) type Found = (PathBuf, io::Result<()>);
 
-/// Returns the files at the given paths. For a folder, returns the manifest files in it, sorted.
+/// Returns the files at `paths`. If a path is a folder, returns the manifest files in this folder, sorted.
 pub(super) fn files_in<P: AsRef<Path>>(paths: &[P]) -> Vec<Found> {
     paths.iter().flat_map(|path| files(path.as_ref(), 0)).collect()
 }
@@ -152,8 +152,8 @@ impl Reading<'_, '_> {
         self.values(text)
     }
 
-    /// Returns whether the file is a list. `start` is the beginning of the file. Searches the whole file if necessary,
-    /// because kubectl writes the kind after the items.
+    /// Returns whether the file is a Kubernetes List. `start` is the beginning of the file. Searches the whole file for
+    /// the `kind` if necessary, because kubectl writes `kind` after `items`.
     fn is_list(&self, start: &[u8]) -> Result<bool, NoJson> {
         let mut frames = Frames::default();
         frames.push(start);
@@ -178,8 +178,8 @@ impl Reading<'_, '_> {
         framed(&mut File::open(self.file)?, |item| self.value(item)).map(drop)
     }
 
-    /// Reads the consecutive JSON objects in `text`, and passes each one to `take`. If one of them is a list, passes
-    /// its items instead.
+    /// Reads the consecutive JSON objects in `text`, and passes each one to `take`. If an object is a Kubernetes List,
+    /// passes the items of the List instead.
     fn values(&mut self, text: &str) -> Result<(), NoJson> {
         let mut rest = text.trim_start();
         while !rest.is_empty() {
@@ -269,9 +269,9 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
 /// Moves to the next item of a list in a file. Returns true if the whole item is in memory. Returns false if the caller
 /// must read more of the file, or at the end of the list.
 ///
-/// Returns an error if the file is a sequence of objects, and the first object is not a list but has a field `items`.
-/// The file then looks like a list if its last object is one. The error asks the user to write each object into its own
-/// file.
+/// Returns an error if the file is not one list but a sequence of objects: first an object with a field `items` that is
+/// not a list, and then a list. Such a file looks like a single list at first. The error asks the user to write each
+/// object into its own file.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => Err(io::Error::other(

@@ -85,7 +85,8 @@ struct Outputs<'o> {
     /// The folder below which `build --all` searches for roots. The names of the output files are relative to this
     /// folder.
     base: PathBuf,
-    /// The output folder that was created last. It is not created again for the next file in it.
+    /// The output folder that was created last. If the next file is in the same folder, the folder is not created
+    /// again.
     created: PathBuf,
 }
 

@@ -201,7 +201,8 @@ fn written(built: &Built<'_>, args: &Args) -> Step<Result<(), Unusable>> {
     }
 }
 
-/// Formats the error that ends the build of a root, and all other errors in its kustomize tree.
+/// Formats the error that ended the build of the folder `root`. Appends all other errors in the kustomize tree of this
+/// folder.
 fn error_text(stop: &Stop, tree: &Tree, root: &TreePath, options: &Options, files: &Files) -> String {
     let first = match stop {
         Stop::Refused(refusal) => format!("error: {}", refusal.finding.paragraph()),
@@ -219,7 +220,7 @@ fn position(site: &Site) -> String {
     format!("{}:{}:{}", site.file, site.place.line, site.place.column)
 }
 
-/// Returns whether a finding is the error that ended the build.
+/// Returns whether `finding` is the error that ended the build. `stop` contains this error.
 fn is_of(stop: &Stop, finding: &TreeFinding) -> bool {
     matches!(stop, Stop::Refused(refusal) if refusal.finding.paragraph() == finding.paragraph())
 }

@@ -115,8 +115,8 @@ impl Args {
         self.paths.iter().any(|path| path.as_os_str() == file)
     }
 
-    /// Returns whether the checked files and `--manifests` together contain all objects of the cluster. If so, rules
-    /// report references to any other object, because it does not exist.
+    /// Returns whether rules can assume that the checked files and `--manifests` together contain all objects of the
+    /// cluster. If so, rules report references to other objects, because these do not exist.
     fn is_complete(&self) -> bool {
         self.complete || !self.manifests.is_empty()
     }

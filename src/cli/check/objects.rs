@@ -29,8 +29,8 @@ fn identity(object: &Value) -> Identity {
     ["/apiVersion", "/kind", "/metadata/namespace", "/metadata/name"].map(|part| object.pointer(part).cloned())
 }
 
-/// Reads the objects in `files`. Namespaced objects without a namespace are in `namespace`. Objects that no rule
-/// matches or looks up are counted and dropped.
+/// Reads the objects in `files`. Namespaced objects that set no namespace get `namespace`. Objects that no rule matches
+/// or looks up are counted and dropped.
 pub(super) fn read(files: &[PathBuf], namespace: &str, registry: &Registry) -> Manifests {
     let kinds = registry.kinds();
     let wanted = |object: &Value| {
@@ -57,8 +57,8 @@ fn type_of(object: &Value) -> (&str, &str, &str) {
     (group, version, text("kind"))
 }
 
-/// Runs the rules on every object in the files. For each object, builds the admission request that would apply it. Adds
-/// the findings to the report.
+/// Runs the rules on every object in the files, and adds the findings to the report. The rules check the admission
+/// request that the API server would send if the object were applied.
 pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &mut Report) -> Result<(), Unusable> {
     report.errors.extend(manifests.errors);
     (report.files, report.objects) = (manifests.files, manifests.found.len() + manifests.passed);
@@ -82,9 +82,9 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
     Ok(())
 }
 
-/// Returns whether an object is the content of a kustomization file, and not a stored object. Stored Kustomizations and
-/// Components have the annotation `portcullis.dev/path`. The name of the file does not matter, because some folders
-/// contain kustomization files under other names, such as unused templates.
+/// Returns whether an object is the content of a kustomization file, and not an object that is stored in a cluster.
+/// Stored objects of kind Kustomization or Component have the annotation `portcullis.dev/path`. The name of the file
+/// does not matter, because some folders contain kustomization files under other names, such as unused templates.
 fn is_kustomization_file(object: &Value) -> bool {
     let is_stored = || Metadata::of(object).annotations().is_some_and(|all| all.contains_key(PATH_ANNOTATION));
     type_of(object).0 == KUSTOMIZATION_FILES && !is_stored()
@@ -113,7 +113,8 @@ pub(super) fn catalog(registry: &Registry, args: &Args) -> Result<Catalog, Unusa
     }
 }
 
-/// Returns the objects of `--manifests` that would be updated if the objects in `found` were applied.
+/// Returns the objects of `--manifests` that have the same identity as an object in `found`. They would be updated if
+/// the objects in `found` were applied.
 fn updated(found: &[Manifest], args: &Args) -> Result<HashMap<Identity, Value>, Unusable> {
     let given: HashSet<_> = found.iter().map(|manifest| identity(&manifest.object)).collect();
     let mut stored = HashMap::new();

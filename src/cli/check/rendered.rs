@@ -1,5 +1,5 @@
-//! Runs the rules on Flux Kustomizations that kustomize roots render. Checks each cluster separately, so that rules
-//! look up the rendered Kustomizations of this cluster, and not those of other clusters.
+//! Runs the rules on Flux Kustomizations in the build output of kustomize roots. Checks the objects of each cluster
+//! separately. So if a rule looks up another Kustomization, it finds only those of the same cluster.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -15,8 +15,8 @@ use crate::admission::{Finding, Level, Phase};
 use crate::gate::{Gate, Policy, Registry};
 use crate::kustomize::checkout::{Member, Object};
 
-/// Runs the rules on the rendered Flux Kustomizations of every cluster. A finding that several clusters share is
-/// reported once.
+/// Runs the rules on the rendered Flux Kustomizations of every cluster. If the same finding occurs in several clusters,
+/// reports it once.
 pub(super) fn judge(trees: &Trees, args: &Args, policy: &Policy, report: &mut Report) -> Result<(), Unusable> {
     let known = Registry::standard();
     let (mut sources, mut reported) = (trees.sources(&known, policy), HashSet::new());

@@ -60,7 +60,8 @@ enum Flag {
 }
 
 /// The scripts of a checkout, with the kustomize options that they use, the files that they write, and their calls of
-/// tools that write files. Each of these has the file and line of its first occurrence.
+/// tools that write files. For each option, written file and call, also stores the script and line of its first
+/// occurrence.
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
     files: Vec<PathBuf>,

@@ -86,8 +86,8 @@ impl Trees {
         Ok(Self { scan, builds, survey, used, git, options, reads_scripts, scripts: OnceLock::new() })
     }
 
-    /// Returns whether `manifest` is a Flux Kustomization that is also in the output of a kustomize build. Then, only
-    /// the object in this output is checked.
+    /// Returns whether `manifest` is a Flux Kustomization that is also in the output of a kustomize build. If so, the
+    /// object in the output is checked, and `manifest` is not.
     pub(super) fn has_rendered(&self, manifest: &Manifest) -> bool {
         let is_kustomization = || is_flux_kustomization(&manifest.object);
         let path = || tree_path(Path::new(&manifest.source.name)).ok();
@@ -176,7 +176,7 @@ impl Trees {
     /// Repeats the check of `build` with the kustomize options that scripts in the repository use, such as
     /// `--enable-helm`. Does this only if the first result, `judged`, has errors that such an option can prevent.
     /// Builds by Flux are not repeated, because Flux has no such options. Returns the new result, and a message with
-    /// the positions of the options in the scripts. Without a repetition, returns `judged` and `None`.
+    /// the positions of the options in the scripts. If the check is not repeated, returns `judged` and `None`.
     fn as_scripts_build(
         &self,
         build: &Build,

@@ -40,7 +40,8 @@ impl Used {
         Self { folders: Some(used.flat_map(|build| folders(scan, build)).collect()) }
     }
 
-    /// Returns whether the objects in the checkout show which folders are built.
+    /// Returns whether the built folders can be determined from the objects in the checkout, such as Flux
+    /// Kustomizations.
     pub(super) fn is_known(&self) -> bool {
         self.folders.is_some()
     }

@@ -100,8 +100,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(args.code(&plan, &broken))
 }
 
-/// Builds the kustomize roots that changed files can affect, before and after the change. Returns the changes of all
-/// roots as a plan. Builds several roots in parallel.
+/// Builds the kustomize roots that changed files can affect, before and after the change. Builds several roots in
+/// parallel. Returns a plan with the changes of all roots.
 fn planned(sides: &Sides) -> Plan {
     let (old, new) = (&sides.old, &sides.new);
     let (roots, untouched) = reached(old, new, Some(&sides.changed));

@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 
 use crate::kustomize::changes::{Action, FieldChange, Located, ObjectChange, Owner, Plan, RootChange, State};
 
-/// Formats the changes of all kustomizations as text, with a part for each kustomization that changes. `broken`
-/// contains error messages about exceeded limits, such as the maximum number of deletions. They come after the changes,
-/// and a summary line comes last.
+/// Formats the changes of all kustomizations as text, with a part for each kustomization that changes. After the
+/// changes come the messages in `broken`, and then a summary line. `broken` contains error messages about exceeded
+/// limits, such as the maximum number of deletions.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let mut out = String::new();
     for root in plan.roots.iter().filter(|root| root.is_changed()) {

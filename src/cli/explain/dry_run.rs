@@ -131,9 +131,9 @@ fn below(installation: &Stored, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stor
 /// Returns the exports of a DeployItem with their values. For an Execution without DeployItems, returns the exports of
 /// its templates. Returns an empty list for other objects.
 ///
-/// `configuration` is the DryRunConfiguration, from which the values are read. If `is_dry_run` is true, adds to
-/// `missing` the identity of each object that an export needs but `configuration` does not contain, with the JSON paths
-/// that exports read.
+/// The values are read from `configuration`, the DryRunConfiguration. If an export reads an object that `configuration`
+/// does not contain, and `is_dry_run` is true, adds the identity of the object and the JSON path of the export to
+/// `missing`.
 fn exports(
     kind: &'static Kind,
     stored: &Stored,

@@ -65,7 +65,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(if report.verdict == Verdict::Reject { DENIED } else { OK })
 }
 
-/// Prints every step of the build that changes a field of an object, with the new value.
+/// Prints every step of the build that changes the field `field` of the object `object`. For each step, prints the new
+/// value of the field.
 fn changes(tree: &Tree, root: &TreePath, options: &Options, object: &str, field: &str) -> Result<u8, Unusable> {
     let name = object.split_once('/').ok_or_else(|| Unusable::new(format!("`{object}` is not KIND/NAME")))?;
     let stopped = |stop: Stop| Unusable::new(format!("{} ({})", stop.message(), stop.site()));

@@ -1,5 +1,5 @@
 //! `portcullis explain overwrites`: shows which entries of a ComponentVersionOverwrites object apply to each
-//! Installation, and why others do not.
+//! Installation, and why the other entries do not apply.
 
 use serde_json::{Value, json};
 

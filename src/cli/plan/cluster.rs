@@ -1,5 +1,5 @@
-//! Reads from a cluster: a Flux Kustomization, the other Kustomizations of its source, and the objects of its
-//! inventory.
+//! Reads a Flux Kustomization from a cluster, the other Kustomizations with the same source, and the objects in the
+//! Kustomization's inventory.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -72,8 +72,9 @@ impl Cluster {
         }
     }
 
-    /// Returns the root and the options with which Flux builds a Kustomization. Includes those variables of
-    /// `substituteFrom` that can be read. `None` if the Kustomization is suspended, or if its fields contain variables.
+    /// Returns the root and the options with which Flux builds the Kustomization `object`. Includes those variables of
+    /// `substituteFrom` that can be read. `None` if the Kustomization is suspended or has no source. Also `None` if its
+    /// source, path or components contain unresolved variables.
     pub(super) async fn build(&self, object: &Value, artifact: &Artifact) -> Option<Sibling> {
         let mut sibling = Sibling::of(object, artifact)?;
         if let Some(post_build) = &mut sibling.root.options.flux.post_build {
@@ -163,8 +164,8 @@ impl Cluster {
     }
 }
 
-/// Returns the text of an error. For an error of the API server, this is only its message, which says, for example,
-/// which permission is missing.
+/// Returns the text of an error. If the API server returned the error, the text is only the message of the error. It
+/// says, for example, which permission is missing.
 fn reason(error: kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message,

@@ -72,8 +72,8 @@ fn problems(report: &Report) -> Vec<String> {
 struct Outline(Vec<drawing::Row>);
 
 impl Outline {
-    /// Adds a row with the colors `fill` and `stroke` below the row with the index `parent`. `None` as `parent` adds a
-    /// top row. Returns the index of the new row.
+    /// Adds a row with the colors `fill` and `stroke` below the row with the index `parent`. If `parent` is `None`,
+    /// adds the row at the top level. Returns the index of the new row.
     fn add(&mut self, parent: Option<usize>, text: &str, (fill, stroke): (&'static str, &'static str)) -> usize {
         let depth = parent.and_then(|parent| self.0.get(parent)).map_or(0, |parent| parent.depth + 1);
         let title = if text.chars().count() > MAX_TEXT { text.to_owned() } else { String::new() };

@@ -106,7 +106,7 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
 }
 
 /// Builds the Kustomization and the other Kustomizations of the same source, and reads the live objects. Returns a
-/// report about what Flux will do with the objects of the Kustomization. `limits` are the limits for deletions.
+/// report about what Flux will do with the objects of the Kustomization. `limits` contains the limits for deletions.
 async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> Result<Report, Unusable> {
     let Source { tree, revision, shown } = source;
     let artifact = Artifact { url: String::new(), digest: String::new(), revision: revision.clone() };

@@ -102,8 +102,8 @@ impl Row {
     /// Creates the report row for an object that moves to another Flux Kustomization, named `to`. `on_the_way` predicts
     /// whether Flux deletes the object before `to` applies it.
     ///
-    /// `fate` predicts what Flux would do with the object if `to` did not apply it. If Flux would not delete it, the
-    /// row shows only `fate`.
+    /// `fate` predicts what Flux would do with the object if `to` did not apply it. If `fate` predicts that Flux keeps
+    /// the object, the row shows only `fate`.
     fn of_move(id: &ObjectId, (to, on_the_way): (&str, Deletion), fate: &Fate) -> Self {
         let deletion = match (deletion(fate), on_the_way) {
             (Deletion::Never, _) => return Self::of_fate(id, fate),
@@ -155,8 +155,9 @@ fn rows(plan: &Plan<'_>, excluded: &[Excluded], live: &Live) -> Vec<Row> {
     rows
 }
 
-/// Returns the row of an object that the Kustomization did not apply before. Flux creates such an object, takes it
-/// over, or skips it.
+/// Returns the row of the object `id`, which the Kustomization did not apply before. Flux creates the object, takes
+/// over an existing object, or skips the object. `live` says whether the object exists. Flux skips only objects in
+/// `excluded`.
 fn created_row(id: &ObjectId, excluded: &[Excluded], live: &Live) -> Row {
     let presence = live.presence.get(id);
     let exclusion = excluded.iter().find(|excluded| excluded.id == *id);

@@ -124,8 +124,8 @@ const FORGOTTEN: &str = "KZ026";
 /// The id of the rule that reports deprecated fields. The summary counts its findings.
 const DEPRECATED: &str = "KZ024";
 
-/// Returns the end of the summary line. It counts the Flux Kustomizations that use another repository or an
-/// ExternalArtifact. It also counts the findings in unused files.
+/// Returns the last part of the summary line. It contains the number of Flux Kustomizations that are built from another
+/// repository or an ExternalArtifact, and the number of findings in unused files.
 fn elsewhere(report: &Report) -> String {
     let part = |list: &[(String, String)], word: &str| {
         let sources: HashSet<_> = list.iter().map(|(_, source)| source).collect();

@@ -43,8 +43,8 @@ pub enum Choice {
     /// Crossplane looks for a revision of the Composition with this name, but no revision has the labels that the
     /// composite requires.
     NoRevision(String),
-    /// Portcullis cannot predict the Composition, because there is not exactly one candidate. Contains the names of the
-    /// candidates, of which Crossplane selects one. Empty if no Composition matches.
+    /// Portcullis cannot predict the Composition, because several Compositions are possible, or none. Contains the
+    /// names of the possible Compositions. If there are several, Crossplane selects one of them.
     Open(Vec<String>),
 }
 
@@ -60,7 +60,7 @@ pub struct Chosen {
 }
 
 impl Chosen {
-    /// Creates a `Chosen` from the current state of a Composition. From the same state, Crossplane creates the newest
+    /// Creates a `Chosen` from the current state of a Composition. Crossplane copies this state into the newest
     /// CompositionRevision.
     pub fn current(composition: Arc<Stored>) -> Self {
         Self { name: composition.name().to_owned(), text: composition, is_revision: false }
@@ -111,9 +111,9 @@ struct Choosing<'c> {
 }
 
 impl Choosing<'_> {
-    /// Returns the field `key` that Crossplane adds to composites, such as `compositionSelector`. Since Crossplane 2,
-    /// these fields are in `spec.crossplane`. If the composite has no `spec.crossplane`, reads the field from `spec`.
-    /// `None` if the field is missing.
+    /// Returns the field `key`, one of the fields that Crossplane adds to composites, such as `compositionSelector`.
+    /// Since Crossplane 2, these fields are in `spec.crossplane`. If the composite has no `spec.crossplane`, reads the
+    /// field from `spec`. `None` if the field is missing.
     fn inner(&self, key: &str) -> Option<&Value> {
         crossplane_fields(self.composite)?.get(key)
     }

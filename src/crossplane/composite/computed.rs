@@ -48,10 +48,10 @@ pub fn of_request(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Computed
     view.once(|| computed(request.object(), request, view).map(Arc::new))
 }
 
-/// Returns references to objects that a composite needs, but that the catalog does not contain. They can be its
-/// Composition, the revision of the Composition, or EnvironmentConfigs. Only objects that are needed by name count, not
-/// those that are selected by labels. The caller reads the objects from the API server, because they may have been
-/// created after the last watch event.
+/// Returns references to the objects that a composite needs by name, but that the catalog does not contain: the
+/// Composition, the revision of the Composition, and EnvironmentConfigs. Omits EnvironmentConfigs that are selected by
+/// labels. The caller reads the objects from the API server, because they may have been created after the last watch
+/// event.
 pub fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let Subject { composite, plural } = Subject::of(request.object(), request, view);
     match choose(&composite, &request.resource.group, &plural, view) {
@@ -70,8 +70,8 @@ pub fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
 }
 
 impl Computed {
-    /// Returns whether an unknown Composition function makes the result of a later step uncertain. The function may
-    /// change the environment in any way. Only later steps that select EnvironmentConfigs or apply patches count.
+    /// Returns whether an unknown Composition function runs before a step that selects EnvironmentConfigs or applies
+    /// patches. The function may change the environment in any way, so the result of this step is uncertain.
     pub fn is_uncertain(&self) -> bool {
         let is_other = |action: &Action| matches!(action, Action::Other);
         let mut steps = self.declaration.steps.iter().skip_while(|step| !is_other(&step.action));

@@ -16,7 +16,8 @@ use crate::go::{Any, fmt};
 /// cannot be computed from the composite.
 ///
 /// If two matchers have the same key, the last one wins. An optional matcher is left out if the composite has no value
-/// at its path. For function-environment-configs, an optional matcher is also left out if the value is not a string.
+/// at its path. For function-environment-configs, an optional matcher is also left out if its value cannot be used for
+/// another reason, for example because the value is not a string.
 pub fn wanted(selector: &Selector, composite: &Value, profile: Profile) -> Option<BTreeMap<String, String>> {
     let mut labels = BTreeMap::new();
     for matcher in &selector.match_labels {

@@ -9,8 +9,8 @@ pub mod patch_problem;
 pub mod write_mode;
 pub mod writes;
 
-/// Annotation of a composite that contains the patches from its environment as a JSON object. Its keys are the names of
-/// the composed resources. Each value is a JSON Patch for the base of the composed resource.
+/// Annotation of a composite with the patches from its environment. The value is a JSON object. Each key is the name of
+/// a composed resource, or its index if it has no name. Each value is a JSON Patch for the base of this resource.
 pub const PATCHES_ANNOTATION: &str = "portcullis.dev/environment-patches";
 /// Annotation of a composite that lists the objects from which [`PATCHES_ANNOTATION`] is computed. It contains the name
 /// and resourceVersion of each object.

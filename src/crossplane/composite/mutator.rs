@@ -170,9 +170,9 @@ impl Changes {
     }
 }
 
-/// Removes a `null` from a parent field of `path` in `object`, so that a value can be written at `path`. Removes only a
-/// `null` that the API server drops when it stores the object. `stored` is `object` as the API server stores it.
-/// Without the removal, the value could be written only in the next request, because `null` cannot have child fields.
+/// Removes a `null` from a parent field of `path` in `object`, so that a value can be written at `path`. A `null`
+/// cannot have child fields, so without the removal, the value could be written only in the next request. Removes only
+/// a `null` that the API server drops when it stores the object. `stored` is `object` as the API server stores it.
 fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     let [segment, below @ ..] = path else { return };
     match (segment, object, stored) {

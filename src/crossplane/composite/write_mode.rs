@@ -1,10 +1,12 @@
 //! Decides whether the mutator writes the values of environment patches into a composite.
 //!
-//! Crossplane up to 1.17 can compute environments itself, with the flag `--enable-environment-configs`. It then writes
-//! these values when it reconciles the composite, and the mutator writes them earlier, at admission. If Composition
-//! functions compute the environment, Crossplane stores only values in `status` and drops the others. The mutator then
-//! writes values only if a user enables these writes for the CompositeResourceDefinition, because they change the
-//! behavior of Crossplane.
+//! The decision depends on the software that computes the environment:
+//!
+//! - Crossplane up to 1.17 with the flag `--enable-environment-configs`: Crossplane itself writes these values when it
+//!   reconciles the composite. The mutator writes the same values earlier, at admission.
+//! - Composition functions: Crossplane stores only those values that are in `status`, and drops all others. If the
+//!   mutator wrote the other values, it would change this behavior. So it writes them only if a user enables this for
+//!   the CompositeResourceDefinition.
 
 use super::writes::definition;
 use crate::admission::{Metadata, Operation, Request};
@@ -13,8 +15,9 @@ use crate::crossplane::configuration::{Native, section};
 use crate::crossplane::environment::Profile;
 use crate::crossplane::kinds::{WITH_REFERENCES, WITH_REFERENCES_KEY};
 
-/// Annotation of a CompositeResourceDefinition that allows writes into its composites at admission. With the value
-/// `"true"`, the mutator writes the results of the functions' environment patches into `spec` and the labels.
+/// Annotation of a CompositeResourceDefinition. With the value `"true"`, it allows the mutator to write into the `spec`
+/// and the labels of composites at admission. The mutator then writes the results of the environment patches that
+/// Composition functions apply.
 pub const WRITES_ANNOTATION: &str = "portcullis.dev/environment-writes";
 
 /// The parts of a composite that the mutator writes.

@@ -210,8 +210,8 @@ impl Writer<'_> {
     }
 }
 
-/// Returns whether a field of `spec` concerns only connection details. Crossplane adds such fields to composites, but
-/// they do not affect the composition.
+/// Returns whether `field` is a field of `spec` for connection details. Crossplane adds such fields to composites, but
+/// they do not affect which Composition is used or which resources are composed.
 fn is_connection(field: &str) -> bool {
     ["publishConnectionDetailsTo", "writeConnectionSecretToRef"].contains(&field)
 }

@@ -19,8 +19,8 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// Combines the schema of an environment with the fields that the Composition sets itself, with patches or default
-    /// data. `declaration` contains these patches and the default data.
+    /// Combines the schema of an environment with the fields that patches and default data of the Composition set.
+    /// `declaration` contains these patches and the default data.
     pub(super) fn new(schema: Arc<Schema>, declaration: Option<&Declaration>) -> Self {
         let (mut written, mut defaults) = (Vec::new(), Vec::new());
         for step in declaration.into_iter().flat_map(|declaration| &declaration.steps) {
@@ -33,8 +33,9 @@ impl Declared {
         Self { schema, written, defaults }
     }
 
-    /// Returns which types of values are allowed at a path in the environment. The schema defines them. If the schema
-    /// does not have the path, but the Composition sets it with a patch or in its default data, any type is allowed.
+    /// Returns the types of values that are allowed at `path` in the environment, as the schema declares them. If the
+    /// schema does not have the path, but the Composition sets it with a patch or in its default data, any type is
+    /// allowed.
     pub(super) fn at(&self, path: &Path) -> Found {
         let found = self.schema.at(path);
         let is_own = || {

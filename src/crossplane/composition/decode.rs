@@ -2,8 +2,8 @@
 //! from this declaration.
 //!
 //! Crossplane's first design document of environments used other field names in `spec.environment`, such as
-//! `reference`. They are converted to the current names, such as `ref`. If a Composition cannot be decoded, the
-//! functions of this module return `None` or an empty list, and [`super::problems`] reports why.
+//! `reference`. This module converts these names to the current ones, such as `ref`. If a Composition cannot be
+//! decoded, the functions of this module return `None` or an empty list, and [`super::problems`] reports why.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -39,8 +39,8 @@ pub fn sources(composition: &Value) -> Vec<(FieldPath, Selection)> {
     steps.into_iter().filter_map(selection).collect()
 }
 
-/// Returns which software computes the environment of a Composition. This is Composition functions, or Crossplane
-/// itself in versions up to 1.17. `None` if the Composition declares no environment, or if it cannot be decoded.
+/// Returns which software computes the environment of a Composition: Composition functions, or Crossplane itself (up to
+/// version 1.17). `None` if the Composition declares no environment, or if it cannot be decoded.
 pub fn profile(composition: &Value) -> Option<Profile> {
     Some(declaration(composition)?.profile)
 }
@@ -208,7 +208,7 @@ const FIELDS: &[&str] = &[
     "valueFromFieldPath",
     "variables",
 ];
-/// Fields whose values are user data. Keys inside these values keep their case.
+/// Fields whose values are user data. The keys inside these values are not changed to the spelling in [`FIELDS`].
 const FREE: &[&str] = &["base", "defaultData", "map", "fallbackValue", "result"];
 
 /// Returns the input of a function with canonical field names. This is needed because Go ignores the case of names when

@@ -9,9 +9,9 @@ use crate::crossplane::field_path::{MAX_INDEX, Path};
 use crate::go::regexp;
 
 impl Reader {
-    /// Checks the optional field `key`, such as `fromFieldPath`. It contains the path of a field from which a value is
-    /// read. Returns this path, and the location of the field `key` in the Composition. Returns `None` if the field
-    /// `key` is missing or not a string.
+    /// Checks the optional field `key`, such as `fromFieldPath`. Its value is the path from which a patch or selector
+    /// reads. Returns this value, and the location of the field `key` in the Composition. `None` if the field `key` is
+    /// missing or not a string.
     pub(super) fn path_to_read<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let (text, at) = self.text(node, key)?;
         if let Some(path) = self.parsed(text, &at)

@@ -8,8 +8,9 @@ use super::problem::Problem;
 use super::reader::{Node, Reader};
 use super::sources;
 
-/// Checks the environment of a Composition for Crossplane 1.11 to 1.17, which can compute it without Composition
-/// functions. This includes `spec.environment`, and the patches in `spec.patchSets` and `spec.resources`.
+/// Checks the environment that a Composition declares for Crossplane 1.11 to 1.17. These versions can compute an
+/// environment without Composition functions. Covers `spec.environment`, and the patches in `spec.patchSets` and
+/// `spec.resources`.
 pub(super) fn check(reader: &mut Reader, spec: &Node<'_>) {
     patches::note_writes(reader, spec);
     let sets = patch_sets(reader, spec);

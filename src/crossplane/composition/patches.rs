@@ -64,9 +64,9 @@ fn writes_environment(reader: &Reader, patch: &Node<'_>, place: Place) -> bool {
     }
 }
 
-/// Returns whether a patch of type `kind` can read whole numbers as integers. If not, it reads all numbers as float64.
-/// Only Crossplane up to 1.17 reads integers from a composite. The environment contains integers only after a patch has
-/// written to it.
+/// Returns whether the value that a patch of type `kind` reads may be an integer. If not, every number that the patch
+/// reads is a float64. In the composite and in composed resources, integers are possible only for Crossplane up to
+/// 1.17. In the environment, integers are possible only after another patch has written to the environment.
 fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
     match place {
         _ if !types::reads(kind, place) => reader.is_native(),

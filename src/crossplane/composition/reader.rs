@@ -73,8 +73,8 @@ impl Reader {
         self.problems.push(problem);
     }
 
-    /// Returns the field `key` of a node; `None` if it is missing or `null`. In the inputs of functions, the case of
-    /// the name is ignored, because Go decodes JSON in this way.
+    /// Returns the field `key` of a node; `None` if it is missing or `null`. In the input of a Composition function,
+    /// the name of the field may differ from `key` in upper and lower case, because Go's JSON decoder ignores the case.
     pub(super) fn member<'v>(&self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
         node.member(key).or_else(|| {
             let alike = |(found, _): &(&String, &Value)| found.eq_ignore_ascii_case(key);
@@ -83,19 +83,20 @@ impl Reader {
         })
     }
 
-    /// Returns the object in the optional field `key`. Reports a value of another type and returns `None`.
+    /// Returns the object in the optional field `key`. If the field is not an object, reports a problem and returns
+    /// `None`.
     pub(super) fn object<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<Node<'v>> {
         let found = self.member(node, key)?;
         self.is_object(&found).then_some(found)
     }
 
-    /// Returns whether a value is an object. Reports a value of another type.
+    /// Returns whether a value is an object. If it is not, reports a problem.
     pub(super) fn is_object(&mut self, node: &Node<'_>) -> bool {
         self.is(node, node.value.is_object(), "must be an object")
     }
 
-    /// Returns the elements of the list in the optional field `key`. Reports a value that is not a list and returns an
-    /// empty list.
+    /// Returns the elements of the list in the optional field `key`. If the field is not a list, reports a problem and
+    /// returns an empty list.
     pub(super) fn list<'v>(&mut self, node: &Node<'v>, key: &str) -> Vec<Node<'v>> {
         let Some(found) = self.member(node, key) else { return Vec::new() };
         let Some(items) = found.value.as_array() else {
@@ -105,16 +106,16 @@ impl Reader {
         items.iter().enumerate().map(|(at, item)| Node::new(item, found.at.index(at))).collect()
     }
 
-    /// Returns the objects in the list in the optional field `key`. Reports elements of other types, and a value that
-    /// is not a list.
+    /// Returns the elements of the list in the optional field `key` that are objects. Reports a problem for each other
+    /// element, and if the field is not a list.
     pub(super) fn objects<'v>(&mut self, node: &Node<'v>, key: &str) -> Vec<Node<'v>> {
         let mut items = self.list(node, key);
         items.retain(|item| self.is_object(item));
         items
     }
 
-    /// Returns the string in the optional field `key`, and the path of this field. Reports a value that is not a string
-    /// and returns `None`.
+    /// Returns the string in the optional field `key`, and the path of this field. If the field is not a string,
+    /// reports a problem and returns `None`.
     pub(super) fn text<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v str, FieldPath)> {
         let found = self.member(node, key)?;
         let text = found.value.as_str();
@@ -122,8 +123,8 @@ impl Reader {
         Some((text?, found.at))
     }
 
-    /// Returns the string in the required field `key`, and the path of this field. Reports a missing field with the
-    /// message `detail`, or a value that is not a string, and returns `None`.
+    /// Returns the string in the required field `key`, and the path of this field. If the field is missing or not a
+    /// string, reports a problem and returns `None`. `detail` is the message for a missing field.
     pub(super) fn required<'v>(&mut self, node: &Node<'v>, key: &str, detail: &str) -> Option<(&'v str, FieldPath)> {
         if self.member(node, key).is_none() {
             self.report(Problem::required(node.at.key(key), detail));
@@ -132,7 +133,7 @@ impl Reader {
     }
 
     /// Returns the string in the field `key`, which must be one of `words`. Returns the first word if the field is
-    /// missing or empty. Reports any other value and returns `None`.
+    /// missing or empty. If the field has any other value, reports a problem and returns `None`.
     pub(super) fn choice<'v>(&mut self, node: &Node<'v>, key: &str, words: &[&'v str]) -> Option<&'v str> {
         let Some((word, at)) = self.text(node, key).filter(|(word, _)| !word.is_empty()) else {
             return self
@@ -147,10 +148,12 @@ impl Reader {
         Some(word)
     }
 
-    /// Returns the string in the field `key`, or the first of `words` if the field is missing or empty. Reports any
-    /// value that is not one of `words`, and returns `None`. Exception: Composition functions accept any string in
-    /// their inputs, and use `default` instead of an unsupported one. In these inputs, an unsupported string is only a
-    /// warning, and this function returns `default`.
+    /// Returns the string in the field `key`, or the first of `words` if the field is missing or empty. If the value is
+    /// not one of `words`, reports a problem and returns `None`.
+    ///
+    /// Exception: a Composition function accepts any string in its input. If it does not support the string, it uses
+    /// `default`. So for an unsupported string in the input of a function, this method reports only a warning, and
+    /// returns `default`.
     pub(super) fn lenient_choice<'v>(
         &mut self,
         node: &Node<'v>,
@@ -170,15 +173,16 @@ impl Reader {
         Some(default)
     }
 
-    /// Reports a problem for which Crossplane up to 1.17 rejects a native environment (`spec.environment`). A
-    /// Composition function ignores the same problem in its input, so it is only a warning there.
+    /// Reports a problem that is an error only in a native environment (`spec.environment`). There, Crossplane up to
+    /// 1.17 rejects the Composition. In the input of a Composition function, the problem is reported as a warning,
+    /// because the function ignores it.
     pub(super) fn report_native(&mut self, problem: Problem) {
         let is_native = self.is_native();
         self.report(if is_native { problem } else { problem.as_warning() });
     }
 
-    /// Returns the whole number in the optional field `key`, as a JSON value and as an integer. Reports a value of
-    /// another type and returns `None`.
+    /// Returns the whole number in the optional field `key`, as a JSON value and as an integer. If the field is not a
+    /// whole number, reports a problem and returns `None`.
     pub(super) fn integer<'v>(&mut self, node: &Node<'v>, key: &str) -> Option<(&'v Value, i64)> {
         let found = self.member(node, key)?;
         let number = found.value.as_i64();

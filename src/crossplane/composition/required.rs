@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::crossplane::api::GROUP;
 
-/// EnvironmentConfigs that a pipeline step requests by `requirements.requiredResources` of Crossplane 2.
+/// EnvironmentConfigs that a pipeline step requests in the field `requirements.requiredResources` of Crossplane 2.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Required {
     /// The EnvironmentConfig with this name.

@@ -1,9 +1,9 @@
 //! Checks how a Composition selects EnvironmentConfigs: the fields `environmentConfigs` and `policy`.
 //!
-//! A field is required in these cases:
-//! - Crossplane's own webhook required the field up to 1.17 (`Validate` in
+//! The checks report a missing field in these cases:
+//! - The webhook of Crossplane up to 1.17 requires the field (`Validate` in
 //!   `apis/apiextensions/v1/composition_environment.go`).
-//! - The function function-environment-configs dereferences the field without a check.
+//! - The Composition function function-environment-configs dereferences the field without a check.
 
 use super::labels;
 use super::problem::{Problem, Topic};
@@ -66,8 +66,8 @@ fn check_source(reader: &mut Reader, source: &Node<'_>, is_optional: bool) {
     }
 }
 
-/// Downgrades problems about an unsupported `type` to warnings with the help text `help`. Checks only the problems from
-/// the index `before` on.
+/// Downgrades problems about an unsupported `type` to warnings with the help text `help`. Ignores the problems that
+/// `reader` had before: `before` is the index of the first problem to check.
 fn downgrade_to_warnings(reader: &mut Reader, before: usize, help: &str) {
     let is_word = |problem: &&mut Problem| problem.message.starts_with("Unsupported value");
     for problem in reader.problems[before..].iter_mut().filter(is_word) {

@@ -10,7 +10,7 @@ use serde_json::Value;
 use super::problem::{Problem, Topic};
 use super::reader::{Node, Reader};
 
-/// The type of a value before or after a transform, as far as it is known without the value.
+/// The type of a value before or after a transform, as far as it can be determined without knowing the value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Shape {
     /// A value of any type.
@@ -45,7 +45,7 @@ pub(super) fn check(reader: &mut Reader, patch: &Node<'_>, shape: Option<Shape>)
     }
 }
 
-/// The type of a transform's input, and a text that says in messages where the input comes from.
+/// The type of a transform's input, and a text for messages. The text says where the input comes from.
 #[derive(Clone, Copy)]
 struct Input {
     shape: Shape,
@@ -78,10 +78,11 @@ fn check_transform(reader: &mut Reader, transform: &Node<'_>, input: Input) -> S
     }
 }
 
-/// Returns the string in the field `key`, which must be one of `words`. Reports any other value and returns `None`.
+/// Returns the string in the field `key`, which must be one of `words`. If the field has any other value, reports a
+/// problem and returns `None`.
 ///
-/// If the field is missing or empty, returns the first of `words` as the default value. There is no default in the
-/// input of a Composition function, and none for the `type` of the transform itself. In these cases, reports the
+/// If the field is missing or empty, returns the first of `words` as the default value. Exception: there is no default
+/// in the input of a Composition function, and none for the `type` of the transform itself. In these cases, reports the
 /// missing field with the message `detail`, and returns `None`.
 fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], detail: &str) -> Option<&'v str> {
     let is_missing = reader.member(node, key).is_none_or(|found| found.value == "");
@@ -92,7 +93,8 @@ fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], 
     reader.choice(node, key, words)
 }
 
-/// Reports a transform of type `kind` that can never accept its input.
+/// Reports a problem if a transform of the type `kind` accepts no value of the type `input.shape`. `transform` is the
+/// transform.
 fn takes(reader: &mut Reader, transform: &Node<'_>, kind: &str, input: Input) {
     let Input { shape, origin } = input;
     let never = match kind {
@@ -233,8 +235,8 @@ fn check_regexp(reader: &mut Reader, string: &Node<'_>) {
     }
 }
 
-/// Checks the number of the capture group to extract. `groups` is the number of groups in the regular expression,
-/// including group 0, the whole match.
+/// Checks the field `group` of `regexp`, the number of the capture group that the transform extracts. `groups` is the
+/// number of groups in the regular expression, including group 0, the whole match.
 fn check_group(reader: &mut Reader, regexp: &Node<'_>, groups: Option<usize>) {
     let Some((value, group)) = reader.integer(regexp, "group") else { return };
     let at = regexp.at.key("group");
@@ -297,8 +299,8 @@ fn check_convert(reader: &mut Reader, convert: &Node<'_>, input: Shape) -> Shape
     Shape::of(to)
 }
 
-/// Returns whether a value of type `input` can be converted to the type `to` with the format of a `convert` transform,
-/// such as `quantity` or `json`.
+/// Returns whether a `convert` transform can convert a value of type `input` to the type `to`. `format` is the format
+/// of the transform, such as `quantity` or `json`.
 fn is_possible(input: Shape, to: &str, format: &str) -> bool {
     if input == Shape::of(to) {
         return true;

@@ -63,8 +63,8 @@ pub(super) fn check_composite(reader: &mut Reader, patch: &Node<'_>, kind: &str,
     }
 }
 
-/// Returns the part of `path` before the first wildcard if the schema declares a list there. Returns `None` if the
-/// schema does not declare a list, or if `path` has no wildcard.
+/// Returns the part of `path` before its first wildcard, if the schema declares a list at this part. Returns `None` if
+/// the schema declares no list there, or if `path` has no wildcard.
 fn wildcard_of_list(path: &Path, schema: &Structural) -> Option<String> {
     let at = path.segments().iter().position(crate::crossplane::field_path::Segment::is_wildcard)?;
     let above = Path::of(&path.segments()[..at]);
@@ -74,8 +74,8 @@ fn wildcard_of_list(path: &Path, schema: &Structural) -> Option<String> {
     }
 }
 
-/// Checks whether the transforms of a patch accept a value of at least one of these types. `whose` names the schema
-/// that declares the types, for messages.
+/// Checks whether the transforms of a patch accept a value of at least one type in `types`. `whose` names the schema
+/// that declares these types, for messages.
 fn check_types(reader: &mut Reader, patch: &Node<'_>, types: Types, whose: &str) {
     let shapes: Vec<Shape> = types.names().into_iter().filter_map(|name| shape(name, reader.has_integers)).collect();
     // A patch that fails for every possible type always fails.
@@ -127,8 +127,8 @@ fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     found(Some(shape)).into_iter().filter(|problem| !problem.is_warning && !always.contains(problem)).collect()
 }
 
-/// Returns the type that Go uses for values of a JSON type, such as `string`. Numbers are float64. If `has_integers` is
-/// true, they can also be integers. Returns `None` for `null`.
+/// Returns the Go type for values of the JSON type `name`, such as `string`. Numbers have the Go type `float64`. If
+/// `has_integers` is true, they can also be integers. Returns `None` for `null`.
 fn shape(name: &str, has_integers: bool) -> Option<Shape> {
     Some(match name {
         "boolean" => Shape::Bool,

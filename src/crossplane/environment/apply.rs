@@ -19,7 +19,7 @@ pub struct PatchOutcome {
     pub combined: Option<Any>,
     /// The result of each transform, in order.
     pub steps: Vec<Any>,
-    /// The paths to which the patch wrote its value.
+    /// The paths of the fields that the patch set. If the target has wildcards, the patch can set several fields.
     pub written: Vec<String>,
     /// Formatted texts in which Go's `fmt.Sprintf` reports an error, such as `%!d(float64=7)`.
     pub mistakes: Vec<String>,
@@ -70,7 +70,8 @@ impl PatchOutcome {
     }
 }
 
-/// The reason why a patch cannot be applied. With `Missing`, a path was not found, so an optional patch is skipped.
+/// The reason why a patch cannot be applied. `Missing` means that the object does not contain a path. If the patch is
+/// optional, it is then skipped.
 enum Stop {
     Missing(PathError),
     Failed(String),
@@ -83,8 +84,9 @@ struct Applying<'p> {
     outcome: PatchOutcome,
 }
 
-/// Applies a patch in the same way as the software `profile`, and returns a record of each step. The patch reads the
-/// object `from` and writes the object `to`. `left` is the number of bytes that patches may still write.
+/// Applies a patch as Crossplane or its functions do, and returns a record of each step. `profile` says which of the
+/// two. The patch reads the object `from` and writes to the object `to`. `left` is the number of bytes that patches may
+/// still write.
 pub(super) fn apply(
     profile: Profile,
     patch: &Patch,
@@ -245,9 +247,9 @@ impl Applying<'_> {
         Ok(())
     }
 
-    /// Converts the error of writing the target field into the result of the patch. For function-patch-and-transform, a
-    /// missing field gives `Stop::Missing`, so that an optional patch is skipped. Every other error gives
-    /// `Stop::Failed`, with `prefix` before the message.
+    /// Converts an error that occurred while writing the target field to the reason why the patch cannot be applied.
+    /// With function-patch-and-transform, a missing field becomes `Stop::Missing`, so that an optional patch is
+    /// skipped. Every other error becomes `Stop::Failed`, with `prefix` before the message.
     fn write_error(&self, error: WriteError, prefix: &str) -> Stop {
         match error {
             WriteError::Path(error) if self.profile == Profile::Function && error.is_not_found() => {
@@ -262,7 +264,7 @@ fn is_formatting(transform: &Transform) -> bool {
     transform.string.as_ref().is_some_and(|string| string.string_type == StringType::Format)
 }
 
-/// Expands the wildcards of a path. Fails if no path in `object` matches.
+/// Returns the paths to which the path `target` with wildcards expands in `object`. Fails if there is no such path.
 fn expanded(target: &str, object: &Value) -> Result<Vec<Path>, WriteError> {
     let paths = Path::named(target)?.expand(object)?;
     if paths.is_empty() { Err(WriteError::NothingToExpand(target.to_owned())) } else { Ok(paths) }

@@ -1,4 +1,4 @@
-//! Computes the environment of a composite: selecting, merging, patching.
+//! Computes the environment of a composite: selects EnvironmentConfigs, merges their data, and applies patches.
 
 use serde_json::{Map, Value};
 
@@ -144,9 +144,9 @@ impl Computing<'_> {
         (ActionOutcome::Selected { sources, kept, merged }, failure)
     }
 
-    /// Returns the names in the composite's `spec.environmentConfigRefs`, if these EnvironmentConfigs are used without
-    /// a new selection. Returns `None` if EnvironmentConfigs must be selected. Composition functions always select
-    /// them.
+    /// Returns the names in the composite's `spec.environmentConfigRefs`, if Crossplane uses these EnvironmentConfigs
+    /// instead of selecting new ones. Returns `None` if EnvironmentConfigs must be selected. This is always the case
+    /// for Composition functions.
     fn kept(&self, selection: &Selection) -> Option<Vec<String>> {
         if self.profile == Profile::Function {
             return None;
@@ -157,9 +157,11 @@ impl Computing<'_> {
         is_kept.then_some(names)
     }
 
-    /// Returns the data to merge into the environment. First comes the default data of the Composition, and then the
-    /// data of each EnvironmentConfig in `names`. The result is never `None`. Returns an error if an EnvironmentConfig
-    /// does not exist, unless the policy of `selection` allows this.
+    /// Returns the data to merge into the environment: the default data of the Composition, followed by the data of
+    /// each EnvironmentConfig in `names`. Returns an error if an EnvironmentConfig does not exist, unless the policy of
+    /// `selection` allows missing EnvironmentConfigs.
+    ///
+    /// The result is never `None`. The function has this return type only because `layers` has the same one.
     fn fetched(
         &self,
         names: &[String],
@@ -182,7 +184,8 @@ impl Computing<'_> {
     /// EnvironmentConfig. Returns an error if an entry of `sources` has failed, or if an EnvironmentConfig has no
     /// usable data.
     ///
-    /// `None` if function-environment-configs looks up no EnvironmentConfigs. It then leaves the environment unchanged.
+    /// `None` if function-environment-configs runs this step, and looks up no EnvironmentConfigs. The function then
+    /// leaves the environment unchanged.
     fn layers(&self, selection: &Selection, sources: &[SourceOutcome]) -> Result<Option<Vec<Layer>>, String> {
         if let Some(error) = sources.iter().find_map(|source| source.error.clone()) {
             return Err(error);
@@ -244,8 +247,8 @@ fn defaults(selection: &Selection) -> Option<Layer> {
     Some(Layer { name: LayerName::DefaultData, to_field_path: None, data })
 }
 
-/// Returns the data of an EnvironmentConfig as a layer of the environment. `None` if the EnvironmentConfig has no data,
-/// because Crossplane up to 1.17 skips it.
+/// Returns the data of an EnvironmentConfig as a layer of the environment. `None` if the EnvironmentConfig has no data.
+/// Crossplane up to 1.17 then skips the EnvironmentConfig.
 fn native_layer(name: &str, config: &Value) -> Option<Layer> {
     let data = config.get("data")?.as_object()?.clone();
     Some(Layer { name: LayerName::Config(name.to_owned()), to_field_path: None, data })

@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 use super::{EnvironmentSource, MathType, Patch, PatternType, Policy, Profile, StringType, Transform};
 use crate::admission::FieldPath;
 
-/// The environment that a Composition declares.
+/// The declaration of an environment in a Composition: the steps that compute the environment, and the software that
+/// runs them.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Declaration {
     /// The software that computes the environment. This is either Crossplane itself, in versions up to 1.17, or
@@ -46,7 +47,7 @@ pub enum Action {
 /// `spec.environment`. function-environment-configs reads it from `spec` of its `Input`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Selection {
-    /// The `defaultData` of the Composition, over which the data of EnvironmentConfigs is merged.
+    /// The `defaultData` of the Composition. The data of EnvironmentConfigs is merged over this data.
     pub default_data: Option<Map<String, Value>>,
     /// The entries of `environmentConfigs`. Each entry selects EnvironmentConfigs by name or by labels. Without
     /// entries, function-environment-configs does not change the environment.
@@ -94,9 +95,9 @@ impl Declaration {
         self.profile == Profile::Native117 && self.steps.iter().any(|step| matches!(step.action, Action::Patch(_)))
     }
 
-    /// Sets missing types of patches, match patterns, and string and math transforms to their defaults. The API server
-    /// sets the same defaults in Compositions, but Compositions from files may lack them. Does nothing for Composition
-    /// functions, because the API server sets no defaults in their inputs.
+    /// Sets missing type fields to their defaults: the types of patches, of match patterns, and of `string` and `math`
+    /// transforms. The API server sets the same defaults in Compositions, but Compositions from files may lack them.
+    /// Does nothing for Composition functions, because the API server sets no defaults in their inputs.
     #[must_use]
     pub fn with_schema_defaults(mut self) -> Self {
         if self.profile == Profile::Native117 {

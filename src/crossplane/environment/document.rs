@@ -14,7 +14,8 @@ pub const MAX_WRITTEN: usize = 32 << 20;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
     pub(super) value: Value,
-    /// Whether the object was encoded and decoded as JSON after it was loaded. This turns whole numbers into integers.
+    /// Whether all floats without a fraction in the object have been converted to integers. The first write converts
+    /// them. Go also converts them when it encodes the object as JSON and decodes it again.
     is_normal: bool,
 }
 

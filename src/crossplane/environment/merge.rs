@@ -46,7 +46,7 @@ impl std::fmt::Display for LayerName {
     }
 }
 
-/// The origin of a key in merged data. It has the layer that set the value, and the values that were replaced.
+/// The origin of a key in merged data: the layer that set the value, and the values that were replaced.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Origin {
     /// The index in `Merged::layers` of the layer that set the value. A layer is data that is merged into the
@@ -119,18 +119,19 @@ impl Merged {
         merged
     }
 
-    /// Returns the keys whose values were replaced during the merge, sorted by path. For example, two
-    /// EnvironmentConfigs set the same key. If a key was replaced several times, returns only the last replacement.
+    /// Returns the keys whose values were replaced during the merge, sorted by path. For example, a value is replaced
+    /// if two EnvironmentConfigs set the same key. If a value was replaced several times, returns only the last
+    /// replacement.
     pub fn overwrites(&self) -> Vec<Overwrite<'_>> {
         let mut found = Vec::new();
         overwrites(&self.data, &self.origins, &FieldPath::root(), &mut found);
         found
     }
 
-    /// Returns whether it is random which of the two values of an overwritten key remains. This is so if both values
-    /// come from EnvironmentConfigs with different `toFieldPath`. function-environment-configs groups
-    /// EnvironmentConfigs by `toFieldPath`, and merges the groups in random order. Portcullis merges in the order of
-    /// the list instead.
+    /// Returns whether function-environment-configs decides at random which of the two values of an overwritten key
+    /// remains. True if both values come from EnvironmentConfigs with different `toFieldPath`. The function groups
+    /// EnvironmentConfigs by `toFieldPath`, and merges the groups in random order. Portcullis merges EnvironmentConfigs
+    /// in the order of the list.
     pub fn is_random(&self, overwrite: &Overwrite<'_>) -> bool {
         let layer = |at: usize| self.layers.get(at).filter(|layer| matches!(layer.name, LayerName::Config(_)));
         match (layer(overwrite.from), layer(overwrite.by)) {
@@ -140,7 +141,7 @@ impl Merged {
     }
 
     /// Returns the origin of the key at a path. If no origin is recorded for the key, returns the origin of its nearest
-    /// parent; `None` if there is none either.
+    /// parent that has one. `None` if no parent has an origin.
     pub fn origin(&self, path: &FieldPath) -> Option<&Origin> {
         let mut origins = &self.origins;
         let mut found = None;
@@ -203,7 +204,7 @@ fn overwrites<'m>(
     }
 }
 
-/// Returns whether a value contains an integer that a float64 cannot represent.
+/// Returns whether a value contains an integer that a float64 cannot represent exactly.
 fn has_imprecise(value: &Value) -> bool {
     match value {
         Value::Number(number) => is_imprecise(number),

@@ -1,8 +1,9 @@
-//! Enumerations for fields with a list of known names, such as the type of a transform. An unknown name is not an error
-//! here: the variant `Other` keeps it.
+//! Enumerations for fields with a list of known names, such as the type of a transform. An unknown name is not a parse
+//! error; the variant `Other` stores the name.
 
 /// Declares an enumeration that is deserialized from a string and keeps unknown names. The computation of an
-/// environment decides later whether an unknown name is an error, and reports it with upstream's message.
+/// environment decides later whether an unknown name is an error. If it is, the computation fails with upstream's error
+/// message.
 macro_rules! names {
     ($(#[$meta:meta])* $name:ident { $($(#[$doc:meta])* $variant:ident = $text:literal,)+ }) => {
         $(#[$meta])*
@@ -10,7 +11,7 @@ macro_rules! names {
         #[non_exhaustive]
         pub enum $name {
             $($(#[$doc])* $variant,)+
-            /// Any other value of the parsed field. The string is this value. It is empty if the field is missing.
+            /// Any other value of the parsed field. Contains the value, or an empty string if the field is missing.
             Other(String),
         }
 
@@ -61,7 +62,7 @@ macro_rules! names {
 
 pub(super) use names;
 
-/// Deserializes a field for which `null` means the default, as in Go.
+/// Deserializes the value of a field. `null` becomes the default value of the type, as in Go.
 pub(super) fn or_default<'de, T, D>(deserializer: D) -> Result<T, D::Error>
 where
     T: serde::Deserialize<'de> + Default,

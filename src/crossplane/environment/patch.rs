@@ -8,8 +8,8 @@ use crate::crossplane::field_path::MergeOptions;
 
 names! {
     /// The type of a patch, which determines what the patch reads and what it writes. The variants below describe
-    /// patches of a composed resource. Patches in `environment.patches` copy between the composite and the environment
-    /// instead.
+    /// patches of a composed resource. Patches in `environment.patches` always copy between the composite and the
+    /// environment.
     PatchType {
         /// Copies a field of the composite to the composed resource; the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",
@@ -33,8 +33,8 @@ names! {
 }
 
 names! {
-    /// The policy of function-patch-and-transform for merging a value into its target. Crossplane up to 1.17 has
-    /// `mergeOptions` instead.
+    /// The policy of function-patch-and-transform for merging a value into its target. For the same purpose, Crossplane
+    /// up to 1.17 has the field `mergeOptions`.
     ToFieldPathPolicy {
         /// Replaces the existing value. This is the default.
         Replace = "Replace",
@@ -57,7 +57,7 @@ names! {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Patch {
-    /// The type of the patch, which says what it reads and what it writes.
+    /// The type of the patch. It determines what the patch reads and what it writes.
     #[serde(rename = "type")]
     pub patch_type: PatchType,
     /// The path of the field that the patch reads.
@@ -66,7 +66,7 @@ pub struct Patch {
     pub to_field_path: Option<String>,
     /// The name of the patch set to include.
     pub patch_set_name: Option<String>,
-    /// The combination of several fields into one value, for the `Combine` types.
+    /// The combination of several fields into one value. Only patches whose type begins with `Combine` use it.
     pub combine: Option<Combine>,
     /// The transforms of the value, in order.
     #[serde(deserialize_with = "or_default")]
@@ -89,7 +89,7 @@ pub struct Combine {
     pub string: Option<CombineString>,
 }
 
-/// A field whose value is combined with others.
+/// One of the fields that a patch combines into one value.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct CombineVariable {
@@ -141,11 +141,12 @@ impl Patch {
         self.policy.as_ref().is_some_and(|policy| policy.from_field_path == Presence::Required)
     }
 
-    /// Returns the options for merging the value into its target. `None` if the value replaces the target. The options
-    /// depend on whether Crossplane up to 1.17 or function-patch-and-transform applies the patch (`profile`).
+    /// Returns the options for merging the value into its target. `None` if the value replaces the target. `profile`
+    /// says whether Crossplane up to 1.17 or function-patch-and-transform applies the patch. They read the options from
+    /// different fields.
     ///
     /// # Errors
-    /// The name of the policy, if function-patch-and-transform does not support it.
+    /// Returns the name of the policy if function-patch-and-transform does not support this policy.
     pub fn merge_options(&self, profile: Profile) -> Result<Option<MergeOptions>, &str> {
         let Some(policy) = &self.policy else { return Ok(None) };
         match profile {

@@ -20,7 +20,7 @@ pub trait Configs {
     /// Returns the EnvironmentConfig with this name; `None` if it does not exist.
     fn find(&self, name: &str) -> Option<Arc<Stored>>;
 
-    /// Returns the EnvironmentConfigs that have all these labels. For an empty list of labels, returns nothing.
+    /// Returns the EnvironmentConfigs that have all these labels. If `labels` is empty, returns no EnvironmentConfigs.
     fn matching(&self, labels: &[(&str, &str)]) -> Vec<Arc<Stored>>;
 }
 
@@ -44,22 +44,23 @@ pub fn label<'v>(object: &'v Value, key: &str) -> Option<&'v str> {
 /// The result of evaluating one entry of `environmentConfigs`, which selects EnvironmentConfigs by name or by labels.
 #[derive(Debug, Clone)]
 pub struct SourceOutcome {
-    /// The labels that the selector requires. Empty for a reference. If two matchers have the same key, the last one
-    /// takes precedence.
+    /// The labels that the selector requires. Empty if the entry selects an EnvironmentConfig by name. If two matchers
+    /// have the same key, the last one takes precedence.
     pub labels: BTreeMap<String, String>,
     /// The selected EnvironmentConfigs, in merge order.
     pub selected: Vec<Arc<Stored>>,
     /// The name of a missing EnvironmentConfig that is optional. Crossplane up to 1.17 keeps the reference and uses the
     /// EnvironmentConfig as soon as it exists.
     pub missing: Option<String>,
-    /// The matches that are not selected, because the selector selects at most `maxMatch` EnvironmentConfigs.
+    /// The matching EnvironmentConfigs that are not selected, because the selector selects at most `maxMatch` of them.
     pub cut: Vec<Arc<Stored>>,
-    /// The reason why the source selects nothing, if this is not an error.
+    /// The reason why the source selects no EnvironmentConfigs, although no error occurred. `None` in other cases.
     pub skipped: Option<String>,
     /// Whether the source looks up EnvironmentConfigs. False if function-environment-configs skips the source, because
     /// its type is unknown or its selector has no labels.
     pub asked: bool,
-    /// The path in the environment under which the data is merged. Only function-environment-configs uses it.
+    /// The path in the environment at which the data of the selected EnvironmentConfigs is merged. Only
+    /// function-environment-configs uses it.
     pub to_field_path: Option<String>,
     /// The error of selecting EnvironmentConfigs, with the message of Crossplane or function-environment-configs.
     /// `None` if there was no error.
@@ -188,9 +189,9 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         self.taken(at, selector, found, sourced)
     }
 
-    /// Completes `sourced`, the result of a selector without labels, which selects no EnvironmentConfigs. `at` is the
-    /// index of the entry in `environmentConfigs`. `optional` is the path of an optional matcher that was left out,
-    /// because the composite has no value at this path.
+    /// Completes `sourced`, the result of a selector that has no labels, and therefore selects no EnvironmentConfigs.
+    /// `at` is the index of the entry in `environmentConfigs`. `optional` is the path of an optional matcher that was
+    /// left out, because the composite has no value at this path.
     fn no_labels(
         &self,
         at: usize,
@@ -336,8 +337,8 @@ pub(super) fn not_fetched(name: &str) -> String {
     )
 }
 
-/// Returns a copy of the composite `object` with its numbers as the patches read them. Composition functions receive
-/// every number as a float64, so all integers are converted. For Crossplane up to 1.17, the copy is unchanged.
+/// Returns a copy of the composite `object` for patches to read. Composition functions receive every number as a
+/// float64, so all integers are converted for them. For Crossplane up to 1.17, the copy is unchanged.
 pub(super) fn loaded(profile: Profile, object: &Value) -> Value {
     match profile {
         Profile::Native117 => object.clone(),

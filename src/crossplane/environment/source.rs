@@ -48,8 +48,9 @@ names! {
 }
 
 names! {
-    /// The policy for selecting EnvironmentConfigs again for the same composite. Crossplane stores the selected ones as
-    /// references in the composite, and calls the selection "resolving". Only versions up to 1.17 use this policy.
+    /// The policy for selecting EnvironmentConfigs again for the same composite. Crossplane stores references to the
+    /// selected EnvironmentConfigs in the composite. This is called "resolving" the references. Only Crossplane up to
+    /// 1.17 uses this policy.
     Resolve {
         /// Resolves the references again at each reconcile.
         Always = "Always",
@@ -91,11 +92,11 @@ pub struct Reference {
 pub struct Selector {
     /// Whether the selector selects exactly one EnvironmentConfig, or several.
     pub mode: Mode,
-    /// Maximum number of EnvironmentConfigs, in mode Multiple.
+    /// Maximum number of EnvironmentConfigs that a selector in mode Multiple selects.
     pub max_match: Option<u64>,
-    /// Minimum number of EnvironmentConfigs, in mode Multiple.
+    /// Minimum number of EnvironmentConfigs that a selector in mode Multiple must select.
     pub min_match: Option<u64>,
-    /// The field path in an EnvironmentConfig by which the matches are sorted. It is only used in mode Multiple. `None`
+    /// The field path in an EnvironmentConfig by which the matches are sorted. Only the mode Multiple uses it. `None`
     /// means `metadata.name`. For function-environment-configs, an empty path also means `metadata.name`. Crossplane up
     /// to 1.17 cannot sort by an empty path.
     pub sort_by_field_path: Option<String>,
@@ -122,8 +123,8 @@ pub struct LabelMatcher {
     pub from_field_path_policy: Presence,
 }
 
-/// The policy for resolving references. It says when references are resolved, and whether the EnvironmentConfigs must
-/// exist.
+/// The policy for resolving references. It determines when references are resolved, and whether the referenced
+/// EnvironmentConfigs must exist.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(default)]
 pub struct Policy {
@@ -162,7 +163,8 @@ impl LabelMatcher {
         or(&self.matcher_type, self.matcher_type.is_unset(), LabelMatcherType::FromCompositeFieldPath)
     }
 
-    /// Returns whether the label is left out of the selector if its value is missing in the composite.
+    /// Returns whether the label is optional. If the value of an optional label is missing in the composite, the
+    /// selector ignores this label.
     pub fn is_optional(&self) -> bool {
         self.from_field_path_policy == Presence::Optional
     }

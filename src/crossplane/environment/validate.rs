@@ -1,5 +1,5 @@
-//! Crossplane's own validation of patches and transforms. It returns the first error, in the form of a Kubernetes field
-//! error.
+//! Reproduces Crossplane's own validation of patches and transforms. This validation returns the first error, in the
+//! form of a Kubernetes field error.
 //!
 //! Source: `Validate` of the types in Crossplane 1.17.6, and `validate.go` of function-patch-and-transform 0.10.8. The
 //! computation of environments needs this validation, because function-patch-and-transform validates some transforms

@@ -75,7 +75,8 @@ impl Explanation {
         }
     }
 
-    /// Returns the JSON Patch from the given composite to the computed one.
+    /// Returns the JSON Patch that changes the original composite into the composite after the computation of its
+    /// environment.
     fn patch(&self) -> Value {
         diff_of(&integers(self.composite.clone()), &self.computation.composite)
     }

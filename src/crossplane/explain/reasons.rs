@@ -10,8 +10,9 @@ use crate::crossplane::environment::{EnvironmentSource, Mode, Profile, SourceOut
 /// If there are more, those with the most labels that match the selector are listed.
 const MAX_OTHERS: usize = 20;
 
-/// Returns a description of `source`, such as `Reference example` or `Selector stage=prod (Single)`. `source` is an
-/// entry of `environmentConfigs`, and `sourced` is the result of this entry.
+/// Returns a short description of `source`, such as `Reference example` or `Selector stage=prod (Single)`. `source` is
+/// an entry of `environmentConfigs`. `sourced` is the result of this entry, with the values of the labels that it
+/// requires.
 pub(super) fn wanted(source: &EnvironmentSource, sourced: &SourceOutcome) -> String {
     let at = sourced.to_field_path.as_ref().map(|path| format!(", at {path}")).unwrap_or_default();
     match (source.kind(), &source.selector) {
@@ -41,9 +42,9 @@ pub(super) fn wanted(source: &EnvironmentSource, sourced: &SourceOutcome) -> Str
     }
 }
 
-/// Returns the names of the EnvironmentConfigs in `all` that a selector does not select, each with the reason.
-/// `sourced` is the result of the selector. The list starts with the EnvironmentConfigs that have the fewest wrong
-/// labels, and has at most [`MAX_OTHERS`] entries. Empty for a source that has no labels.
+/// Returns the names of EnvironmentConfigs in `all` that a selector does not select, each with the reason. `sourced` is
+/// the result of the selector. EnvironmentConfigs with the fewest wrong labels come first. Returns at most
+/// [`MAX_OTHERS`] names. Returns no names if the selector requires no labels.
 pub(super) fn others(sourced: &SourceOutcome, all: &[Arc<Stored>]) -> Vec<(String, String)> {
     if sourced.labels.is_empty() {
         return Vec::new();

@@ -90,7 +90,7 @@ pub enum PathError {
         /// The path to which the value cannot be written.
         at: String,
     },
-    /// A list cannot be appended, because the existing value is not a list.
+    /// A list cannot be appended to an existing value, because this value is not a list.
     #[error("failed to merge values: cannot append two slices with different type ([]interface {{}}, {found})")]
     Append {
         /// Go's name for the type of the existing value.
@@ -116,9 +116,9 @@ pub enum PathError {
     Expand(ExpandError),
 }
 
-/// The error of replacing the wildcards `[*]` in a field path with existing keys and indexes. It contains the path
-/// before and after each successful replacement. For example, if the second wildcard of `a[*].b[*]` cannot be replaced,
-/// it contains `a[*].b[*]` and `a[0].b[*]`.
+/// The error that occurs when the wildcards `[*]` in a field path are replaced with existing keys and indexes. The
+/// error contains the path before and after each successful replacement. For example, if the second wildcard of
+/// `a[*].b[*]` cannot be replaced, the error contains `a[*].b[*]` and `a[0].b[*]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExpandError {
     /// The stages of the expansion. The first stage is the path itself. In each later stage, one more wildcard is

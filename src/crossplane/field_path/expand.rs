@@ -1,4 +1,4 @@
-//! Expands the wildcards of a path to the existing paths in an object.
+//! Expands a path with wildcards to all matching paths that exist in an object.
 
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ struct PartialPath<'v> {
     /// yet.
     at: usize,
     value: &'v Value,
-    /// The indexes in `segments` of the wildcards that were replaced.
+    /// The positions of the replaced wildcards, as indexes in `segments`.
     wildcards: Vec<usize>,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn expand(segments: &[Segment], object: &Value) -> Result<Vec<Vec<Seg
 enum Outcome<'v> {
     /// The path has no further wildcard and leads to a value.
     Reached(Vec<Segment>),
-    /// The path leads to no value.
+    /// The path does not exist in the object.
     Missing,
     /// The next segment of the path is a wildcard.
     Many(PartialPath<'v>),

@@ -42,8 +42,8 @@ pub(super) fn merge(
     path.set(object, merged)
 }
 
-/// Removes from a new list the elements that the existing list `there` already has. Returns `value` unchanged if lists
-/// are not appended, or if one of the two values is not a list.
+/// Removes from the new list `value` the elements that the existing list `there` already has. Returns `value` unchanged
+/// if `options` does not append lists, or if one of the two values is not a list.
 fn without_known(value: Value, there: &Value, options: MergeOptions) -> Value {
     match (value, there) {
         (Value::Array(new), Value::Array(known)) if options.append_slice => {

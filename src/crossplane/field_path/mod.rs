@@ -118,8 +118,8 @@ impl Path {
     /// Merges a value with the existing value at the path. If `options` is `None`, replaces the existing value.
     ///
     /// # Errors
-    /// In the same cases as for [`Path::set`] and [`Path::get`], and if a list would be appended to a value that is not
-    /// a list.
+    /// If [`Path::set`] fails at this path, or if a list would be appended to a value that is not a list. It is not an
+    /// error if there is no value at the path yet.
     pub fn merge(&self, object: &mut Value, value: Value, options: Option<MergeOptions>) -> Result<(), PathError> {
         merge::merge(self, object, value, options)
     }
@@ -144,8 +144,8 @@ impl Segment {
     }
 }
 
-/// Formats a path in its canonical spelling. The text can be parsed back, except if a name in the path cannot be
-/// written in a path. The documentation of the module describes such names.
+/// Formats a path in its canonical spelling. [`Path::parse`] returns the same path for this text, unless a name in the
+/// path cannot be written in a field path. The documentation of the module describes such names.
 impl fmt::Display for Path {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text_of(&self.segments))

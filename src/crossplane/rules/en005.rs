@@ -59,8 +59,8 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     computed.sources().filter_map(finding).collect()
 }
 
-/// Returns findings about a Composition's selectors if their matches cannot be sorted. Includes only findings that do
-/// not depend on a composite.
+/// Returns findings about the selectors in a Composition. A selector is reported if the EnvironmentConfigs that it
+/// matches cannot be sorted, whichever composite uses the Composition.
 fn of_composition(composition: &Value, configs: &Configs<'_>) -> Vec<Finding> {
     let Some(profile) = composition::profile(composition).filter(|_| configs.is_complete()) else { return Vec::new() };
     let mut findings = Vec::new();

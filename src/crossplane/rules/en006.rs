@@ -29,9 +29,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the referenced EnvironmentConfigs that are missing in the catalog. For a composite, also returns its
-/// Composition if it is missing there. The caller reads these objects from the API server, because they may have been
-/// created a moment ago.
+/// Returns references to the EnvironmentConfigs that the object in the request needs, but the catalog does not contain.
+/// For a composite, also returns a reference to its Composition, if the catalog does not contain it. The caller reads
+/// these objects from the API server, because they may have been created a moment ago.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if is_composite(request) {
         return computed::live_reads(request, view);
@@ -114,10 +114,9 @@ fn check_reference(source: &EnvironmentSource, field: &FieldPath, configs: &Conf
     })
 }
 
-/// Checks the number of EnvironmentConfigs that match a selector, independently of a composite, and returns a finding
-/// if it is too small or too large. Matchers that read the composite are omitted, because they could only reduce the
-/// number of matches. So a finding about too few matches is still correct. Too many matches are reported only if no
-/// matcher is omitted.
+/// Returns a finding if too few or too many EnvironmentConfigs match a selector. The check does not depend on a
+/// composite, so it ignores matchers that read the composite. These matchers could only reduce the number of matches,
+/// so a finding about too few matches is still correct. Too many matches are reported only if no matcher is ignored.
 fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>) -> Option<Finding> {
     let mut labels: Vec<(&str, &str)> = Vec::new();
     for matcher in &selector.match_labels {
@@ -153,7 +152,7 @@ fn check_selector(selector: &Selector, field: &FieldPath, configs: &Configs<'_>)
     })
 }
 
-/// The number of EnvironmentConfigs that a selector needs.
+/// The number of EnvironmentConfigs that must match a selector.
 #[derive(Clone, Copy)]
 enum Wanted {
     One,
@@ -178,8 +177,8 @@ fn shown(labels: &[(&str, &str)]) -> String {
     format!("the label{} {}", if labels.len() == 1 { "" } else { "s" }, labels.join(", "))
 }
 
-/// Returns a help text for the first of `labels` that no EnvironmentConfig has. The text suggests existing values of
-/// this label. `None` if each label alone matches an EnvironmentConfig.
+/// Returns a help text for the first of `labels` that no EnvironmentConfig has. The text contains similar values of
+/// this label that exist. `None` if there is an EnvironmentConfig for each single label.
 fn hint(labels: &[(&str, &str)], configs: &Configs<'_>) -> Option<String> {
     let (key, value) = labels.iter().find(|label| configs.matching(&[**label]).is_empty())?;
     let near = configs.similar_values(key, value);

@@ -44,9 +44,9 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings.into_iter().map(with_help_in_message).collect()
 }
 
-/// Returns references to the objects that Portcullis must read from the API server before it checks the request. They
-/// include the ConfigMap with the schema of the environment, if the Composition names one. For a composite, they also
-/// include uncached objects that are needed to compute its environment.
+/// Returns references to the objects that Portcullis must read from the API server before it checks the request. These
+/// objects include the ConfigMap with the schema of the environment, if the Composition names one. For a composite,
+/// they also include objects that are not in the catalog and are needed to compute its environment.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if !is_composite(request) {
         return schema::live_reads(request.object()).into_iter().collect();
@@ -70,8 +70,8 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     computed.patch_problems(schema.as_deref()).iter().chain(&failing).map(finding).collect()
 }
 
-/// Returns findings about the patches of a Composition. They report patches that do not fit the schema of the
-/// environment. They also report patches that fail with the current data of EnvironmentConfigs.
+/// Returns findings about the patches of a Composition. The findings report patches that do not fit the schema of the
+/// environment, and patches that fail with the current data of EnvironmentConfigs.
 fn of_composition(composition: &Value, view: &View<'_>) -> Vec<Finding> {
     let mut findings = of_schema(composition, view);
     let configs = Configs::of(view);

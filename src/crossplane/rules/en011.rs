@@ -33,8 +33,8 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the newly referenced EnvironmentConfigs. The caller reads them from the API server, because their labels
-/// must be current before a reference is denied.
+/// Returns the EnvironmentConfigs to which a request adds references. The caller reads them from the API server,
+/// because a denial must depend on their current labels.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let added = added(request);
     added.into_iter().map(|(_, name)| Reference::new(kinds::served(view), "", name)).collect()
@@ -62,8 +62,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     added.into_iter().filter(|(_, name)| is_foreign(name)).map(finding).collect()
 }
 
-/// Returns the references to EnvironmentConfigs that a request adds to a composite, with their indexes in
-/// `environmentConfigRefs`.
+/// Returns the references to EnvironmentConfigs that a request adds to a composite. Each entry has the index in
+/// `environmentConfigRefs`, and the name of the EnvironmentConfig.
 fn added<'r>(request: &'r Request<'_>) -> Vec<(usize, &'r str)> {
     let before = references(request.old_object());
     let now = references(request.object()).into_iter().enumerate();
@@ -71,8 +71,8 @@ fn added<'r>(request: &'r Request<'_>) -> Vec<(usize, &'r str)> {
 }
 
 /// Returns the entries of a Composition's `environmentConfigs`, from which Crossplane up to 1.17 selects
-/// EnvironmentConfigs. `None` if functions select them, or if the Composition declares no environment. Functions do not
-/// record the selected EnvironmentConfigs in the composite, so the caller then has nothing to compare with the entries.
+/// EnvironmentConfigs. `None` if functions select them, because functions do not record the selected EnvironmentConfigs
+/// in the composite. Also `None` if the Composition declares no environment.
 fn sources(composition: &Value) -> Option<Vec<EnvironmentSource>> {
     let profile = composition::profile(composition)?;
     let selections = composition::sources(composition).into_iter();

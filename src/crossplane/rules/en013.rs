@@ -36,7 +36,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings.into_iter().map(with_help_in_message).collect()
 }
 
-/// Returns findings about values that patches write into a composite, but that the API server drops or rejects.
+/// Returns findings about values that environment patches write into the composite in the request, if the API server
+/// would drop or reject these values.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let writable = Writable::of(request, view);
     let composite = writable.stored(&Subject::of(request.object(), request, view).composite);
@@ -59,8 +60,8 @@ fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     refused.map(finding).collect()
 }
 
-/// Returns findings about environment patches of a Composition. A patch is reported if its path does not exist in the
-/// composite's schema.
+/// Returns findings about environment patches of a Composition. A patch is reported if the field that it reads or
+/// writes in the composite is missing in the composite's schema.
 fn of_composition(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let composition = request.object();
     let Some((definition, version)) = kinds::definition_of(composition, view) else { return Vec::new() };

@@ -49,8 +49,8 @@ static WRITTEN_COMPOSITIONS: [Match; 1] = [kinds::matches(&COMPOSITIONS, &["v1"]
 /// because Crossplane also writes composites and must not be blocked.
 static WRITTEN_COMPOSITES: [Match; 1] = [kinds::composites(WRITES, FailurePolicy::Ignore)];
 
-/// Request matchers for writes of Compositions, composites and claims. Claims are included because warnings about the
-/// composite of a claim reach only Crossplane's controller. Users see only warnings about the claim itself.
+/// Request matchers for writes of Compositions, composites and claims. Crossplane writes the composite of a claim, so
+/// only Crossplane gets warnings about the composite. To warn users, the rules also check the claim.
 static WRITTEN_COMPOSITIONS_AND_COMPOSITES: [Match; 3] = [
     kinds::matches(&COMPOSITIONS, &["v1"], WRITES, FailurePolicy::Fail),
     kinds::composites(WRITES, FailurePolicy::Ignore),
@@ -79,8 +79,9 @@ fn text_findings(rule: &Rule, topic: Topic, request: &Request<'_>) -> Vec<Findin
     read(&request.object).iter().filter(|problem| problem.topic == topic).map(finding).collect()
 }
 
-/// Appends the text in `help`, which says how to fix the problem, to the message of a warning. Clears `help`. The API
-/// server shows a warning to the user as one line. Findings that are not warnings stay as they are.
+/// Moves the text in the field `help` to the end of the message, if the finding is a warning. The text says how to fix
+/// the problem. The API server shows a warning to the user as one line. Findings that are not warnings stay as they
+/// are.
 fn with_help_in_message(mut finding: Finding) -> Finding {
     if finding.level == Level::Warn
         && let Some(help) = finding.help.take()

@@ -1,7 +1,8 @@
 //! Follows a path through a schema.
 //!
-//! If several combined schemas apply to a value, this module accepts the members of all of them. JSON Schema can be
-//! stricter, so some invalid paths are accepted. But a valid path is never reported as missing.
+//! If several combined schemas apply to a value, this module accepts every field and list element that one of them
+//! declares. JSON Schema can be stricter, so some invalid paths are accepted. But a valid path is never reported as
+//! missing.
 
 use serde_json::Value;
 
@@ -50,7 +51,7 @@ struct Walk<'s> {
 enum Step<'s> {
     /// The schema allows any value at this segment.
     Anywhere,
-    /// The segment leads to a value that is described by the contained schemas, of which there is at least one.
+    /// The segment leads to a value. Contains the schemas that describe this value; there is at least one.
     To(Vec<&'s Value>),
     /// No schema declares the segment. Contains the names of the fields that the schemas declare at this place.
     Nowhere(Vec<String>),
@@ -140,8 +141,8 @@ impl<'s> Walk<'s> {
 /// is recursive.
 const MAX_NESTED: usize = 64;
 
-/// The result of looking up a path segment in a single schema. The search does not include its subschemas for the same
-/// value, such as those in `allOf`.
+/// The result of looking up a path segment in a single schema. The search does not include the schemas that this schema
+/// combines for the same value, such as those in `allOf`.
 enum Part<'s> {
     Anything,
     /// The schema itself has no keyword for this segment, but it combines other schemas, for example in `allOf`.

@@ -1,9 +1,9 @@
-//! The common labels of the chart, which a release sets on all its objects.
+//! The common labels of the Helm chart. A release sets them on all its objects.
 
-/// Template text of the common labels, for objects that also have other labels.
+/// Template text of the field `labels`, for objects that have the common labels and other labels.
 const MORE: &str =
     "  labels:\n    {{- with $.Values.commonLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n";
-/// Template text of the common labels, for objects that have no other labels.
+/// Template text of the field `labels`, for objects that have only the common labels.
 const ALL: &str = "  {{- with $.Values.commonLabels }}\n  labels:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n";
 
 /// Adds the common labels to every object of a template.

@@ -32,7 +32,7 @@ pub enum Endpoint {
         /// The name of the Service.
         name: String,
     },
-    /// A URL outside the cluster, without path.
+    /// The URL of a server outside of the cluster, without a path.
     Url(String),
 }
 

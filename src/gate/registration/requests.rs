@@ -100,9 +100,9 @@ pub(super) struct Share {
     pub(super) when: When,
 }
 
-/// A resource. The first part is its API group. The second part is its plural name, including the subresource.
+/// A resource, identified by its API group and its plural name. The plural name includes the subresource, if any.
 type Key = (&'static str, String);
-/// A request matcher, and the family of its rule, such as `KZ`.
+/// The family of a rule, such as `KZ`, and a request matcher of the rule.
 type FamilyMatcher = (&'static str, &'static Match);
 
 /// The API versions of a resource, and the operations on it that Portcullis checks. For each operation, a `Wanted`
@@ -128,8 +128,8 @@ impl Webhook {
     }
 
     /// Returns the `rules` of this webhook in the webhook configuration. They select the requests that are needed by
-    /// the checks and mutators with the same `failurePolicy` as the webhook. If a webhook with `Fail` always receives a
-    /// request, the webhook with `Ignore` does not receive it too.
+    /// the checks and mutators with the same `failurePolicy` as the webhook. A request that is always sent to a webhook
+    /// with `Fail` is not also sent to the webhook with `Ignore`.
     ///
     /// The rules for composites and claims are not included; see `declared_rules`.
     pub(super) fn rules(&self, registry: &Registry) -> Vec<Rules> {
@@ -154,7 +154,7 @@ impl Webhook {
     /// of operations comes with a condition: which rule families, such as `KZ`, must be enabled.
     ///
     /// If `is_shared` is true, the webhooks with `failurePolicy` `Fail` and `Ignore` divide the requests between them.
-    /// Otherwise the webhook with `Ignore` is called only if the webhook with `Fail` is not.
+    /// Otherwise, the API server calls the webhook with `Ignore` only if it does not call the webhook with `Fail`.
     fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
         let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
         for (operation, Wanted { refusing, admitting }) in wanted {

@@ -1,4 +1,5 @@
-//! The permissions of the server in the cluster: to watch the kinds that rules look up, and to read objects live.
+//! The permissions of the server in the cluster: to watch the kinds that rules look up, and to read single objects from
+//! the API server.
 
 use std::collections::BTreeMap;
 
@@ -46,9 +47,9 @@ impl Registration {
         )
     }
 
-    /// Returns the YAML of an aggregated ClusterRole and its binding. Kubernetes copies the rules of every ClusterRole
-    /// with the label [`CHOOSING_LABEL`] into it. So administrators can give the server further permissions, such as to
-    /// read a type of composite.
+    /// Returns the YAML of an aggregated ClusterRole and its binding. Kubernetes adds to this ClusterRole the rules of
+    /// every ClusterRole with the label [`CHOOSING_LABEL`]. So administrators can give the server further permissions,
+    /// such as to read a type of composite.
     fn aggregated(&self, registry: &Registry) -> String {
         let when = When::any(registry.declaring().map(|(family, _)| family).collect());
         let role = format!(
@@ -60,9 +61,9 @@ impl Registration {
         self.families.lines(&when, None, role)
     }
 
-    /// Returns the YAML of a ClusterRole and its binding, with which the server may read composites and claims. Their
-    /// kinds are defined by CompositeResourceDefinitions in the cluster. `None` if the server watches none of these
-    /// kinds.
+    /// Returns the YAML of a ClusterRole and its binding. The ClusterRole permits the server to read composites and
+    /// claims. CompositeResourceDefinitions in the cluster define the kinds of these objects. `None` if the server
+    /// watches none of these kinds.
     pub(super) fn reading_declared(&self) -> Option<String> {
         let name = format!("{DECLARED_NAME}-of-definitions");
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

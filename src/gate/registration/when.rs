@@ -19,15 +19,15 @@ pub enum Choice {
     Values,
 }
 
-/// A condition on the enabled rule families. It holds if at least one of its cases holds.
+/// A condition on the enabled rule families. It consists of cases, and holds if at least one case holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct When(Vec<Case>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Case {
-    /// Rule families, such as `OW`. The condition requires that at least one of them is enabled.
+    /// Rule families, such as `OW`. At least one of them must be enabled for this case of the condition to hold.
     any: Families,
-    /// Rule families, such as `OW`. The condition requires that none of them is enabled.
+    /// Rule families, such as `OW`, that must all be disabled for this case of the condition to hold.
     none: Families,
 }
 
@@ -43,7 +43,7 @@ impl When {
         Self(vec![Case { any, none }])
     }
 
-    /// Returns a condition that holds if one of several conditions holds.
+    /// Returns a condition that holds if at least one of the conditions in `several` holds.
     pub(super) fn either<'w>(several: impl IntoIterator<Item = &'w Self>) -> Self {
         let mut plain = Families::new();
         let mut others: Vec<Case> = Vec::new();
@@ -99,12 +99,12 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Returns `text`, which contains lines of a manifest, if the condition `when` on the enabled rule families holds.
-    /// Returns an empty string otherwise.
+    /// Returns `text` if the condition `when` on the enabled rule families holds, and an empty string otherwise. `text`
+    /// contains lines of a manifest.
     ///
-    /// For the Helm chart, returns `text` between a template `if` and `end`, so that Helm evaluates the condition. If
-    /// the caller puts the result inside another template `if`, `around` is the condition of that `if`. If `around`
-    /// equals `when`, a second `if` is not necessary, so `text` is returned unchanged.
+    /// For the Helm chart, returns `text` between a template `if` and `end`, so that Helm evaluates the condition. The
+    /// caller may put the result inside another template `if`, whose condition is `around`. If `around` equals `when`,
+    /// returns `text` unchanged, because a second `if` is not necessary.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),

@@ -15,7 +15,8 @@ struct Reader<'f> {
     at: usize,
     argument: usize,
     count: usize,
-    /// Whether any directive selects its argument by number, such as `%[2]d`.
+    /// Whether any directive so far selects its argument by number, such as `%[2]d`. If so, unused arguments are not an
+    /// error.
     is_reordered: bool,
     /// Whether all argument numbers of the current directive are valid.
     numbers_are_valid: bool,
@@ -165,7 +166,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Parses an argument number such as `[3]`, if it is next in the format string.
+    /// Parses an argument number, such as `[3]`, at the current position. Does nothing if there is no argument number.
     fn number(&mut self) {
         self.is_after_number = false;
         let rest = self.rest();
@@ -184,8 +185,8 @@ impl Reader<'_> {
         self.at += length;
     }
 
-    /// Parses a decimal number at the current position. `None` if there is no number. If the number is too large, skips
-    /// the rest of the format, as Go does.
+    /// Parses a decimal number at the current position. `None` if there is no number, or if it is too large. If it is
+    /// too large, also skips the rest of the format string, as Go does.
     fn digits(&mut self) -> Option<usize> {
         let rest = self.rest();
         let length = rest.bytes().take_while(u8::is_ascii_digit).count();
@@ -197,8 +198,8 @@ impl Reader<'_> {
         number
     }
 
-    /// Returns the next argument as the value of a `*` in a directive. This value is a width or precision. `None` if
-    /// the argument is not an integer, or if it is too large.
+    /// Returns the width or precision that a `*` in a directive stands for. This is the value of the next argument.
+    /// `None` if the argument is not an integer, or if it is too large.
     fn star(&mut self, values: &[Any]) -> Option<i64> {
         let value = values.get(self.argument)?;
         self.argument += 1;

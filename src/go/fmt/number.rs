@@ -25,7 +25,8 @@ impl Printer {
     }
 
     /// Prints an integer: its sign, `prefix` if the verb or the flag `#` requires it, and its digits. Leading zeros
-    /// fill the number up to the precision. Without a precision, they fill it up to the width if the flag `0` is set.
+    /// fill the number up to the precision. If there is no precision and the flag `0` is set, leading zeros fill the
+    /// number up to the width.
     fn digits(&mut self, value: i64, prefix: &str, digits: &str) {
         let flags = self.flags;
         let sign = match () {

@@ -66,7 +66,8 @@ impl Printer {
         self.out.push_str(if self.flags.sharp_v { go } else { plain });
     }
 
-    /// Prints a JSON value. The recursion depth is the depth of the value.
+    /// Prints a JSON value. Calls itself for nested values, so the depth of the recursion is the nesting depth of the
+    /// value.
     fn value(&mut self, value: &Value, verb: char) {
         if self.is_full() {
             return;
@@ -136,7 +137,7 @@ impl Printer {
         prints
     }
 
-    /// Prints Go's error for a value that the verb does not accept: `%!d(string=a)`.
+    /// Prints Go's error for a value that the verb does not accept, such as `%!d(string=a)`.
     fn mistake(&mut self, value: &Any, verb: char) {
         self.out.push_str(&format!("%!{verb}("));
         if *value == Any::Json(Value::Null) {

@@ -8,9 +8,9 @@ use serde_json::{Serializer, Value};
 
 use crate::go::float::format_float;
 
-/// Magnitude from which Go formats floats with an exponent.
+/// Go formats a float with an exponent if its absolute value is at least this number.
 const LARGE: f64 = 1e21;
-/// Magnitude below which Go formats floats with an exponent.
+/// Go formats a float with an exponent if its absolute value is less than this number, but not 0.
 const SMALL: f64 = 1e-6;
 
 /// Encodes a value as JSON, with the same output as Go's `json.Marshal`. Keys are sorted. `<`, `>`, `&`, U+2028 and

@@ -35,9 +35,9 @@ pub(super) fn class(rest: &str) -> Result<(String, &str), SyntaxError> {
     Ok((out, &left[1..]))
 }
 
-/// Translates a member of a character class. A member is a named class, a character or a range. `left` is the text from
-/// this member on, and `whole` is the text from the class on, for error messages. Returns the translation and the
-/// remaining text.
+/// Translates one member of a character class: a named class, a character or a range. `left` is the rest of the
+/// pattern, beginning with this member. `whole` is the rest of the pattern, beginning with the class; error messages
+/// show it. Returns the translation, and the text after the member.
 fn item<'r>(left: &'r str, whole: &str) -> Result<(String, &'r str), SyntaxError> {
     if let Some((name, after)) = posix(left)? {
         return Ok((name, after));

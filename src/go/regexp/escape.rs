@@ -3,8 +3,8 @@
 
 use super::error::{Code, SyntaxError};
 
-/// Returns the ASCII class of `\d`, `\s`, `\w` or their opposites, in the syntax of the `regex` crate. `None` for other
-/// letters.
+/// Returns the ASCII class for the escape `\` followed by `letter`, in the syntax of the `regex` crate. The letters are
+/// `d`, `s` and `w`, and `D`, `S` and `W` for the opposite classes. `None` for other letters.
 pub(super) fn perl_class(letter: char) -> Option<&'static str> {
     Some(match letter {
         'd' => "[0-9]",
@@ -75,7 +75,8 @@ fn octal(rest: &str) -> (u32, &str) {
 }
 
 /// Parses the hexadecimal number of an escape such as `\x41` or `\x{1F600}`. `rest` is the text after `\x`. Returns the
-/// number and the text after it. If the number is invalid, returns `Err` with the text that has not been read yet.
+/// number, and the text after the number. If the number is invalid, returns `Err` with the text after the last
+/// character that was read.
 fn hexadecimal(rest: &str) -> Result<(u32, &str), &str> {
     let mut chars = rest.chars();
     let first = chars.next().ok_or(rest)?;

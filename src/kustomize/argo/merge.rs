@@ -16,17 +16,17 @@ use crate::kustomize::options::ArgoSpec;
 use crate::kustomize::rules::{kz004, kz031};
 use crate::kustomize::tree::{Tree, TreePath};
 
-/// The parts of a kustomization file that come from the kustomize options of an Argo CD Application. Findings about
-/// these parts name the field of the Application. The record does not include labels, annotations and replicas.
+/// A record of which parts of a kustomization file come from the kustomize options of an Argo CD Application. Findings
+/// about these parts name the field of the Application. The record does not include labels, annotations and replicas.
 #[derive(Debug, Clone)]
 pub(in crate::kustomize) struct Own {
     field: FieldPath,
     /// The number of entries in `patches` of the original kustomization file. Later entries come from the kustomize
     /// options of the Argo CD Application.
     patches: usize,
-    /// The number of entries in `components` of the original kustomization file. Later entries come from the option
-    /// `components` of the Argo CD Application. The list contains one number for each later entry: the index in the
-    /// option of the element that added the entry.
+    /// The number of entries in `components` of the original kustomization file, and the origins of all later entries.
+    /// The later entries come from the option `components` of the Argo CD Application. The origin of an entry is the
+    /// index of the element of this option that added the entry.
     components: (usize, Vec<usize>),
     /// The fields `namePrefix`, `nameSuffix`, `namespace` and `images` of the kustomization file, if the Argo CD
     /// Application sets them. Each pair has the name of the field, and the name of the option in the Application that
@@ -175,7 +175,8 @@ fn set_images(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Option<Stri
     None
 }
 
-/// The placeholder for a name, tag or digest in an image option. It keeps the value from the kustomization file.
+/// A placeholder for the name, tag or digest in an image option. With this placeholder, the value in the kustomization
+/// file is kept.
 const PRESERVE: &str = "*";
 
 /// Parses an image option of the form `[NAME=]IMAGE[:TAG][@DIGEST]`. `None` if the option sets no new name, no tag and
@@ -234,8 +235,8 @@ fn add_labels(kustomization: &mut Kustomization, spec: &ArgoSpec) -> Vec<String>
     add(&mut kustomization.labels[at].pairs, &spec.common_labels, spec.force_common_labels)
 }
 
-/// Adds the labels or annotations in `new` to `known`. If `is_forced` is true, overwrites the values of existing keys.
-/// Otherwise keeps these values and returns their keys.
+/// Adds the labels or annotations in `new` to `known`. If a key is already in `known` and `is_forced` is true,
+/// overwrites its value. If `is_forced` is false, keeps the value, and returns the key in the result.
 fn add(known: &mut BTreeMap<String, String>, new: &BTreeMap<String, String>, is_forced: bool) -> Vec<String> {
     let existing: BTreeSet<String> = new.keys().filter(|key| !is_forced && known.contains_key(*key)).cloned().collect();
     let added = new.iter().filter(|(key, _)| !existing.contains(*key));

@@ -61,7 +61,7 @@ fn replica(entry: &Value) -> Option<Replica> {
     Some(Replica { name, count })
 }
 
-/// Removes one pair of double quotes, as `kustomize edit add` does.
+/// Removes the double quotes around `value`, if it begins and ends with one. `kustomize edit add` does the same.
 fn unquoted(value: &str) -> &str {
     value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).unwrap_or(value)
 }

@@ -16,7 +16,8 @@ const HASH: usize = 10;
 pub enum Action {
     /// The object is created: the kustomization renders it only after the change of files.
     Create,
-    /// The kustomization renders the object both before and after the files change, but some of its fields differ.
+    /// The kustomization renders the object both before and after the change of files, but some fields of the object
+    /// differ.
     Change,
     /// The hash in the name of a generated object changes. The object with the old name is deleted, and an object with
     /// the new name is created.
@@ -116,9 +117,9 @@ pub(super) fn objects(
     (changes, unchanged)
 }
 
-/// Finds generated objects whose hash changes. Pairs each object in `gone`, the deleted objects, with the object in
-/// `came`, the created objects, that has the same name except for the hash. Removes both objects from `gone` and
-/// `came`, and adds a replacement to `changes`.
+/// Finds generated objects whose hash changes. `gone` contains the deleted objects, and `came` contains the created
+/// objects. If two of them have the same name except for the hash, removes one from `gone` and the other from `came`,
+/// and adds a replacement to `changes`.
 fn replace(
     gone: &mut BTreeMap<ObjectId, usize>,
     came: &mut BTreeMap<ObjectId, usize>,

@@ -141,8 +141,8 @@ fn is_hidden(path: &str) -> bool {
     secret::FIELDS.into_iter().chain(["metadata.annotations"]).any(is_below)
 }
 
-/// Returns the merge keys by which the elements of two lists are compared, from the schema of the list, or `name`.
-/// `None` if the elements must be compared by position, because these keys do not identify them.
+/// Returns the keys by which the elements of two lists are compared: the merge keys in the schema of the list, or
+/// `name`. `None` if the elements must be compared by position, because these keys do not identify them.
 fn keys<'s>(shape: Option<FieldSchema<'s>>, old: &[Node], new: &[Node]) -> Option<Vec<&'s str>> {
     let of_schema: Vec<&str> = shape.filter(|shape| shape.merges()).into_iter().flat_map(FieldSchema::keys).collect();
     let tells = |keys: &[&str], list: &[Node]| {

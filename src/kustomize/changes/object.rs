@@ -1,5 +1,5 @@
-//! The objects in the output of a kustomize build. The output before a change of files is compared with the output
-//! after it.
+//! The objects in the output of a kustomize build. Portcullis compares the output before a change of files with the
+//! output after this change.
 
 use crate::kustomize::engine::{Built, Resource, Step};
 use crate::kustomize::identity::ObjectId;

@@ -211,8 +211,9 @@ impl Plan {
     }
 }
 
-/// A root before and after a change, as indexes in the roots of both sides. The index is `None` on a side on which the
-/// root does not exist.
+/// A root that exists before a change, after it, or both. `old` is the index of the root in the [`Side`] before the
+/// change, and `new` is its index in the `Side` after the change. An index is `None` if that `Side` does not have the
+/// root.
 #[derive(Debug, Clone)]
 pub struct Pair {
     old: Option<usize>,

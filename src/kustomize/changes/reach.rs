@@ -1,5 +1,5 @@
-//! Computes the files that a root can read. A change of other files cannot affect the root, so the root need not be
-//! built and compared.
+//! Computes the files that the build of a root can read. A root is a folder that is built on its own. If none of these
+//! files changes, the result of the build does not change, so the root need not be built and compared.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,6 @@
-//! The state of a repository before or after a change of files. It contains the folders that are built, and the names
-//! of the objects that refer to them, such as Flux Kustomizations. Two such states are compared.
+//! The files of a repository before or after a change, with the folders that are built from them. The folders are
+//! identified by the objects that refer to them, such as Flux Kustomizations. Two of these states are compared to find
+//! the effects of the change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -22,14 +23,15 @@ pub struct Side {
     files: Files,
     settings: Settings,
     pub(super) roots: Vec<Root>,
-    /// The position in `roots` of each folder that is built. The key is the object that builds the folder, such as a
-    /// Flux Kustomization, or the folder itself if there is no such object. Objects that build the same folder with
-    /// equal options have the same position.
+    /// The position in `roots` of each folder that is built. A key identifies the folder by the object that builds it,
+    /// such as a Flux Kustomization. If there is no such object, the key is the folder itself. Objects that build the
+    /// same folder with equal options have the same position.
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
-/// An identifier of a folder that is built, used to compare its builds before and after a change of files. It is the
-/// object that refers to the folder, such as a Flux Kustomization. If there is no such object, it is the path.
+/// An identifier of a folder that is built, used to compare its builds before and after a change of files. The
+/// identifier is the object that refers to the folder, such as a Flux Kustomization, or the path of the folder if there
+/// is no such object.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Key {
     /// The path of a built folder, if no Flux Kustomization or similar object refers to it.
@@ -186,9 +188,8 @@ impl Root {
     }
 }
 
-/// Returns an index of the builds in `survey`, which maps a key to the position in `survey.builds`. The key of a build
-/// is the object that refers to the built folder, such as a Flux Kustomization. If there is no such object, the key is
-/// the folder.
+/// Returns the position in `survey.builds` of each build. A key identifies the build by the object that refers to the
+/// built folder, such as a Flux Kustomization. If there is no such object, the key is the folder.
 fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
     let mut keys = BTreeMap::new();
     for cluster in &survey.clusters {

@@ -65,10 +65,10 @@ struct Source {
 struct Surveyor<'a, 's> {
     checkout: &'a Checkout<'a>,
     reaches: Reaches<'a>,
-    /// The files that define Applications or ApplicationSets.
+    /// The files of the checkout that contain Applications or ApplicationSets.
     files: HashSet<TreePath>,
-    /// The files with Applications that a kustomization includes. For these Applications, the output of kustomize is
-    /// used instead of the file, because a patch may have changed them.
+    /// The files that contain Applications and that a kustomization includes. For these Applications, the output of
+    /// kustomize is used instead of the files, because a patch may have changed the Applications.
     rendered: HashSet<TreePath>,
     /// The Applications that were processed. Each string contains kind, namespace, name and the JSON of an Application.
     seen: HashSet<String>,
@@ -78,8 +78,9 @@ struct Surveyor<'a, 's> {
 
 impl Surveyor<'_, '_> {
     /// Records the folders that Argo CD builds for the Applications and ApplicationSets of a checkout. If the output of
-    /// such a build contains Applications, also records the folders that Argo CD builds for them. An Application in a
-    /// build output is used instead of the one in the file, because a patch may have changed the Application.
+    /// such a build contains further Applications, also records the folders that Argo CD builds for these Applications.
+    /// If an Application is in a file and in a build output, the build output is used, because a patch may have changed
+    /// the Application.
     fn follow(&mut self, tool_objects: &ToolObjects) {
         for at in 0..self.survey.builds.len() {
             let Build { tree, root, options, .. } = self.survey.builds[at].clone();
@@ -184,8 +185,8 @@ fn sources(checkout: &Checkout<'_>, application: &Object) -> Vec<Source> {
 }
 
 /// Returns the folder of the checkout that Argo CD builds with kustomize for `source`, one of the sources of an
-/// Application. `spec` and `name` are the spec and the name of the Application, and `field` is the field of the source.
-/// `None` if there is no such folder, or if its path is unknown.
+/// Application. `field` is the path of this source in the object, such as `spec.source`. `spec` and `name` are the spec
+/// and the name of the Application. `None` if there is no such folder, or if its path is unknown.
 fn of_source(
     checkout: &Checkout<'_>,
     spec: &Value,
@@ -266,7 +267,7 @@ fn is_own(checkout: &Checkout<'_>, source: &Value) -> bool {
     Repository::parse(url).is_some_and(|url| checkout.git.remotes.contains(&url))
 }
 
-/// Returns whether Argo CD builds a folder with kustomize. Argo CD does so only if the folder has a kustomization file.
+/// Returns whether a folder has a kustomization file. Argo CD builds such a folder with kustomize.
 fn is_kustomize_root(tree: &Tree, folder: &TreePath) -> bool {
     NAMES.into_iter().any(|name| tree.entry(&folder.join(name)) == Some(Entry::File))
 }

@@ -28,7 +28,7 @@ const MAX_DEPTH: usize = 32;
 /// pass found in the output of builds. The limit ends the search if the variables never stop changing.
 const MAX_PASSES: usize = 8;
 
-/// Finds the folders of a checkout that Flux builds, and the Flux Kustomizations that refer to them. `tool_objects`
+/// Finds which folders of a checkout Flux builds, and which Flux Kustomizations refer to these folders. `tool_objects`
 /// contains the Flux objects in the files of the checkout.
 pub(super) fn survey(checkout: &Checkout<'_>, tool_objects: &ToolObjects) -> Survey {
     if tool_objects.kustomizations.is_empty() && tool_objects.instances.is_empty() {
@@ -75,7 +75,7 @@ fn ignores(checkout: &Checkout<'_>) -> Vec<TreePath> {
 }
 
 /// Returns the API group of Flux Kustomizations, and the names of ConfigMaps and Secrets with Flux variables. The
-/// search for Flux Kustomizations builds a folder only if one of its files contains one of these strings.
+/// search for Flux Kustomizations builds a folder only if a file of the folder contains one of these strings.
 fn words(tool_objects: &ToolObjects) -> Vec<String> {
     let mut words = tool_objects.variables.clone();
     words.push(KUSTOMIZE.to_owned());
@@ -162,8 +162,9 @@ impl Surveyor<'_> {
         seeds.into_iter().map(|(at, proves)| Seed::Object(all[at].clone(), proves)).chain(of_folders).collect()
     }
 
-    /// Returns whether the checkout is the source of the Flux Kustomization in `object`. Also returns true if the
-    /// source is unknown, for example because it contains variables, or because a patch in another file sets it.
+    /// Returns whether the checkout is or may be the source of the Flux Kustomization in `object`. It may be the source
+    /// if the source is unknown, for example because the field contains variables, or because a patch in another file
+    /// sets the field.
     fn may_be_own(&mut self, object: &Object) -> bool {
         let read = Kustomization::of(&object.value, object.namespace());
         read.is_none_or(|read| read.source.name.is_empty()) || self.root(object).is_some()
@@ -197,9 +198,9 @@ impl Surveyor<'_> {
         roots::roots(folders, |folder| roots::references(tree, folder, &options, files).folders)
     }
 
-    /// Returns the folder that a Kustomization builds, with a key that identifies the files of its source. The key
-    /// contains the top folder of the source in the checkout, and the ignore patterns. `None` if the source of the
-    /// Kustomization is not this checkout, or if it is unknown.
+    /// Returns the folder that a Kustomization builds, and a key that identifies the files of the Kustomization's
+    /// source. The key contains the top folder of the source in the checkout, and the ignore patterns of the source.
+    /// `None` if the source is unknown, or is not this checkout.
     fn root(&mut self, object: &Object) -> Option<(TreeKey, TreePath)> {
         let read = Kustomization::of(&object.value, object.namespace())?;
         match self.sources.place(&read.source) {
@@ -256,8 +257,9 @@ impl Surveyor<'_> {
     }
 
     /// Adds the Flux Kustomizations in `first` to `pass`, the results of the search. Then builds their folders, and
-    /// adds the Kustomizations in the output in the same way. All of them belong to the cluster with the index
-    /// `cluster`, and can use its Flux variables, `known`. `is_applied` says whether they are applied to this cluster.
+    /// adds the Kustomizations in the output in the same way. `cluster` is the index of the cluster to which all of
+    /// them belong. `known` contains the Flux variables of this cluster. `is_applied` says whether the Kustomizations
+    /// are applied to the cluster.
     fn chain(&mut self, first: Vec<Object>, is_applied: bool, cluster: usize, known: &Variables, pass: &mut Pass) {
         let mut open: Vec<_> = first.into_iter().map(|object| (object, None, 0)).collect();
         while let Some((object, parent, depth)) = open.pop() {
@@ -275,9 +277,9 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Builds a folder with kustomize, and returns the Flux Kustomizations in the output. If some of these
-    /// Kustomizations build the same folder, returns only them, because their builds find the others later. `is_used`
-    /// says whether users probably apply the folder to a cluster.
+    /// Builds `folder` with kustomize, and returns the Flux Kustomizations in the output. If some of these
+    /// Kustomizations have `folder` as their `spec.path`, returns only them, because their builds find the others
+    /// later. `is_used` says whether users probably apply the folder to a cluster.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -339,7 +341,7 @@ impl Surveyor<'_> {
 
     /// Records in the search results `pass` that the folder of a Flux Kustomization is not built. If the Kustomization
     /// is suspended, records the files that its build would read, so that they are not reported as unused. Otherwise,
-    /// records that its path or source is unknown.
+    /// records that the path or the source of the Kustomization is unknown.
     fn not_read(&mut self, object: &Object, pass: &mut Pass) {
         let mut resumed = object.clone();
         let suspend = resumed.value.pointer_mut("/spec/suspend").filter(|suspend| **suspend == true);
@@ -356,7 +358,8 @@ impl Surveyor<'_> {
     }
 
     /// Builds the folder `root` with kustomize, and returns the Flux objects, ConfigMaps and Secrets in the output.
-    /// Returns none if the build fails, or if no file of the build contains one of the strings in `words`.
+    /// `key` identifies the files of the source that contains `root`. Returns none if the build fails, or if no file of
+    /// the build contains one of the strings in `words`.
     fn rendered(&mut self, key: &TreeKey, root: &TreePath, options: &Options, pass: &mut Pass) -> Rc<Vec<Object>> {
         let reach = self.reaches.of(root, &options.flux.components);
         let matters = reach.files.iter().any(|file| self.mentions(file));

@@ -84,9 +84,9 @@ fn patterns(text: &str) -> impl Iterator<Item = &str> {
     text.lines().filter(|line| !line.starts_with('#') && !line.trim().is_empty())
 }
 
-/// Compiles ignore patterns to one matcher. In this matcher, a pattern that matches a file has priority over a later
-/// pattern that matches a folder above the file. In Flux, the last matching pattern has priority. So if patterns may
-/// contradict each other, the caller compiles each one to its own matcher.
+/// Compiles ignore patterns to one matcher. In Flux, the last matching pattern has priority. The matcher differs from
+/// Flux in one case: a pattern that matches a file has priority over a later pattern that matches a folder above the
+/// file. So if patterns may contradict each other, the caller compiles each one to its own matcher.
 fn matcher(patterns: &[&str]) -> Gitignore {
     let mut builder = GitignoreBuilder::new("");
     for pattern in patterns {

@@ -107,7 +107,7 @@ pub struct Survey {
     pub sources: BTreeMap<(String, String), TreePath>,
     /// The folders that Flux, Argo CD, Fleet and Sveltos build from the checkout, including bases and components.
     pub reached: HashSet<TreePath>,
-    /// The files that Flux, Argo CD, Fleet and Sveltos read to build roots of the checkout.
+    /// The files of the checkout that Flux, Argo CD, Fleet and Sveltos read when they build folders.
     pub reached_files: HashSet<TreePath>,
     /// Problems that do not belong to one build, such as an exceeded limit.
     pub problems: Vec<String>,
@@ -116,9 +116,9 @@ pub struct Survey {
 /// The Flux Kustomizations of one cluster, as far as they can be determined from files.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
-    /// The folder of the checkout that contains the first Kustomizations of the cluster. Users apply these, for example
-    /// by hand or with `flux bootstrap`. `None` if the cluster of the Kustomizations is unknown, usually because
-    /// kustomize cannot build the folders that contain them.
+    /// The folder of the checkout that contains the first Kustomizations of the cluster. Users apply these first
+    /// Kustomizations themselves, for example by hand or with `flux bootstrap`. `None` if the cluster of the
+    /// Kustomizations is unknown, usually because kustomize cannot build the folders that contain them.
     pub folder: Option<TreePath>,
     /// The Kustomizations of the cluster. A Kustomization comes before the Kustomizations that it renders.
     pub members: Vec<Member>,
@@ -148,8 +148,8 @@ impl Cluster {
 }
 
 impl Build {
-    /// Changes the position of a finding about the `spec` of a Flux Kustomization or Application to the file that
-    /// defines this object. Returns other findings unchanged. If the file does not contain the reported field, for
+    /// Moves a finding about the `spec` of a Flux Kustomization or Application to the position of the field in the file
+    /// that defines this object. Returns other findings unchanged. If the file does not contain the reported field, for
     /// example because a patch adds it, lowers the level to `audit`. Errors that make the build fail keep their level.
     pub fn located(&self, tree: &Tree, finding: TreeFinding) -> TreeFinding {
         let field = match finding.field.segments().first() {
@@ -184,7 +184,7 @@ pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
 }
 
 /// Replaces errors about files that are probably generated before the build. The new findings (KZ040) report that the
-/// result of the build is unknown. Replaces errors about:
+/// result of the build is unknown. The following files count as generated:
 ///
 /// - Missing files that a `.gitignore` excludes.
 /// - Missing files that a script may write. `written_by` receives the name of a file, and returns the position of a
@@ -220,8 +220,8 @@ fn without_templates(tree: &Tree, report: Report) -> Report {
 }
 
 /// Replaces errors about missing files and folders with KZ040 findings, which report that the result of the build is
-/// unknown. `reason` receives the missing path, and returns the text that explains why the result is unknown. If it
-/// returns `None`, the error is not replaced.
+/// unknown. `reason` receives the missing path, and returns the text that explains why the result is unknown. If
+/// `reason` returns `None`, the error is not replaced.
 fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<String>) -> Report {
     with_unknown(report, |finding| {
         let is_missing = MISSING.contains(&finding.rule);
@@ -229,8 +229,8 @@ fn without(tree: &Tree, report: Report, reason: impl Fn(&TreePath) -> Option<Str
     })
 }
 
-/// Replaces errors with KZ040 findings, which report that the result of the build is unknown. `reason` returns for each
-/// error why the result is unknown. If it returns `None`, the error stays.
+/// Replaces errors with KZ040 findings, which report that the result of the build is unknown. `reason` receives an
+/// error, and returns why the result is unknown. If `reason` returns `None`, the error is not replaced.
 fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<String>) -> Report {
     for finding in report.findings.iter_mut().filter(|finding| finding.location.refused) {
         let Some(why) = reason(finding) else { continue };

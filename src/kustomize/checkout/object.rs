@@ -79,7 +79,7 @@ impl Object {
         }
     }
 
-    /// Returns whether the file of the object contains a field.
+    /// Returns whether the file that defines the object contains the field `field` of the object.
     pub(super) fn has_written(&self, tree: &Tree, field: &FieldPath) -> bool {
         self.document(tree).is_some_and(|document| document.place(field).is_some())
     }
@@ -133,13 +133,14 @@ pub(super) struct ToolObjects {
     pub(super) applications: Vec<Object>,
     /// ClusterProfiles and Profiles of Project Sveltos.
     pub(super) profiles: Vec<Object>,
-    /// Names of the ConfigMaps and Secrets in `substituteFrom`. Flux reads variables from these objects.
+    /// Names of the ConfigMaps and Secrets to which fields `substituteFrom` refer. Flux reads variables from these
+    /// objects.
     pub(super) variables: Vec<String>,
     /// Whether a file installs a kustomize-controller that replaces unset variables with the empty string.
     pub(super) is_lenient: bool,
 }
 
-/// The image reference of kustomize-controller, up to its version.
+/// The start of the image reference of kustomize-controller. The version follows this text.
 const CONTROLLER: &str = "fluxcd/kustomize-controller:v";
 /// The first version of kustomize-controller in which a missing variable in post-build substitution is an error: 1.9.
 /// Older versions replace the variable with the empty string.
@@ -227,8 +228,8 @@ fn variables(text: &str) -> Vec<String> {
     names
 }
 
-/// The Flux variables in the ConfigMaps and Secrets of one cluster, as far as files of the checkout define them. The
-/// key contains kind, namespace and name of the ConfigMap or Secret.
+/// The Flux variables in ConfigMaps and Secrets of one cluster. Contains only ConfigMaps and Secrets that files of the
+/// checkout define. The key contains kind, namespace and name of the ConfigMap or Secret.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(super) struct Variables(BTreeMap<(String, String, String), Data>);
 
@@ -248,14 +249,15 @@ impl Variables {
         self.0.insert(key, data(object, kind == "Secret"));
     }
 
-    /// Returns the variables in a ConfigMap or Secret; `None` if no file is known to define the object.
+    /// Returns the variables in a ConfigMap or Secret; `None` if no file is known to define this ConfigMap or Secret.
     pub(super) fn get(&self, kind: &str, namespace: &str, name: &str) -> Option<&Data> {
         self.0.get(&(kind.to_owned(), namespace.to_owned(), name.to_owned()))
     }
 }
 
 /// Returns the values in a ConfigMap or Secret by key. A value is `None` if it is unknown, for example because it is
-/// encrypted, or because it contains a reference such as `${NAME}`.
+/// encrypted, or because it contains a reference such as `${NAME}`. `is_secret` says whether `object` is a Secret,
+/// whose `data` is encoded in Base64.
 fn data(object: &Value, is_secret: bool) -> Data {
     let is_encrypted = object.get("sops").is_some();
     let members = |field: &str| object.get(field).and_then(Value::as_object).into_iter().flatten();

@@ -10,8 +10,8 @@ use super::{Build, Cluster, Survey};
 use crate::kustomize::options::{Options, PostBuild};
 use crate::kustomize::tree::TreePath;
 
-/// An identifier of the files that a Flux source provides: the folder of the checkout that contains them, and the
-/// patterns in `spec.ignore` that exclude some of them.
+/// An identifier of the files that a Flux source provides. The first element is the folder of the checkout that
+/// contains the files. The second element contains the patterns in `spec.ignore`, which exclude some of the files.
 pub(super) type TreeKey = (TreePath, Option<String>);
 
 /// The results of one pass of the search for Flux Kustomizations in a checkout. They include the folders that Flux
@@ -40,8 +40,9 @@ impl Pass {
         self.survey.reached_files.extend(reach.files);
     }
 
-    /// Adds a build to the results, and returns its index. If the same root was already added with the same options and
-    /// the same `key`, adds only the owners of the build to the existing build.
+    /// Adds a build to the results, and returns its index. `key` identifies the files of the Flux source. If the same
+    /// root was already added with the same options and the same `key`, adds only the owners of the build to the
+    /// existing build.
     pub(super) fn add(&mut self, build: Build, key: TreeKey) -> usize {
         let key = (build.root.clone(), build.options.clone(), key);
         let at = *self.builds.entry(key).or_insert(self.survey.builds.len());

@@ -222,8 +222,8 @@ impl<'a> Sources<'a> {
     /// source is a git remote of the checkout. `users` are the Kustomizations that use the source.
     ///
     /// Returns `None` if the source follows a tag, a commit, or a branch other than that of the checkout. The files of
-    /// the source may then differ from the checkout. If the branch of the checkout is unknown, returns `None` unless at
-    /// least half of the paths of `users` exist.
+    /// the source may then differ from the checkout. If the branch of the checkout is unknown, also returns `None` if
+    /// fewer than half of the paths of `users` exist.
     fn remote(&self, definition: &Definition, users: &[User]) -> Option<TreePath> {
         let branch = definition.branch()?;
         let Git { branches, .. } = self.git;
@@ -242,8 +242,9 @@ impl<'a> Sources<'a> {
     /// `infra/clusters/a/flux-system/gotk-sync.yaml` contains the path `clusters/a`, the top folder is `infra`.
     ///
     /// If `defined_in` is set, only Kustomizations in this file are considered. A Kustomization that builds the whole
-    /// top folder is then considered only if the file has the name `gotk-sync.yaml`, which `flux bootstrap` uses. Any
-    /// file would be in the folder that such a Kustomization builds, so other files prove nothing.
+    /// top folder is then considered only if the file has the name `gotk-sync.yaml`, which `flux bootstrap` uses. The
+    /// folder that such a Kustomization builds contains all files of the source, so the location of another file does
+    /// not show which folder is the top folder.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));
@@ -256,7 +257,8 @@ impl<'a> Sources<'a> {
 
     /// Returns the folder in `tops` that is probably the root of the repository. For each folder, counts how many paths
     /// of the Kustomizations in `users` (`spec.path`) exist below it, and selects the folder with the highest count. If
-    /// `is_needed` is set, returns `None` unless at least half of the paths exist there.
+    /// `is_needed` is set, returns `None` if fewer than half of the paths exist below this folder, or if there are no
+    /// paths.
     fn most(&self, users: &[User], is_needed: bool) -> Option<TreePath> {
         let paths: BTreeSet<&str> = users.iter().map(|user| &*user.path).filter(|path| is_known(path)).collect();
         let count = |top: &&TreePath| {

@@ -9,7 +9,8 @@ pub struct Repository {
     pub path: String,
 }
 
-/// The hosts on which git services offer SSH over port 443, each with the host of the service's web addresses.
+/// Pairs of hosts of git services. The first host offers SSH over port 443. The second one is the host in HTTPS URLs of
+/// the same service.
 const SSH_HOSTS: [(&str, &str); 4] = [
     ("ssh.github.com", "github.com"),
     ("altssh.gitlab.com", "gitlab.com"),

@@ -2,9 +2,9 @@
 //! Argo CD fetches them with its own credentials. So Portcullis reports only errors that do not depend on the files of
 //! the repository.
 //!
-//! Source: `ApplicationSourceKustomize` in argo-cd's `pkg/apis/application/v1alpha1/types.go`, and its build in
-//! `util/kustomize/kustomize.go`. Argo CD adds components with `kustomize edit add component`. This command expands
-//! patterns and accepts repositories, but it accepts neither files nor absolute paths.
+//! Source: `ApplicationSourceKustomize` in argo-cd's `pkg/apis/application/v1alpha1/types.go`, and the build of such a
+//! source in `util/kustomize/kustomize.go`. Argo CD adds components with `kustomize edit add component`. This command
+//! expands patterns and accepts repositories, but it accepts neither files nor absolute paths.
 
 use serde_json::Value;
 
@@ -57,7 +57,8 @@ fn judged(request: &Request<'_>) -> Vec<Finding> {
     sources(spec, &field).into_iter().flat_map(|(field, source)| of_source(&field, source)).collect()
 }
 
-/// Returns the sources in the spec of an Application (`source` and `sources`), each with its field.
+/// Returns the sources in the spec of an Application (`source` and `sources`), each with its field path. `field` is the
+/// path of the spec.
 fn sources<'a>(spec: &'a Value, field: &FieldPath) -> Vec<(FieldPath, &'a Value)> {
     let one = spec.get("source").map(|source| (field.key("source"), source));
     let many = spec.get("sources").and_then(Value::as_array).into_iter().flatten().enumerate();
@@ -83,8 +84,9 @@ fn of_source(field: &FieldPath, source: &Value) -> Vec<Finding> {
     found.map(|(field, finding)| of_object(finding, field)).collect()
 }
 
-/// Returns whether findings of a rule are only warnings if an Application of Argo CD sets `ignoreMissingComponents`.
-/// Argo CD then skips missing components instead of failing. `rule` is the id of the rule, such as `KZ004`.
+/// Returns whether Argo CD ignores errors that the rule `rule` reports, if the Application sets
+/// `ignoreMissingComponents`. Argo CD then skips missing components instead of failing, so the findings of the rule are
+/// only warnings. `rule` is a rule id, such as `KZ004`.
 fn is_left_out(rule: &str) -> bool {
     ["KZ004", "KZ009", "KZ010"].contains(&rule)
 }

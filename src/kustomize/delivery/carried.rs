@@ -78,7 +78,8 @@ fn decoded(file: &File, left: u64) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// Returns the keys and values of a mapping in an object, such as `data`. Skips values that are not strings.
+/// Returns the keys and values of the mapping in the field `field` of an object, such as `data`. Skips values that are
+/// not strings.
 pub(super) fn members<'a>(object: &'a Value, field: &str) -> impl Iterator<Item = (&'a str, &'a str)> {
     let members = object.get(field).and_then(Value::as_object).into_iter().flatten();
     members.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))

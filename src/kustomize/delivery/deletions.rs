@@ -81,7 +81,8 @@ struct Move<'p> {
 /// an object moves from one Kustomization to another. `judged` is the result of building the folder `root`, and
 /// `siblings` contains the results of the other Kustomizations.
 ///
-/// Returns none if the rendered objects are unknown, or if Flux may build another artifact than `root` (`root.late`).
+/// Returns no findings if the rendered objects are unknown. Also returns no findings if `root.late` is set, because
+/// Flux may then build another artifact than the checked one.
 fn of_request(
     request: &Request<'_>,
     view: &View<'_>,
@@ -113,8 +114,8 @@ pub fn with_objects(siblings: &[(Sibling, Arc<Judged>)]) -> Vec<(&Sibling, &[Obj
 
 impl Plan<'_> {
     /// Returns findings about deleted objects (KZ060 and KZ061), objects that several Kustomizations render (KZ062),
-    /// and objects that another Kustomization takes over (KZ063). Returns none if the Kustomization itself is being
-    /// deleted.
+    /// and objects that another Kustomization takes over (KZ063). Returns no findings if the Kustomization itself is
+    /// being deleted.
     pub fn findings(&self) -> Vec<Finding> {
         if Metadata::of(self.kustomization).is_deleting() {
             return Vec::new();
@@ -141,8 +142,8 @@ impl Plan<'_> {
     }
 
     /// Returns the applied objects that the revision does not render any more. Includes objects that another
-    /// Kustomization will render, and objects that are excluded from pruning. Does not include generated objects that
-    /// only get another hash. Returns none if Flux does not prune.
+    /// Kustomization will render, and objects that are excluded from pruning. Does not include generated objects whose
+    /// names change only in the hash. Returns none if Flux does not prune.
     pub fn stale(&self) -> Vec<&ObjectId> {
         if self.prunes() { self.compared().stale } else { Vec::new() }
     }
@@ -202,9 +203,8 @@ impl Plan<'_> {
     }
 
     /// Groups the objects in `left`, which this Kustomization no longer renders, by the other Kustomization that now
-    /// renders them. If several others render an object, prefers one that Flux always applies before this
-    /// Kustomization. Selects one that Flux always applies after this Kustomization only if all of them are applied
-    /// after it.
+    /// renders them. If several other Kustomizations render an object, prefers one that Flux always applies before this
+    /// Kustomization. Selects one that Flux always applies after this Kustomization only if there is no other choice.
     fn moves<'p>(&'p self, mut left: Vec<&'p ObjectId>) -> Vec<Move<'p>> {
         if left.is_empty() {
             return Vec::new();
@@ -240,7 +240,7 @@ impl Plan<'_> {
         }
     }
 
-    /// Returns a finding for each other Kustomization that renders objects which this Kustomization renders too.
+    /// Returns a finding for each other Kustomization that renders some of the same objects as this Kustomization.
     /// Ignores objects without the namespace that their kind requires, because Flux cannot apply them.
     fn shared(&self) -> Vec<Finding> {
         if self.siblings.is_empty() {

@@ -95,8 +95,8 @@ pub fn approval(kustomization: &Value) -> Option<&str> {
 }
 
 /// Returns whether a Kustomization has the annotation that approves its deletions, with the value that `message` asks
-/// for. `message` is the text of the condition `Ready` of a Flux source. It contains the `kubectl` command that sets
-/// the annotation.
+/// for. `message` is the text of the condition `Ready` of a Flux source. This text contains a `kubectl` command that
+/// sets the annotation.
 pub fn is_awaited_approval(message: &str, kustomization: &Value) -> bool {
     let Some(approval) = approval(kustomization) else { return false };
     let metadata = Metadata::of(kustomization);

@@ -53,8 +53,9 @@ fn roots(request: &Request<'_>) -> Vec<Root> {
     folders(spec, field).into_iter().map(root).collect()
 }
 
-/// Returns the folders to build, each with the field that names it. These are the folder of the Bundle, and the folders
-/// of its targets. If the Bundle names no folder, its folder is the top folder, and its field is `resources`.
+/// Returns the folders to build, each with the path of the field that names the folder. These are the folder of the
+/// Bundle, and the folders of its targets. If the Bundle itself names no folder, Fleet builds the top folder. For the
+/// top folder, the path is `resources`.
 fn folders(spec: &Value, resources: FieldPath) -> BTreeMap<String, FieldPath> {
     let dir = |options: &Value| options.pointer("/kustomize/dir").and_then(Value::as_str).map(str::to_owned);
     let named = |dir: String, field: FieldPath| (dir, field.key("kustomize").key("dir"));

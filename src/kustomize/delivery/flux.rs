@@ -37,8 +37,8 @@ pub(super) static OBJECTS: Delivery = Delivery {
 };
 
 /// The definition of the check `flux-trees`, which builds the folder of a Flux Kustomization. The files come from the
-/// current artifact of its source, the archive from which Flux builds. In the configuration file,
-/// `deliveries.flux-trees` sets the highest level of its findings, such as `warn`.
+/// current artifact of the Kustomization's source. This artifact is the archive from which Flux builds. In the
+/// configuration file, `deliveries.flux-trees` sets the highest level of its findings, such as `warn`.
 pub(super) static TREES: Delivery = Delivery {
     name: "flux-trees",
     family: FAMILY,

@@ -17,8 +17,7 @@ const fn status(plural: &'static str, kind: &'static str) -> Match {
     Match { subresource: "status", operations, ..Match::create_or_update(GROUP, &[VERSION], plural, kind) }
 }
 
-/// The matchers for status updates of Flux sources. With such an update, a controller publishes a new artifact of a
-/// source.
+/// The matchers for status updates of Flux sources. Such an update can contain a new artifact of the source.
 pub(super) static MATCHERS: [Match; 4] = [
     status("gitrepositories", "GitRepository"),
     status("ocirepositories", "OCIRepository"),

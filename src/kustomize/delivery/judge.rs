@@ -36,8 +36,8 @@ pub struct Judged {
     /// The identities of all objects that Flux renders. `None` if another tool builds the folder, if the build fails,
     /// or if an identity is unknown.
     pub rendered: Option<Vec<ObjectId>>,
-    /// The rendered objects that Flux does not apply because of a label or annotation. Some of them are created if they
-    /// do not exist.
+    /// The rendered objects that Flux does not apply because of a label or annotation. Flux creates some of these
+    /// objects if they do not exist; see [`Excluded::is_created`].
     pub excluded: Vec<Excluded>,
 }
 

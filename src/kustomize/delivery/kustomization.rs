@@ -218,8 +218,8 @@ const BUILT: [&str; 14] = [
     "targetNamespace",
 ];
 
-/// Returns whether two versions of a Kustomization have the same build. Intervals, timeouts and pruning do not affect
-/// the build.
+/// Returns whether the Kustomizations `one` and `other` have equal values in all fields in [`BUILT`]. Changes of other
+/// fields, such as the interval, the timeout or pruning, do not affect the build.
 pub(super) fn builds_the_same(one: &Value, other: &Value) -> bool {
     let built = |object: &Value, field: &str| object.get("spec").and_then(|spec| spec.get(field)).cloned();
     BUILT.into_iter().all(|field| built(one, field) == built(other, field))

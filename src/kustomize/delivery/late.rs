@@ -17,8 +17,8 @@ pub const REQUESTED: &str = "reconcile.fluxcd.io/requestedAt";
 /// The labels with the namespace and name of the Flux Kustomization that applies an object.
 const OWNER: [&str; 2] = ["kustomize.toolkit.fluxcd.io/namespace", "kustomize.toolkit.fluxcd.io/name"];
 
-/// Returns the reason why Flux may build the Kustomization `object` from an artifact of `source` that is not the
-/// current one. `None` if there is no such reason.
+/// Returns the reason why Flux may build the Kustomization `object` from another artifact than the one that is now in
+/// the status of `source`. `None` if there is no such reason.
 pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     if !is_observed(source) {
         return Some("the source has changed since its artifact was made");
@@ -32,8 +32,8 @@ pub(super) fn reason(source: &Value, object: &Value) -> Option<&'static str> {
     shares_apply(source, object).then_some("the source may be changed by the same apply")
 }
 
-/// Returns whether Flux applies this object from a Flux Kustomization. Flux adds a label with the name of the
-/// Kustomization to each object that it applies.
+/// Returns whether a Flux Kustomization applies `object`. Flux adds a label with the name of the Kustomization to each
+/// object that it applies.
 pub(super) fn is_applied_by_flux(object: &Value) -> bool {
     owner(object).is_some()
 }
@@ -63,8 +63,8 @@ fn is_in_progress(source: &Value) -> bool {
     })
 }
 
-/// Returns whether the Flux Kustomization that applies `object` may also apply `source`. Flux labels each object that
-/// it applies with the name of its Kustomization. Returns `true` if the labels of both objects are equal, or if only
+/// Returns whether one Flux Kustomization may apply both `object` and `source`. Flux labels each object that it applies
+/// with the name of the Kustomization. Returns `true` if the labels of `object` and `source` are equal, or if only
 /// `object` has such a label.
 fn shares_apply(source: &Value, object: &Value) -> bool {
     owner(object).is_some_and(|own| owner(source).is_none_or(|other| other == own))

@@ -74,7 +74,8 @@ pub const APPROVAL_ANNOTATION: &str = "portcullis.dev/approve-deletions";
 /// ConfigMap can, or refers to them, as a Flux Kustomization does. The key `deliveries` of the configuration file sets
 /// the maximum level of the findings, such as `warn`.
 pub struct Delivery {
-    /// The stable name of this check, such as `flux-trees`. Users configure the check with this key under `deliveries`.
+    /// The stable name of this check, such as `flux-trees`. It is also the key under `deliveries` with which users
+    /// configure the check.
     pub name: &'static str,
     /// The id prefix of the rules to which this check belongs, such as `KZ`. The check is enabled or disabled together
     /// with these rules.
@@ -198,7 +199,7 @@ pub struct RootOwner {
 }
 
 impl RootOwner {
-    /// Returns namespace and name of a Kustomization object.
+    /// Returns the namespace and the name of `object`, which is a Flux Kustomization.
     pub(super) fn of(object: &serde_json::Value) -> Self {
         let metadata = Metadata::of(object);
         Self { namespace: metadata.namespace().to_owned(), name: metadata.name().to_owned() }
@@ -206,7 +207,7 @@ impl RootOwner {
 }
 
 impl fmt::Display for RootOwner {
-    /// Formats kind, namespace and name, such as `Kustomization flux-system/apps`.
+    /// Formats the kind, namespace and name of the Kustomization, such as `Kustomization flux-system/apps`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Kustomization {}/{}", self.namespace, self.name)
     }
@@ -232,7 +233,7 @@ pub enum At {
     /// does not run kustomize there.
     FolderIfAny(String),
     /// Every folder that has a kustomization file and to which no other folder refers. If folders refer to each other
-    /// in a cycle, one of them.
+    /// in a cycle, one folder of the cycle is built.
     EveryRoot,
 }
 

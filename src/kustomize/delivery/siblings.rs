@@ -61,8 +61,8 @@ impl Sibling {
 }
 
 /// Returns the siblings of the Kustomization in the request: the other Kustomizations that apply their objects to the
-/// same cluster. `root` is the folder that the Kustomization in the request builds. Returns none if Flux may build
-/// another artifact than `root` (`root.late`).
+/// same cluster. `root` is the folder that the Kustomization in the request builds. Returns an empty list if Flux may
+/// build another artifact than the one that contains `root` (see `root.late`).
 pub(super) fn of_request(request: &Request<'_>, view: &View<'_>, root: &Root) -> Vec<Sibling> {
     let (Some(source), Some(artifact), None) = (source_of(request), root.artifact(), root.late) else {
         return Vec::new();
@@ -92,8 +92,8 @@ struct Own<'a> {
 }
 
 impl Own<'_> {
-    /// Returns the other Kustomizations that apply their objects to the same cluster, at most [`MAX_SIBLINGS`].
-    /// Kustomizations with the same source come first.
+    /// Returns the other Kustomizations that apply their objects to the same cluster as this Kustomization, at most
+    /// [`MAX_SIBLINGS`]. Kustomizations with the same source come first.
     fn siblings(&self, view: &View<'_>) -> Vec<Sibling> {
         let same = view.indexed_everywhere(&KUSTOMIZATIONS, &BY_SOURCE, &self.source.key(), MAX_SIBLINGS);
         let key = cluster(self.object, self.namespace);
@@ -137,9 +137,9 @@ fn artifact(source: &SourceRef, view: &View<'_>) -> Option<Artifact> {
     }
 }
 
-/// Returns the Kustomizations in `spec.dependsOn` that must apply a revision of the source before `object` applies the
-/// same revision, each as `NAMESPACE/NAME`. Omits entries with `readyExpr`, because Flux does not compare revisions for
-/// them.
+/// Returns the entries of `spec.dependsOn` of the Kustomization `object`, each as `NAMESPACE/NAME`. When Flux fetches a
+/// new revision of a source, these Kustomizations must apply it before `object` does. Omits entries with `readyExpr`,
+/// because Flux does not compare revisions for them.
 pub(super) fn dependencies(object: &Value) -> Vec<String> {
     let own = Metadata::of(object).namespace();
     let entries = object.at(&["spec", "dependsOn"]).and_then(Value::as_array).into_iter().flatten();

@@ -226,7 +226,7 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Reports references that the request makes invalid. They are in `user`, another Kustomization or Component in the
+    /// Reports references in `user` that the request makes invalid. `user` is another Kustomization or Component in the
     /// cluster. For example, the list `resources` of `user` contains the folder `own`, but the request creates a
     /// Component for this folder. A Component may only be in the list `components`.
     fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {

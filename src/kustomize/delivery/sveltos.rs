@@ -1,8 +1,8 @@
 //! Checks kustomize trees for Project Sveltos: ConfigMaps and Secrets that contain an archive in the key
 //! `kustomize.tar.gz`.
 //!
-//! The ClusterProfiles that refer to the object select the folder to build. These ClusterProfiles are not read, so
-//! Portcullis builds every folder with a kustomization file that no other kustomization includes.
+//! The ClusterProfiles that refer to such a ConfigMap or Secret select the folder to build. Portcullis does not read
+//! these ClusterProfiles. So it builds every folder with a kustomization file that no other kustomization includes.
 //!
 //! Source: `handlers_kustomize.go` in addon-controller's `controllers/`.
 

@@ -10,8 +10,8 @@ use crate::kustomize::rules::{kz004, kz040, kz064};
 use crate::kustomize::tree::TreePath;
 
 /// Converts the findings in `judged`, the result of checking the folder `root`, to findings about the object that
-/// refers to this folder or contains it. Adds a finding if `judged` omits findings. Also adds a finding for the audit
-/// log if findings only warn because of `root.late`.
+/// refers to this folder or contains it. Adds a finding if `judged` omits findings. Adds a finding for the audit log if
+/// `root.late` reduces the level of findings to `warn`.
 pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     let mut findings: Vec<_> = judged.findings.iter().map(|finding| one(root, finding)).collect();
     if judged.left_out > 0 {
@@ -53,7 +53,8 @@ fn one(root: &Root, finding: &TreeFinding) -> Finding {
     Finding { level, field, message, ..finding.clone().with_location(location) }
 }
 
-/// Returns the maximum level of a finding. This is `warn` if a later revision may fix the finding, otherwise `deny`.
+/// Returns the maximum level of a finding. This is `warn` if a later revision may fix the reported error, otherwise
+/// `deny`.
 fn max_level(root: &Root, finding: &TreeFinding) -> Level {
     let names_object = is_of_object(&finding.field);
     let is_missing = kz004::is_absent_root(finding) || names_object && finding.rule == kz004::RULE.id;
@@ -79,7 +80,8 @@ fn revision(root: &Root) -> String {
     }
 }
 
-/// Returns a position for a message: `apps/kustomization.yaml:6:5 of main@sha1:3f2c…`.
+/// Returns the position of a finding in a file of the tree, as text for a message: `apps/kustomization.yaml:6:5 of
+/// main@sha1:3f2c…`.
 fn position(location: &InTree, root: &Root) -> String {
     let revision = match &root.content {
         Content::Artifact(Artifact { revision, digest, .. }) if revision.is_empty() => format!(" of {digest}"),
@@ -89,8 +91,8 @@ fn position(location: &InTree, root: &Root) -> String {
     format!("{location}{revision}")
 }
 
-/// Returns the finding that a tree is not checked. `why` is the reason. `others` is the number of other roots that are
-/// not checked for the same reason.
+/// Returns a finding which reports that a tree is not checked. `why` is the reason. `others` is the number of other
+/// roots that are not checked for the same reason.
 pub fn not_judged(root: &Root, why: &str, others: usize) -> Finding {
     let also = if others == 0 { String::new() } else { format!(" (and {others} more)") };
     let whose = root.of.as_ref().map(|of| format!("{of}{also}: ")).unwrap_or_default();

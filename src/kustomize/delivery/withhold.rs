@@ -17,8 +17,8 @@ use crate::admission::{Finding, Request};
 
 /// The reason in the condition `Ready` while a revision is pending or denied.
 pub const REASON: &str = "RevisionWithheld";
-/// The type of the condition that reports the stored artifact. The condition `Ready` has the same message as this
-/// condition.
+/// The type of the condition that reports the stored artifact. source-controller writes the same message to this
+/// condition and to the condition `Ready`.
 const STORED: &str = "ArtifactInStorage";
 /// Maximum length of the findings in the message of a condition, in characters. The API server accepts at most 32,768
 /// characters for the whole message.
@@ -81,8 +81,8 @@ fn paragraphs(denials: &[Finding]) -> String {
 /// Prevents a Flux source from reporting `Ready: True` before its new artifact is in the status. Sets the condition
 /// `Ready` to `Unknown`. Its message contains the message of `stored`, the condition `ArtifactInStorage`.
 ///
-/// `old` is the source before the request. If its condition `Ready` already has the reason `RevisionWithheld`, restores
-/// that condition instead. So the message about a denied revision is kept.
+/// `old` is the source before the request. If its condition `Ready` already has the reason `RevisionWithheld`, keeps
+/// the status and the message of that condition. So the message about a denied revision is not lost.
 fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
     let before = condition(old, "Ready").filter(|ready| says(ready, "reason") == REASON);
     match before {
@@ -95,16 +95,16 @@ fn hold(stored: &Value, old: &Value, draft: &mut Draft<'_>) {
 }
 
 /// Returns whether `stored`, the condition `ArtifactInStorage`, describes the artifact in the status of the Flux source
-/// `source`. If the message of the condition starts with `stored artifact`, it must contain the revision of this
-/// artifact. Other messages have an unknown format, so the function returns `true` for them.
+/// `source`. If the message of the condition starts with `stored artifact`, checks whether the message contains the
+/// revision of this artifact. Returns `true` for other messages, because their format is unknown.
 fn is_about(stored: &Value, source: &Value) -> bool {
     let message = says(stored, "message");
     let revision = source.at(&["status", "artifact", "revision"]).and_then(Value::as_str);
     !message.starts_with("stored artifact") || revision.is_some_and(|revision| names(message, revision))
 }
 
-/// Returns whether a message contains a revision as a separate word. A longer revision that contains `revision` does
-/// not count.
+/// Returns whether `message` contains `revision` as a separate word. A longer word that contains `revision` does not
+/// count.
 fn names(message: &str, revision: &str) -> bool {
     let is_part = |letter: Option<char>| letter.is_some_and(char::is_alphanumeric);
     message.match_indices(revision).any(|(at, found)| {

@@ -10,8 +10,8 @@ use super::Value;
 
 /// Returns the entries of a mapping in the order in which kustomize prints them.
 ///
-/// Uses a merge sort that always terminates. The order is not transitive, so the sort of the standard library may
-/// panic.
+/// The order is not transitive, so the sort of the standard library may panic. This function uses its own merge sort,
+/// which always terminates.
 pub(in crate::kustomize) fn sorted<'v, 'a>(
     entries: &'v [(Cow<'a, str>, Value<'a>)],
 ) -> Vec<&'v (Cow<'a, str>, Value<'a>)> {

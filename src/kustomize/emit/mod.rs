@@ -62,8 +62,9 @@ pub fn document(value: &Value<'_>, out: &mut String) -> Result<(), EmitError> {
     Writer::new(out).document(value).map(drop)
 }
 
-/// Appends a value to `out` as one YAML document. Returns positions in `out` where comments can follow: one for each
-/// scalar, empty list and empty mapping, in the order of printing.
+/// Appends a value to `out` as one YAML document. Returns one position in `out` for each scalar, empty list and empty
+/// mapping, in the order of printing. The caller can insert comments at these positions. The position is the end of the
+/// value. For a block scalar, it is the end of the header, such as `|-`.
 ///
 /// # Errors
 ///

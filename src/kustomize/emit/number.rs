@@ -3,8 +3,8 @@
 use super::Problem;
 use crate::go::format_float;
 
-/// Magnitude from which Go's JSON encoder writes a float with an exponent. YAML does not parse a number with an
-/// exponent as an integer.
+/// Go's JSON encoder writes a float with an exponent if its absolute value is at least this number. YAML does not parse
+/// a number with an exponent as an integer.
 const JSON_EXPONENT: f64 = 1e21;
 
 /// Formats a float as kustomize prints it. kustomize converts each object to JSON and then parses the JSON as YAML. The

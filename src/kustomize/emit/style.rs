@@ -161,8 +161,8 @@ pub(super) fn is_break(char: char) -> bool {
     matches!(char, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns whether go-yaml v2 prints a character without an escape. It escapes everything beyond the basic multilingual
-/// plane.
+/// Returns whether go-yaml v2 prints a character without an escape. go-yaml v2 escapes every character beyond the basic
+/// multilingual plane.
 pub(super) fn is_printable(char: char) -> bool {
     matches!(char, '\n' | ' '..='~' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}') && char != '\u{feff}'
 }

@@ -35,7 +35,7 @@ impl Run<'_> {
     /// - If the previous identities of an object cannot be read.
     /// - If kustomize cannot merge the labels, annotations or data, for example because a key is empty.
     ///
-    /// A build that continues after errors records these errors instead.
+    /// A build that continues after errors records these errors instead of returning them.
     pub(super) fn absorb(&self, map: &mut ResMap, resource: Resource, site: &Site) -> Step<()> {
         self.check_identities(map)?;
         let id = resource.id(&map.scope);
@@ -90,8 +90,9 @@ impl Run<'_> {
     /// If the labels or annotations are a list with an odd number of items. kustomize reads a list as alternating keys
     /// and values, and panics if the last value is missing.
     ///
-    /// If a label or annotation has an empty key, and the existing object was renamed. kustomize then does not copy the
-    /// current name to the generated object, and so does not find the object to replace.
+    /// If a label or annotation has an empty key, and the existing object was renamed. kustomize then does not give the
+    /// generated object the current name of the existing object. So it does not find the existing object, which it must
+    /// replace.
     fn check_metadata(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
         let refused = |field: &str, problem: &str| {
             let message = format!("metadata.{field} of {} {problem}", id.words());
@@ -123,8 +124,8 @@ fn is_empty(entry: &Entry) -> bool {
     entry.key_tag == Tag::Null || entry.key.is_empty()
 }
 
-/// Merges a generated object with the old object of the same identity. Keeps the old name and namespace. Merges labels
-/// and annotations. If the behavior is `merge`, also merges the data.
+/// Merges a generated object with the old object of the same identity. Keeps the old name and namespace, unless a label
+/// or annotation has an empty key. Merges labels and annotations. If the behavior is `merge`, also merges the data.
 fn combined(old: Resource, mut new: Resource) -> Resource {
     let behavior = new.behavior;
     let nameless = METADATA.into_iter().find(|field| {

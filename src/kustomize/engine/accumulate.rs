@@ -26,8 +26,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If a limit is exceeded. In a build that stops at its first error, also if kustomize rejects the kustomization or
-    /// its result is unknown.
+    /// If a limit is exceeded. In a build that stops at its first error, also if kustomize rejects the kustomization,
+    /// or if the result of kustomize is unknown.
     pub(super) fn accumulate(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let kustomization = &target.file.kustomization;
         let has_components_first = self.options.version <= Version::NEWEST_WITH_COMPONENTS_FIRST;
@@ -116,7 +116,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that kustomize can write the origin of an object to its annotations.
+    /// Checks that kustomize can write the origin of an object to the object's annotations. Returns an error if
+    /// `metadata.annotations` is not a mapping, or if the result of writing is unknown.
     fn check_notable(&self, resource: &Resource) -> Step<()> {
         let words = || resource.id(&self.scope()).words();
         if resource.node.get("metadata").is_some_and(odd_annotations::hinder_notes) {

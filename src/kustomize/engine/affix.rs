@@ -18,7 +18,8 @@ const SKIPPED: [Gvk<'static>; 3] = [
 ];
 const NAME: &str = "metadata/name";
 
-/// The side of a name to which a transformer adds a text: `namePrefix` or `nameSuffix`.
+/// The position at which a transformer adds a text to a name: before the name for `namePrefix`, after the name for
+/// `nameSuffix`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Side {
     /// The text is added before the name.
@@ -42,7 +43,7 @@ pub(super) struct Affix<'s> {
 }
 
 impl Affix<'_> {
-    /// Adds the prefix or suffix to fields of an object, such as its name. The field specs select these fields.
+    /// Adds the prefix or suffix to those fields of an object that the field specs select, such as its name.
     ///
     /// # Errors
     ///

@@ -1,5 +1,5 @@
-//! The field specs of all transformers: the built-in ones, and those from files that are listed in the fields
-//! `configurations` and `crds`.
+//! The field specs of all transformers. A field spec names a field that a transformer changes. Some field specs are
+//! built in. Others come from files that are listed in the fields `configurations` and `crds`.
 //!
 //! Source: kustomize's `api/internal/plugins/builtinconfig`.
 

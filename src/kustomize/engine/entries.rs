@@ -12,8 +12,8 @@ use crate::kustomize::rules::{kz003, kz004, kz009, kz010, kz023};
 use crate::kustomize::tree::{Located, Lost, TreePath};
 
 impl Run<'_> {
-    /// Returns the error for a path in a kustomization that cannot be loaded as a file. `text` is the path, and
-    /// `no_file` is the reason.
+    /// Returns the error for `text`, a path in a kustomization file, if this path cannot be loaded as a file. `no_file`
+    /// is the reason.
     pub(super) fn no_file(&self, loader: &Loader<'_>, text: &str, site: &Site, no_file: NoFile) -> Stop {
         let at = site.clone();
         match no_file {
@@ -56,8 +56,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the error for a list entry in a kustomization file that cannot be loaded as a folder. `no_folder` is the
-    /// reason. For example, the folder is missing, or it includes the current folder.
+    /// Returns the error for `entry`, an item of a list in a kustomization file, if this entry cannot be loaded as a
+    /// folder. `no_folder` is the reason. For example, the folder is missing, or it includes the current folder.
     pub(super) fn no_folder(&self, loader: &Loader<'_>, entry: &Entry<'_>, no_folder: &NoFolder) -> Stop {
         let (site, text) = (entry.site.clone(), entry.text);
         let kind = if matches!(no_folder, NoFolder::Git { .. }) { StepKind::Remote } else { StepKind::Broken };

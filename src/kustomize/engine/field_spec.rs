@@ -46,7 +46,7 @@ pub(super) enum Create {
 /// The reason why the field of a field spec cannot be reached or set.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum FieldError {
-    /// The path leads through a scalar.
+    /// The path cannot be followed to its end, because a node on the path is a scalar.
     #[error("expected a sequence or mapping on the way to `{path}`")]
     Scalar {
         /// The path of the field spec.
@@ -131,9 +131,9 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether the path `steps` leads to an existing value in `node`, or to an error. If not, and if no fields
-    /// are created, a change of the field does not affect `node`. The caller then need not copy `node`. `steps` is the
-    /// rest of the field path.
+    /// Returns whether the path `steps` leads to an existing value in `node`, or to an error. `steps` is the rest of
+    /// the field path. If the result is `false` and no fields are created, `node` stays unchanged, so the caller need
+    /// not copy it.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {
@@ -218,17 +218,17 @@ impl FieldSpec {
     }
 }
 
-/// The error that two field specs for the same field have different values of `create`.
+/// The error for two field specs of the same field that have different values of `create`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("conflicting field specs for `{0}`: one creates the field and the other does not")]
 pub(super) struct Conflict(pub String);
 
-/// Adds a field spec to a list. As in kustomize, does nothing if the list already has a field spec with the same path
-/// that selects the same or fewer objects.
+/// Adds a field spec to a list. As in kustomize, does nothing if the list already has a similar field spec. A field
+/// spec is similar if it has the same path as `spec`, and selects the same objects or fewer.
 ///
 /// # Errors
 ///
-/// If the list has such a field spec, and its value of `create` differs from the value in `spec`.
+/// If the list has a similar field spec, but its value of `create` differs from the value in `spec`.
 pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(), Conflict> {
     match list.iter().find(|own| own.covers(spec)) {
         Some(own) if own.create != spec.create => Err(Conflict(spec.path.to_string())),
@@ -240,12 +240,12 @@ pub(super) fn merge_one(list: &mut Vec<FieldSpec>, spec: &FieldSpec) -> Result<(
     }
 }
 
-/// Adds field specs to a list. As in kustomize, skips a field spec if the list already has one with the same path that
-/// selects the same or fewer objects.
+/// Adds field specs to a list. As in kustomize, skips a field spec if the list already has a similar one. A field spec
+/// in the list is similar if it has the same path, and selects the same objects or fewer.
 ///
 /// # Errors
 ///
-/// If a skipped field spec and the one in the list have different values of `create`.
+/// If a skipped field spec and the similar one in the list have different values of `create`.
 pub(super) fn merge_all(list: &mut Vec<FieldSpec>, specs: &[FieldSpec]) -> Result<(), Conflict> {
     specs.iter().try_for_each(|spec| merge_one(list, spec))
 }

@@ -182,7 +182,7 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
 
 /// Returns the annotations that kustomize prints for an object, by key, with strings as values.
 ///
-/// `own` contains the current annotations of the object. Annotations whose key does not satisfy `kept` are left out.
+/// `own` contains the current annotations of the object. Annotations for whose key `kept` returns false are left out.
 /// `notes` contains the annotations that `buildMetadata` requests, such as the origin of the object.
 fn values(
     own: Option<&Node>,
@@ -207,8 +207,8 @@ fn values(
 ///
 /// If kustomize cannot merge the fields, for example because one of them is not a mapping.
 ///
-/// If the result cannot be predicted. This can happen if kustomize has added one of these two annotations to the object
-/// during the build.
+/// If the result cannot be predicted. This can happen if kustomize has added the origin or the transformers to the
+/// object's annotations during the build.
 fn merge_odd(run: &Run<'_>, resource: &mut Resource, scope: &Scope, keeps_notes: bool) -> Step<()> {
     let words = resource.id(scope).words();
     let site = run.site_of(resource.origin);
@@ -301,8 +301,8 @@ pub(super) fn each(map: &ResMap, run: &Run<'_>) -> Step<Vec<String>> {
 ///
 /// # Errors
 ///
-/// If the YAML of all objects is much larger than the files that were read. In a build that stops at its first error,
-/// also if an object cannot be converted to YAML.
+/// If the YAML of all objects is much larger than the files that were read. A build that stops at its first error also
+/// fails if an object cannot be converted to YAML. Other builds record this error and continue.
 pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     let most = MAX_TEXT_BYTES + MAX_GROWTH * run.read.get();
     if surely_fit(map, most) {
@@ -323,7 +323,8 @@ pub(super) fn check(map: &mut ResMap, run: &Run<'_>) -> Step<()> {
     Ok(())
 }
 
-/// Returns whether all objects can certainly be printed, in at most `most` bytes. Needs less time than printing them.
+/// Returns true if it is certain that all objects can be printed and that their YAML has at most `most` bytes. Returns
+/// false if this is uncertain. This check needs less time than printing the objects.
 fn surely_fit(map: &ResMap, most: usize) -> bool {
     let mut left = most;
     map.resources().iter().all(|resource| {

@@ -58,8 +58,8 @@ impl Run<'_> {
         }
     }
 
-    /// Builds a folder that a kustomization file lists, for example in `resources` or `components`. Adds the objects of
-    /// a base to `acc`. If the folder is a component, applies it to the objects in `acc` instead.
+    /// Builds a folder that a kustomization file lists, for example in `resources` or `components`. If the folder is a
+    /// base, adds its objects to `acc`. If it is a component, applies it to the objects in `acc`.
     ///
     /// # Errors
     ///
@@ -100,10 +100,14 @@ impl Run<'_> {
         log.begin(is_recorded.then(step));
     }
 
-    /// Builds the folder that an entry of a list such as `resources` or `components` names. If the list is
-    /// `components`, applies the folder to `acc`, which contains the objects built so far, and returns `None`. For any
-    /// other list, returns the objects of the folder. Also returns `None` if the kustomization file of the folder is
-    /// invalid, or if the folder is a Component in another list.
+    /// Builds the folder that an entry of a list names. There are two cases:
+    ///
+    /// - The list is `components`: applies the folder to `acc`, which contains the objects built so far, and returns
+    ///   `None`.
+    /// - The list is another one, such as `resources`: returns the objects of the folder.
+    ///
+    /// Also returns `None` if the kustomization file of the folder is invalid, or if the folder is in the wrong list. A
+    /// Component must be in `components`, and any other folder must not.
     fn visited(
         &mut self,
         target: &Target<'_>,
@@ -173,7 +177,7 @@ impl Run<'_> {
 
     /// Reports objects that have the same identity as another object after a component or a patch has changed
     /// identities. kustomize fails in this case, because it then adds all objects to a new list and rejects duplicates.
-    /// A build that stops at its first error returns this error.
+    /// If the build stops at its first error, returns this error.
     pub(super) fn unique(&self, map: &mut ResMap, site: &Site) -> Step<()> {
         if !map.may_have_duplicates() {
             return Ok(());

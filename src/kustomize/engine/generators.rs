@@ -95,8 +95,9 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Returns the error of a build step that needs Helm charts. If Helm is enabled, the result of the step is unknown,
-    /// because Portcullis does not render Helm charts. Otherwise, kustomize fails.
+    /// Returns the error of a build step that needs Helm charts. If Helm is enabled, the error says that the result of
+    /// the step is unknown, because Portcullis does not render Helm charts. Otherwise, it is the error with which
+    /// kustomize fails.
     pub(super) fn helm(&self, site: Site) -> Stop {
         match self.options.helm {
             true => Stop::unknown_by(Cause::Helm, site, "Helm charts are not inflated here"),

@@ -1,7 +1,7 @@
 //! The hash suffix of generated names.
 //!
-//! Source: kustomize's `api/hasher`. The name in the hashed JSON is always empty, because kustomize reads it at the
-//! wrong path.
+//! Source: kustomize's `api/hasher`. The JSON that is hashed contains an empty name, because kustomize reads the name
+//! of the object at a wrong path.
 
 use serde_json::{Map, Value, json};
 
@@ -51,8 +51,8 @@ fn content(node: Option<&Node>) -> Result<Value, Unprintable> {
     }
 }
 
-/// Returns the first hexadecimal digits of the SHA-256 hash of a text. Replaces `0`, `1`, `3`, `a` and `e` with other
-/// letters, as Kubernetes does.
+/// Returns the first [`LENGTH`] hexadecimal digits of the SHA-256 hash of a text. Replaces the digits `0`, `1`, `3`,
+/// `a` and `e` with other letters, as Kubernetes does.
 fn encoded(text: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, text.as_bytes());
     let hex: String = digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect();

@@ -82,10 +82,10 @@ impl Resource {
         Stored { state: self.has_internal_annotations(), notes: self.has_notes() }
     }
 
-    /// Returns whether kustomize stores the previous names of the object in an `annotations` field that later merges
-    /// treat as null. Such a merge removes the field together with the names. The reason is that kustomize adds the
-    /// names to the YAML node of the field, but the node keeps the tag `!!null`. An object can have such a field if the
-    /// user repeated `annotations` by mistake.
+    /// Returns whether kustomize stores the previous names of the object in an `annotations` field with the tag
+    /// `!!null`. kustomize adds the names to the YAML node of this field, but does not change the tag. So a later merge
+    /// treats the field as null, and removes it together with the names. An object can have such a field if the user
+    /// repeated `annotations` by mistake.
     pub(super) fn is_stored_in_null(&self) -> bool {
         let are_null = self.node.at_path(&["metadata", "annotations"]).is_some_and(Node::is_null);
         are_null && self.identities.are_stored() && !self.has_notes()
@@ -173,8 +173,9 @@ impl Resource {
         }
     }
 
-    /// Returns the origin of the transformer or generator that this object configures, as it is recorded in
-    /// annotations. `None` if the origin of this object is not recorded.
+    /// Returns the origin of the transformer or generator that this object configures. kustomize records this origin in
+    /// annotations of the objects that the transformer changes or that the generator creates. `None` if the origin is
+    /// not recorded.
     pub(super) fn plugin_note(&self) -> Option<OriginNote> {
         let source = self.source.as_ref()?;
         let text = |key: &str| self.node.get(key).and_then(|node| node.text()).unwrap_or_default().to_owned();

@@ -18,7 +18,7 @@ pub(super) fn of_node(node: &Node) -> Result<Json, Unprintable> {
 }
 
 /// Converts a node inside an object to JSON. For example, the node is an item of a List. All keys of the node must be
-/// strings. Only at the top of an object does kustomize accept other keys; see [`of_node`].
+/// strings. kustomize accepts other keys only at the top level of an object; see [`of_node`].
 ///
 /// # Errors
 ///
@@ -45,7 +45,7 @@ pub(super) fn of_value(value: &Value<'_>) -> Json {
     }
 }
 
-/// Rounds all numbers to `float64`, as Go does when it decodes JSON without a type.
+/// Rounds all numbers to `float64`, as Go does when it decodes JSON into a value of the type `any`.
 pub(super) fn with_floats(mut value: Json) -> Json {
     round(&mut value);
     value

@@ -1,4 +1,5 @@
-//! Parses and evaluates label selectors. kustomize also uses label selectors to select annotations.
+//! Parses and evaluates label selectors. kustomize uses the syntax of label selectors also for selectors of
+//! annotations.
 //!
 //! Source: `Parse` and `Requirement.Matches` in `k8s.io/apimachinery/pkg/labels`, which kyaml copies. A key or value
 //! that is not a valid label makes the whole selector invalid.
@@ -27,7 +28,8 @@ enum Test {
     Less(i64),
 }
 
-/// The operators and separators of label selectors. Longer symbols come first.
+/// The operators and separators of label selectors. The tokenizer uses the first one that matches, so longer ones come
+/// first.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl Labels {

@@ -56,8 +56,8 @@ struct Setter<'p> {
 }
 
 impl Setter<'_> {
-    /// Sets the label or annotation in the mapping `node`. Returns true if it replaces a value that several fields of
-    /// the object share. The caller must then change these other fields too; see [`super::shared`].
+    /// Sets the label or annotation in the mapping `node`. Returns true if the replaced value is shared by several
+    /// fields of the object. The caller must then change these other fields too; see [`super::shared`].
     fn set(&mut self, node: &mut Node, spec: &FieldSpec) -> Result<bool, FieldError> {
         if node.is_null() {
             return Ok(false);

@@ -98,14 +98,14 @@ impl Run<'_> {
     }
 }
 
-/// Returns the position of a field's key in a kustomization file.
+/// Returns the position of the key of `field` in a kustomization file.
 fn key(file: &KustomizationFile, field: &FieldPath) -> Site {
     Site::new(file.path.clone(), file.key_place(field), field.clone())
 }
 
-/// Returns the errors in a kustomization file, in the order in which kustomize finds them. `is_lax` is true for the
-/// file that Flux builds, which may be empty. `version` is the version of kustomize, which determines whether other
-/// files may be empty.
+/// Returns the errors in a kustomization file, in the order in which kustomize finds them. `is_lax` is true if Flux
+/// builds the folder of this file. Such a file may be empty. For other files, `version`, the version of kustomize,
+/// determines whether they may be empty.
 fn errors(file: &KustomizationFile, is_lax: bool, version: Version) -> Vec<TreeFinding> {
     let mut errors: Vec<_> =
         file.faults.iter().map(|fault| kz008::decoding_error(key(file, &fault.path), fault).0).collect();

@@ -17,8 +17,8 @@ pub(super) enum Create {
 }
 
 impl Create {
-    /// Returns the node type of `value`: scalar, mapping or sequence. A missing field that is created for this value
-    /// gets the same type.
+    /// Returns the node type of `value`: scalar, mapping or sequence. If a field is missing and is created for this
+    /// value, the field gets this type.
     pub(super) fn like(value: &Node) -> Self {
         match value.kind {
             Kind::Scalar(_) => Self::Scalar,
@@ -52,8 +52,8 @@ pub(super) type Way = Vec<usize>;
 /// Returns the paths of all nodes below `node` that match the field path `steps`. If `create` is set, also creates
 /// missing nodes. The last node of a created path then has the type `create`.
 ///
-/// Each returned path is a list of indexes. It is `None` for a node that is not part of the object, such as a match
-/// inside a string that contains YAML.
+/// Each returned path is a list of indexes. A path is `None` if the matched node is not part of the object, for example
+/// because it is inside a string that contains YAML.
 ///
 /// # Errors
 ///
@@ -64,8 +64,8 @@ pub(super) fn find(node: &mut Node, steps: &[String], create: Option<Create>) ->
     Ok(found)
 }
 
-/// Returns the node below `node` at the path `way`. Each step of the path is the index of an entry or item. `None` if
-/// there is no such node.
+/// Returns the node below `node` at the path `way`. Each number in the path is the index of a mapping entry or of a
+/// sequence element. `None` if there is no such node.
 pub(super) fn node<'n>(node: &'n Node, way: &[usize]) -> Option<&'n Node> {
     way.iter().try_fold(node, |node, at| match &node.kind {
         Kind::Map(entries) => entries.get(*at).map(|entry| &entry.value),
@@ -205,9 +205,9 @@ fn element(
     Ok(())
 }
 
-/// Selects list elements with a step such as `[name=web]`, and matches the remaining path steps in these elements.
-/// `web` is a regular expression. With an empty key, as in `[=web]`, the elements themselves are compared with the
-/// expression. If nothing matches and `create` is set, adds an element to the list.
+/// Selects list elements with a step such as `[name=web]`, in which `web` is a regular expression. Then matches the
+/// remaining path steps in these elements. If the key is empty, as in `[=web]`, the expression is compared with the
+/// elements themselves. If nothing matches and `create` is set, adds an element to the list.
 fn selected(
     node: &mut Node,
     step: &str,

@@ -158,7 +158,8 @@ fn bound_namespaces(resource: &Resource) -> HashSet<String> {
     accounts.filter_map(|subject| subject.get("namespace")?.text()).map(str::to_owned).collect()
 }
 
-/// Returns whether an object is a RoleBinding with a service account as subject whose namespace is not a string.
+/// Returns whether an object is a RoleBinding that names a service account, and the namespace of this service account
+/// is not a string.
 fn has_blank_namespace(resource: &Resource) -> bool {
     let is_blank = |subject: &Node| {
         let is_account = subject.get("kind").and_then(Node::text) == Some("ServiceAccount");
@@ -301,9 +302,11 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether a reference with this `namespace` can refer to `target`. The namespace in a reference is either
-    /// an old one, from before the build, or a new one. It counts as old if an object to which the reference may refer
-    /// was in this namespace before the build.
+    /// Returns whether a reference with this `namespace` can refer to `target`. A reference without a namespace can
+    /// refer to every target.
+    ///
+    /// Otherwise, compares `namespace` with the original or the current namespace of `target`. Compares it with the
+    /// original one if an object to which the reference may refer was in the namespace `namespace` before the build.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)
@@ -311,8 +314,8 @@ impl Referrer<'_> {
         if was_any { &*target.original_namespace == namespace } else { &*target.effective_namespace == namespace }
     }
 
-    /// Returns whether the object with the reference may refer to `target`. Compares only the namespaces of the two
-    /// objects.
+    /// Returns whether the object that contains the reference may refer to `target`. Compares only the namespaces of
+    /// the two objects.
     fn could_mean(&self, target: &Target) -> bool {
         self.own.is_cluster
             || target.is_cluster
@@ -320,9 +323,9 @@ impl Referrer<'_> {
             || self.own.bound_namespaces.contains(&*target.namespace)
     }
 
-    /// Returns the object to which the name in a reference refers; `None` if there is none. `is_in` returns whether an
-    /// object can be in the namespace of the reference. `same` returns whether references to two objects look the same
-    /// after the update. It is an error if the name is ambiguous.
+    /// Returns the object to which `name` in a reference refers; `None` if there is no such object. `is_in` returns
+    /// whether an object can be in the namespace of the reference. `same` returns whether a reference to either of two
+    /// objects would look the same after the update. It is an error if the name is ambiguous.
     fn meant(
         &self,
         name: &str,

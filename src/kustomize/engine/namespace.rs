@@ -44,7 +44,7 @@ impl Namespace<'_> {
     ///
     /// # Errors
     ///
-    /// - If a field that contains the namespace is not a scalar, or its path leads through a scalar.
+    /// - If a field that contains the namespace is not a scalar, or if a parent of this field is a scalar.
     /// - If the subjects of a role binding are not a list of mappings.
     pub(super) fn apply(&self, resource: &mut Resource, scope: &Scope) -> Result<(), FieldError> {
         let gvk = resource.gvk();

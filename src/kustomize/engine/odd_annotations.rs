@@ -28,8 +28,8 @@ const IDENTITY_WRITES: usize = 3;
 const FINAL_WRITES: usize = 2;
 
 /// The kinds of data that kustomize has stored in the annotations of an object during a build. Portcullis stores this
-/// data in the fields of `Resource` instead. It must know which data exists, because kustomize does not treat
-/// annotations with such data as empty.
+/// data in fields of `Resource`, not in the annotations. But it must know which data exists, because kustomize does not
+/// treat annotations with this data as empty.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stored {
     /// Whether kustomize has stored previous identities, prefixes, suffixes or generator options in annotations.
@@ -71,9 +71,9 @@ fn is_empty(annotations: &Node) -> bool {
     annotations.is_scalar() || annotations.is_null_or_empty()
 }
 
-/// Removes the empty `annotations` fields from `metadata` that kustomize removes when it stores a previous identity of
-/// an object in annotations. There are several such fields if the user repeated the field by mistake. This function
-/// does not store the identity, because `Resource` contains it.
+/// Removes empty `annotations` fields from `metadata`, as kustomize does when it stores a previous identity of an
+/// object in its annotations. `metadata` has several `annotations` fields if the user repeated the field by mistake.
+/// This function does not write the identity into the annotations, because Portcullis stores it in `Resource`.
 ///
 /// # Errors
 ///

@@ -16,7 +16,7 @@ pub(super) enum Patch {
     Json(json6902::Patch),
 }
 
-/// The reason why a patch is invalid. The message completes a sentence whose subject is the patch.
+/// The reason why a patch is invalid. The error text has no subject: callers put a text such as `the patch` before it.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum BadPatch {
     /// The patch is neither a valid strategic merge patch nor a valid JSON patch. Contains the error of parsing it as a

@@ -70,8 +70,8 @@ impl Tree {
         read
     }
 
-    /// Creates the member `value` of a JSON patch operation from its JSON text. `text` is `None` if the value is
-    /// `null`.
+    /// Creates a [`Tree`] from the member `value` of a JSON patch operation. `text` is the JSON text of this member;
+    /// `None` if the member is `null`.
     pub(super) fn of_operation(text: Option<&RawValue>) -> Self {
         text.map_or(Self::WrittenNull, |text| Self::of_text(Some(text)))
     }
@@ -87,7 +87,7 @@ impl Tree {
         }
     }
 
-    /// Returns whether this value is null, or is missing in the JSON patch operation.
+    /// Returns whether this value is missing or null: [`Tree::Null`] or [`Tree::WrittenNull`].
     pub(super) fn is_null(&self) -> bool {
         matches!(self, Self::Null | Self::WrittenNull)
     }

@@ -91,7 +91,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     /// - If the patch cannot be merged into the object.
     /// - If a limit is exceeded.
     ///
-    /// A build that continues after errors records most of these errors instead.
+    /// A build that continues after errors records most of these errors instead of returning them.
     pub(super) fn merge_by_id(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
         let Some(at) = self.target(map, patch)? else { return Ok(()) };
         if !self.changes_identity() {
@@ -130,7 +130,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     /// - If the patch cannot be merged into the object.
     /// - If a limit is exceeded.
     ///
-    /// A build that continues after errors records most of these errors instead.
+    /// A build that continues after errors records most of these errors instead of returning them.
     pub(super) fn merge_listed(&self, map: &mut ResMap, patch: &Resource) -> Step<()> {
         match self.target(map, patch)? {
             Some(at) => self.merge_into(map, &[at], patch),
@@ -161,7 +161,7 @@ impl<'s, 'r> Merging<'s, 'r> {
     /// - If two objects have the same identity after the merge.
     /// - If a limit is exceeded.
     ///
-    /// A build that continues after errors records most of these errors instead.
+    /// A build that continues after errors records most of these errors instead of returning them.
     pub(super) fn merge_into(&self, map: &mut ResMap, places: &[usize], patch: &Resource) -> Step<()> {
         let fields: &[&str] = match (places, self.changes_identity()) {
             ([], false) => &[],
@@ -188,7 +188,8 @@ impl<'s, 'r> Merging<'s, 'r> {
     }
 }
 
-/// Returns whether a patch replaces or deletes an object as a whole, with `$patch` at its top.
+/// Returns whether the top level of a patch has the directive `$patch: replace` or `$patch: delete`, so that the patch
+/// replaces or deletes the whole object.
 fn is_directive(patch: &Node) -> bool {
     matches!(patch.get("$patch").and_then(Node::text), Some("replace" | "delete"))
 }

@@ -4,9 +4,9 @@
 
 use crate::kustomize::node::Node;
 
-/// Splits the path of a field into steps. Delimiters in brackets or after a backslash do not split. Brackets that
-/// select an element of a sequence, such as `[name=web]`, are kept. Other brackets around a delimiter are removed, as
-/// in `[a.b/c]`.
+/// Splits the path of a field into steps at each `delimiter`. A delimiter in brackets or after a backslash does not end
+/// a step. Brackets that select an element of a sequence, such as `[name=web]`, are kept. Other brackets around a
+/// delimiter are removed: `[a.b/c]` becomes `a.b/c`.
 pub(super) fn split(path: &str, delimiter: char) -> Vec<String> {
     let parts = escaped(path, delimiter);
     let mut steps = Vec::new();
@@ -62,7 +62,7 @@ fn indexed(step: &str) -> Vec<String> {
 }
 
 /// Returns the node at a path; `None` if there is none. A step is a field, an index, `-` for the last element, or
-/// `[key=value]` for the first element with this value.
+/// `[key=value]` for the first element whose field `key` has the value `value`.
 pub(super) fn lookup<'n>(node: &'n Node, steps: &[String]) -> Option<&'n Node> {
     steps.iter().filter(|step| !step.is_empty()).try_fold(node, |node, step| child(node, step))
 }

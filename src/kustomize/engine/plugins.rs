@@ -73,7 +73,7 @@ impl Plugin {
 
 impl Run<'_> {
     /// Returns the objects in the list `generators` of a kustomization. Each object configures a generator. If some
-    /// objects are missing because of errors, raises `lost` to at least [`Lost::Objects`].
+    /// objects are missing because of errors, and `lost` is [`Lost::Nothing`], sets `lost` to [`Lost::Objects`].
     ///
     /// # Errors
     ///

@@ -17,8 +17,8 @@ impl Run<'_> {
     ///
     /// - `lost`: the kind of data that is missing because earlier steps failed. An error that this missing data may
     ///   have caused is not recorded.
-    /// - `more`: the kind of data that is missing if this step failed. In this case, `lost` is raised to at least
-    ///   `more`.
+    /// - `more`: the kind of data that is missing if this step failed. In this case, `lost` is set to the greater of
+    ///   `lost` and `more`.
     ///
     /// # Errors
     ///
@@ -36,8 +36,8 @@ impl Run<'_> {
     }
 
     /// Continues the build after a step that may have failed on one object. If `result` is an error, records the error,
-    /// and records in the object that some of its changes are missing. Also raises `lost` to at least
-    /// [`Lost::Objects`].
+    /// and records in the object that some of its changes are missing. Also sets `lost` to [`Lost::Objects`], if it is
+    /// [`Lost::Nothing`].
     ///
     /// # Errors
     ///

@@ -232,7 +232,7 @@ fn part_of(node: &Node, options: &FieldOptions) -> Result<Node, Failed> {
 ///
 /// # Errors
 ///
-/// If a selector of labels or annotations cannot be used.
+/// If a label or annotation selector is invalid, or if the labels or annotations of the object cannot be read.
 fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Compiled)]) -> Result<bool, BadSelector> {
     if !select.selects_labels(resource)? {
         return Ok(false);

@@ -8,8 +8,9 @@ use super::setters::overwrite;
 use crate::kustomize::file::Replica;
 use crate::kustomize::node::{Kind, Node, Origin, Tag};
 
-/// Sets the replica count of all objects that the entry `replica` of the field `replicas` names. `specs` select the
-/// field with the count. Returns `false` if no object has this name.
+/// Sets the replica count of all objects with the name in `replica`, an entry of the field `replicas`. `specs` contains
+/// the kinds of objects that have a replica count, and the path of its field. Returns `false` if no object of these
+/// kinds has the name.
 ///
 /// # Errors
 ///

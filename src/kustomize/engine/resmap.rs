@@ -17,11 +17,11 @@ pub(super) struct ResMap {
     pub(super) scope: Scope,
     /// The kind of data that is missing because a part of the build failed: none, whole objects, or changes of objects.
     pub(super) lost: Lost,
-    /// Whether at least one file in the field `resources` contains no objects. It may be a placeholder: `flux
-    /// bootstrap`, for example, adds objects before Flux builds the kustomization.
+    /// Whether at least one file in the field `resources` contains no objects. Such a file may be a placeholder. For
+    /// example, `flux bootstrap` adds objects to the file before Flux builds the kustomization.
     pub(super) has_placeholder: bool,
-    /// The number of objects for each hash of an identity. `None` if the objects may have changed, so that they must be
-    /// counted again.
+    /// The number of objects with each identity. The keys are hashes of the identities. `None` if the objects may have
+    /// changed, so that they must be counted again.
     index: Option<HashMap<u64, u32>>,
 }
 

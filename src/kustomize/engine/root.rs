@@ -70,7 +70,8 @@ impl Run<'_> {
     /// # Errors
     ///
     /// If kustomize cannot build the folder, or if Portcullis cannot determine the result of kustomize. For example, a
-    /// Helm chart is needed, or a limit is exceeded. A build that continues after errors records most errors instead.
+    /// Helm chart is needed, or a limit is exceeded. A build that continues after errors records most errors instead of
+    /// returning them.
     pub(super) fn root(&mut self, root: &TreePath, settings: &Settings) -> Step<ResMap> {
         let folder = self.root_folder(root)?;
         let loader = Loader { root: &folder, referrer: None };
@@ -120,7 +121,7 @@ impl Run<'_> {
 
     /// Returns the kustomization file of the built folder with the changes that Flux makes. If the folder has no
     /// kustomization file, Flux generates one. Also returns a record of the fields that come from the Flux
-    /// Kustomization. If the file is incomplete because of errors, raises `lost`.
+    /// Kustomization. If the file is incomplete because of errors, records in `lost` which kind of data is missing.
     fn flux_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let names = self.tree.names(loader.root);
         let has_file = NAMES.iter().any(|name| names.iter().any(|own| own == name));
@@ -146,7 +147,8 @@ impl Run<'_> {
     }
 
     /// Returns the kustomization file of the built folder with the changes that Argo CD makes. Also returns a record of
-    /// the fields that come from the Argo CD Application. If the file is incomplete because of errors, raises `lost`.
+    /// the fields that come from the Argo CD Application. If the file is incomplete because of errors, records in
+    /// `lost` which kind of data is missing.
     fn argo_file(&mut self, loader: &Loader<'_>, lost: &mut Lost) -> Step<(SharedFile, Option<Own>)> {
         let mut file = Arc::unwrap_or_clone(self.kustomization(loader, None)?);
         let (own, findings) = argo::merge(&mut file, &self.options.argo, self.tree, loader.root);

@@ -110,8 +110,8 @@ pub(super) struct Run<'a> {
     /// schema is valid, or if there is none.
     pub(super) invalid_schema: Option<Stop>,
     /// The schema that takes precedence if a later kustomization of this build sets a custom schema (`openapi.path`).
-    /// kustomize then uses both its built-in schema and the custom one. `None` if this build has not used any schema
-    /// yet. In this case, the custom schema replaces the built-in one.
+    /// kustomize then uses two schemas, the built-in one and the custom one. `None` if this build has not used any
+    /// schema yet. In this case, the custom schema replaces the built-in one.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,
@@ -267,7 +267,8 @@ impl<'a> Run<'a> {
         self.site_at(&path, origin.line)
     }
 
-    /// Returns the position of a line in a file, from the end of the indentation to the end of the line.
+    /// Returns the position of a line in a file. The position begins after the indentation, and ends at the end of the
+    /// line.
     pub(super) fn site_at(&self, path: &TreePath, line: u32) -> Site {
         let line = line.max(1);
         let bytes = self.tree.read(path).unwrap_or_else(|_| [].into());

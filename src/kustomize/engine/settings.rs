@@ -76,7 +76,7 @@ impl Run<'_> {
         })
     }
 
-    /// Merges the built-in field specs into `acc`, and the field specs in the files that `configurations` names.
+    /// Merges the built-in field specs, and the field specs in the files that `configurations` names, into `acc`.
     ///
     /// # Errors
     ///

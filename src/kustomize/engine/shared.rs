@@ -1,8 +1,8 @@
 //! Scalars that kustomize shares between several fields of an object.
 //!
-//! kustomize adds one node to several fields of an object, for example for a label. A patch, a replacement or a label
-//! of an overlay may later change one of these fields. kustomize then changes all of them. The scalars in these fields
-//! form a group. Each group has a number in the object.
+//! kustomize puts one YAML node into several fields of an object, for example when it adds a label. A patch, a
+//! replacement or a label of an overlay may later change one of these fields. kustomize then changes all of these
+//! fields. The scalars in these fields form a group, which has a number in the object.
 
 use super::resource::Resource;
 use crate::kustomize::node::{Kind, Node};
@@ -17,7 +17,7 @@ impl Resource {
 
     /// Copies the new value of a changed field to all fields that share its YAML node in kustomize. kustomize puts one
     /// YAML node into several fields, for example when it adds a label, so a change of one field changes the others. If
-    /// several of these fields have changed, all get the last new value.
+    /// several of these fields have changed, all of them get the new value of the last changed field.
     pub(super) fn spread(&mut self) {
         if self.shared.is_empty() {
             return;

@@ -15,8 +15,8 @@ pub type Step<T> = Result<T, Stop>;
 pub enum Stop {
     /// kustomize fails with an error.
     Refused(Box<Refusal>),
-    /// The result of kustomize cannot be determined. For example, it depends on a network request or on another
-    /// program, or the build exceeds a limit.
+    /// Portcullis cannot determine the result of kustomize. For example, the result depends on a network request or on
+    /// another program, or the build exceeds a limit.
     Unknown(Box<Reason>),
 }
 
@@ -25,9 +25,9 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The largest amount of missing data for which this error is still reported. Data is missing if an earlier part of
-    /// the build failed. The missing data may be the real cause of this error. With `Lost::Nothing`, the error is
-    /// reported only if no data is missing.
+    /// The build still reports this error if the data that is missing is at most this value of [`Lost`]. Data is
+    /// missing if an earlier part of the build failed. The missing data may be the real cause of this error. With
+    /// `Lost::Nothing`, the error is reported only if no data is missing.
     pub(super) holds: Lost,
 }
 
@@ -80,13 +80,13 @@ impl Stop {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Nothing }))
     }
 
-    /// Creates the error for a build step whose result in kustomize cannot be determined here. `message` gives the
+    /// Creates the error for a build step in which Portcullis cannot determine what kustomize does. `message` gives the
     /// reason. The category of the reason is [`Cause::Other`].
     pub fn unknown(site: Site, message: impl Into<String>) -> Self {
         Self::unknown_by(Cause::Other, site, message)
     }
 
-    /// Creates the error for a build step whose result in kustomize cannot be determined here. `message` gives the
+    /// Creates the error for a build step in which Portcullis cannot determine what kustomize does. `message` gives the
     /// reason. `cause` is the category of the reason, such as `Cause::Helm` for a Helm chart that is not rendered.
     pub(super) fn unknown_by(cause: Cause, site: Site, message: impl Into<String>) -> Self {
         Self::Unknown(Box::new(Reason { site, message: message.into(), cause }))

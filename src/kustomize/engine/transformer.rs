@@ -104,8 +104,8 @@ impl Transformer {
     ///
     /// # Errors
     ///
-    /// If kustomize's transformer fails, its result is unknown, or a limit is exceeded. A build that continues after
-    /// errors records the errors of single objects instead.
+    /// If the transformer fails in kustomize, if its result is unknown, or if a limit is exceeded. A build that
+    /// continues after errors records the errors of single objects instead of returning them.
     pub(super) fn run(&self, run: &Run<'_>, map: &mut ResMap) -> Step<()> {
         let steps = run.budget.steps(map.resources().len());
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;

@@ -48,7 +48,8 @@ fn gvk(var: &Var) -> Gvk<'_> {
     Gvk { group, version, kind: &target.kind }
 }
 
-/// Stores the name of a var in the object to which the var refers. Does nothing if there is no such object.
+/// Adds the name of `var` to `Resource::vars` of the object to which the var refers. Does nothing if there is no such
+/// object.
 ///
 /// # Errors
 ///
@@ -186,8 +187,8 @@ fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
 }
 
 impl Value {
-    /// Returns the length of a text in bytes, or 0 for a value of another type, such as a number. The length counts
-    /// against the memory limit of a build, because each use of the value adds a copy of the text.
+    /// Returns the length of the value in bytes if it is a text, and 0 if it has another type, such as a number. The
+    /// length counts against the memory limit of a build, because each use of the value adds a copy of the text.
     fn len(&self) -> usize {
         if let Self::Text(text) = self { text.len() } else { 0 }
     }

@@ -54,7 +54,7 @@ struct Decoder {
     faults: Vec<Fault>,
 }
 
-/// The path of the value that is decoded. It becomes a [`FieldPath`] only in an error.
+/// The path of the value that is being decoded. It is converted to a [`FieldPath`] only if the value has an error.
 #[derive(Debug, Clone, Copy)]
 enum Path<'p> {
     Root,
@@ -140,8 +140,8 @@ fn sorted(members: &Map<String, Value>) -> Vec<(&String, &Value)> {
     members
 }
 
-/// Returns the zero value of a Go type. It is the decoded value of a null in a list or in a mapping of strings, and it
-/// replaces a value with the wrong type.
+/// Returns the zero value of a Go type, such as an empty string. The decoder uses the zero value for a null in a list
+/// or in a mapping of strings, and for a value with the wrong type.
 fn zero(ty: &Type) -> Value {
     match ty {
         Type::Text => Value::String(String::new()),
@@ -152,8 +152,8 @@ fn zero(ty: &Type) -> Value {
     }
 }
 
-/// Returns whether null sets a Go field of this type to nil, such as a slice or a map. Null does not change fields of
-/// other types, such as strings.
+/// Returns whether null sets a Go field of the type `ty` to nil. This is the case for slices, maps and pointers. Null
+/// leaves a field of any other type, such as a string, unchanged.
 fn is_nil(ty: &Type) -> bool {
     match ty {
         Type::Text | Type::Flag | Type::Integer => false,

@@ -127,7 +127,7 @@ impl Reader {
     }
 
     /// Parses the text: as JSON if it begins with a brace, otherwise as YAML. Returns `None` if the YAML is empty or
-    /// null. If the text cannot be parsed, returns the result of the check as the error.
+    /// null. If the text cannot be parsed, the returned error is the result of the check.
     fn value(&mut self, text: &str) -> Result<Option<Value>, Definitions> {
         let limits = Limits::default();
         let document = yaml::first(text, &limits);
@@ -240,8 +240,8 @@ impl Reader {
         }
     }
 
-    /// Reports types that refer to themselves, because kustomize follows such references endlessly
-    /// (`loadCrdIntoConfig`).
+    /// Reports types that refer to themselves, directly or through other types, because kustomize follows such
+    /// references endlessly (`loadCrdIntoConfig`).
     fn cycles(&mut self, members: &Map<String, Value>) {
         for (name, definition) in members {
             let is_type = properties(definition).is_some_and(|found| TYPE.iter().all(|key| found.contains_key(*key)));
@@ -346,12 +346,12 @@ fn properties(definition: &Value) -> Option<&Map<String, Value>> {
     schemas.next_back()?.1["properties"].as_object()
 }
 
-/// Returns whether a float is an integer that fits into 64 bits.
+/// Returns whether a float has no fractional part and fits into a signed 64-bit integer.
 fn is_whole(float: f64) -> bool {
     float.fract() == 0.0 && float.abs() < i64::MAX as f64
 }
 
-/// Returns whether Go's URL parser certainly accepts a URL and leaves it unchanged. `false` if this is unknown.
+/// Returns whether it is certain that Go's URL parser accepts a URL and leaves the URL unchanged.
 fn is_plain(url: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "._-/".contains(c);
     let path = url.strip_prefix("#/").unwrap_or(url);

@@ -2,8 +2,8 @@
 //! field must be a string.
 //!
 //! Source: `convertToJSONableObject` in sigs.k8s.io/yaml. fluxcd/pkg's `kustomize/kustomize_generator.go` decodes the
-//! kustomization file with this function. The function does not convert the fields of an embedded Go struct. For such a
-//! field, it looks at the type of the embedded struct, which is not a string.
+//! kustomization file with this function. The function does not convert the fields of an embedded Go struct, because it
+//! checks the type of the embedded struct instead of the type of the field.
 
 use std::borrow::Cow;
 
@@ -36,8 +36,8 @@ pub(super) fn relaxed<'v>(value: &'v Value, fields: &'static Fields) -> Cow<'v, 
     }
 }
 
-/// Converts each entry of a mapping with `convert`, and returns the mapping. `value` is the mapping, and `members` are
-/// its entries.
+/// Returns the mapping `value` with each of its entries converted by `convert`. `members` contains the entries of
+/// `value`.
 fn with_members<'v>(
     value: &'v Value,
     members: &'v Map<String, Value>,

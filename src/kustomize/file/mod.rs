@@ -196,8 +196,8 @@ impl KustomizationFile {
     }
 
     /// Returns the position of a field in the file. The keys in `path` are the field names in kustomize's schema. If
-    /// the field is not in the file, returns the position of its closest parent. If Flux generates the file, returns
-    /// the position of the first line.
+    /// the field is not in the file, returns the position of the closest field that contains it. If Flux generates the
+    /// file, returns the position of the first line.
     pub fn place(&self, path: &FieldPath) -> Place {
         match &self.document {
             Some(document) => document.place(path).unwrap_or_else(|| document.nearest(&written(&document.value, path))),
@@ -244,8 +244,8 @@ pub fn replacement(value: &Value) -> Result<Replacement, (FieldPath, String)> {
     wrong.map_or_else(|| Ok(serde_json::from_value(decoded).unwrap_or_default()), Err)
 }
 
-/// Returns a field path with its keys spelled as in `value`, the content of a file. In the file, a key can differ in
-/// case from the name in the path.
+/// Returns `path` with each key spelled as in the file. `value` is the content of the file. In the file, the case of a
+/// key can differ from the case in `path`.
 fn written(value: &Value, path: &FieldPath) -> FieldPath {
     let (mut at, mut spelled) = (Some(value), FieldPath::root());
     for segment in path.segments() {
@@ -264,8 +264,8 @@ fn written(value: &Value, path: &FieldPath) -> FieldPath {
     spelled
 }
 
-/// Returns the key of a mapping that equals `key`. If there is none, returns a key that differs from `key` only in
-/// case.
+/// Returns the key of the mapping `value` that equals `key`. If there is none, returns a key of `value` that differs
+/// from `key` only in case.
 fn spelling<'v>(value: &'v Value, key: &str) -> Option<&'v str> {
     let members = value.as_object()?;
     if let Some((own, _)) = members.get_key_value(key) {

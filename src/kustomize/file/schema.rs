@@ -14,7 +14,8 @@ pub(super) enum Type {
     /// The field contains a mapping of strings.
     Texts,
     List(&'static Type),
-    /// The field contains a mapping. All its keys must be names of fields in this list, but none of them is required.
+    /// The field contains a mapping. Each key of the mapping must be the name of one of these fields. All these fields
+    /// are optional.
     Fields(&'static Fields),
 }
 

@@ -101,8 +101,9 @@ pub(in crate::kustomize) fn merge(
     (own, findings)
 }
 
-/// Adds an image to the list. If the list already has an image with the same name, overwrites its new name if `image`
-/// sets one. If `image` sets a tag or a digest, overwrites both the tag and the digest.
+/// Adds `image` to the list `images`. If the list already has an image with the same name, changes this image instead:
+/// overwrites its `new_name` if `image` sets `new_name`, and overwrites both its tag and its digest if `image` sets one
+/// of them.
 fn set_image(images: &mut Vec<Image>, image: &Image) {
     let Some(own) = images.iter_mut().find(|own| own.name == image.name) else {
         return images.push(image.clone());

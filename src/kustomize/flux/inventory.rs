@@ -46,8 +46,9 @@ impl ObjectId {
         entries.into_iter().flatten().filter_map(|entry| Self::parse(entry.get("id")?.as_str()?)).collect()
     }
 
-    /// Returns the name, group and kind, without the namespace. They are used to compare cluster-scoped objects,
-    /// because kustomize sets a namespace in a cluster-scoped object whose kind it does not know.
+    /// Returns the name, group and kind, without the namespace. Cluster-scoped objects are compared by these parts
+    /// only, because kustomize may have set a namespace in them. This happens if kustomize does not know that their
+    /// kind is cluster-scoped.
     fn without_namespace(&self) -> (&str, &str, &str) {
         (&self.name, &self.group, &self.kind)
     }

@@ -25,13 +25,12 @@ pub(in crate::kustomize) struct Object<'b> {
     pub(in crate::kustomize) node: &'b Node,
     /// The position where the object was read or generated.
     pub(in crate::kustomize) origin: Origin,
-    /// Whether the result of the build for this object is known. False if the build could not apply a change to the
-    /// object.
+    /// Whether the content of the object is known. False if the build could not apply a change to the object.
     pub(in crate::kustomize) is_known: bool,
 }
 
-/// A function that converts an `Origin` to a position for messages. An `Origin` contains the number of a file and a
-/// line. The position contains the path of the file instead of its number.
+/// A function that converts an `Origin` to a position for messages. An `Origin` consists of a file number and a line.
+/// The position contains the path of the file instead of its number.
 type Place<'b> = &'b dyn Fn(Origin) -> Site;
 
 /// The errors and uncertainties that result from the steps of kustomize-controller after a build, such as the
@@ -119,7 +118,7 @@ impl Substitution<'_> {
     }
 }
 
-/// Returns whether Flux accepts a name of a variable: `^[_[:alpha:]][_[:alpha:][:digit:]]*$`.
+/// Returns whether Flux accepts `text` as the name of a variable: `^[_[:alpha:]][_[:alpha:][:digit:]]*$`.
 fn is_name(text: &str) -> bool {
     let begins = text.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_');
     begins && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
@@ -156,7 +155,7 @@ impl PostBuilt {
     }
 
     /// Checks the substitution of variables in every key and string of an object, without changing the object. Returns
-    /// an error if the substitution would fail in Flux. If Portcullis cannot compute the result, adds the reason to
+    /// an error if Flux fails to substitute the variables. If Portcullis cannot compute the result, adds the reason to
     /// `uncertainties`.
     fn texts(&mut self, substitution: &Substitution<'_>, object: &Object<'_>) -> Result<(), Failure> {
         let mut texts = Vec::new();
@@ -189,8 +188,8 @@ impl PostBuilt {
         self.findings.push(kz018::found(substitution.site(object), &object.id.words(), &failure.to_string()));
     }
 
-    /// Records the identity that an object has after substitution. Reports the object if another object has the same
-    /// identity because of the substitution.
+    /// Records the identity that an object has after substitution. Reports the object if the substitution gives two
+    /// objects the same identity.
     fn named(&mut self, substitution: &Substitution<'_>, object: &Object<'_>, names: &mut HashMap<Key, Named>) {
         let value = |text: &str| {
             let read = Template::read(text).ok()?;
@@ -244,7 +243,7 @@ fn gather<'n>(node: &'n Node, texts: &mut Vec<(&'n str, bool)>) {
 }
 
 /// Returns whether a node contains an empty mapping, which kustomize prints as `{}`. Flux substitutes variables in the
-/// printed text, so this `}` can close a `${` before it.
+/// printed text. So the `}` of the mapping can close a `${` in an earlier value.
 fn has_braces(node: &Node) -> bool {
     match &node.kind {
         Kind::Scalar(_) => false,
@@ -253,7 +252,7 @@ fn has_braces(node: &Node) -> bool {
     }
 }
 
-/// Returns whether a printed scalar is certainly still one YAML scalar after Flux substitutes the variables in it.
+/// Returns whether a printed scalar certainly remains one YAML scalar when Flux substitutes the variables in it.
 /// `before` is the text of the scalar with variables, and `after` is the text with their values.
 fn stays_yaml(before: &str, after: &str) -> bool {
     let count = |text: &str, letter: char| text.matches(letter).count();

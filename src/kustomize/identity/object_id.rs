@@ -4,7 +4,7 @@ use std::fmt;
 
 use super::cluster_scope::cluster_scoped;
 
-/// The identity of an object in a cluster, which does not include the API version.
+/// The identity of an object in a cluster. The API version is not part of the identity.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct ObjectId {
     /// The API group; empty for the core group.

@@ -10,8 +10,10 @@ use crate::kustomize::node::Node;
 /// matches, appends `element`. Also removes null elements and empty mappings.
 ///
 /// An element matches if it has the fields `keys`, each with the value at the same index in `values`. An empty string
-/// in `values` stands for any value. If `values` is empty, all existing elements are removed. Returns an error if an
-/// element has the wrong type, such as a scalar instead of a mapping.
+/// in `values` stands for any value. If `values` is empty, all existing elements are removed.
+///
+/// Elements that are not mappings stay unchanged, unless the first key or its value is empty. In this case, an element
+/// with the wrong type is an error, such as a mapping that must be compared with a scalar.
 pub(super) fn set(
     items: &mut Vec<Node>,
     element: Option<&Node>,
@@ -64,8 +66,8 @@ fn matches(item: &Node, keys: &[&str], values: &[&str]) -> Result<bool, Problem>
     Ok(true)
 }
 
-/// Returns whether the mapping `item` has `value` at a key. An empty `value` matches any value. If `key` is empty,
-/// `item` must be a scalar, and the function returns whether it equals `value`.
+/// Returns whether the mapping `item` has the field `key` with the value `value`. An empty `value` stands for any
+/// value. If `key` is empty, `item` must be a scalar, and the function returns whether this scalar equals `value`.
 fn has(item: &Node, key: &str, value: &str) -> Result<bool, Problem> {
     if key.is_empty() {
         return if item.is_scalar() { Ok(item.text() == Some(value)) } else { Err(wrong_kind("a scalar", item)) };

@@ -1,16 +1,19 @@
-//! The values of merge keys. Elements of two lists are merged if they have the same values.
+//! The values of merge keys. Elements of two lists are merged if their merge keys have the same values.
 //!
 //! Source: `mergeValues`, `match` and `validateKeys` in `kyaml/yaml/walk/associative_sequence.go`.
 
-/// The values of a list element, one for each merge key; an empty text if the element lacks the key.
+/// The merge key values of one list element, in the order of the merge keys. An empty text means that the element lacks
+/// the key.
 pub(super) type Values = Vec<String>;
 
 /// Fills in missing merge key values of list elements. Each element of `all` contains the values of one list element,
 /// and an empty string is a missing value.
 ///
 /// A missing value is copied from a matching list element. For example, `["80", ""]` becomes `["80", "TCP"]` if there
-/// is also `["80", "TCP"]`. Two list elements match if at least one merge key is equal or missing in both, and if no
-/// merge key has two different values.
+/// is also `["80", "TCP"]`. Two list elements match if they meet both of these conditions:
+///
+/// - For at least one merge key, both elements have the same value, or both lack the key.
+/// - There is no merge key for which both elements have a value and the values differ.
 pub(super) fn unite(all: &mut [Values]) {
     for first in 0..all.len() {
         let own = all[first].clone();
@@ -32,8 +35,8 @@ fn united(left: &Values, right: &Values) -> Option<Values> {
     Some(left.iter().zip(right).map(|(left, right)| if left.is_empty() { right } else { left }.clone()).collect())
 }
 
-/// Returns the merge keys that have a value in at least one element of `all`, and the items of `values` for these keys.
-/// `values` contains one value for each key in `keys`. If no element has a value, returns all keys and values.
+/// Returns the merge keys in `keys` for which at least one element of `all` has a value. Also returns the items of
+/// `values` at the indices of these keys. If no element has a value for any key, returns all keys and values.
 pub(super) fn valid<'k, 'v>(all: &[Values], values: &'v Values, keys: &[&'k str]) -> (Vec<&'k str>, Vec<&'v str>) {
     let is_valid = |at: usize| all.iter().any(|values| values.get(at).is_some_and(|value| !value.is_empty()));
     let none = !(0..keys.len()).any(is_valid);

@@ -22,9 +22,8 @@ const ITSELF: &str = "";
 struct Lists {
     dest: Vec<Node>,
     patch: Vec<Node>,
-    /// Whether kustomize uses the patch's list as the object's list, without a copy. For example, it does this if the
-    /// object has no such list. `dest` and `patch` are then equal, and a change of one list also changes the other
-    /// list.
+    /// Whether the object's list and the patch's list are the same list in kustomize's memory, for example because the
+    /// object had no such list. `dest` and `patch` are then equal, and each change must be made in both.
     same: bool,
     /// The resulting list. It gets the merged elements first, and then the elements of `dest` that were not merged.
     first: Vec<Node>,
@@ -123,8 +122,8 @@ impl Walker<'_> {
     }
 }
 
-/// Applies the directive `$patch` of a list in a patch, such as `$patch: delete`. If no elements must be merged after
-/// this, returns `Ok(Err(…))` with the final result.
+/// Applies the directive `$patch` of a list in a patch, such as `$patch: delete`. If no elements remain to be merged,
+/// returns `Ok(Err(…))` with the final result.
 ///
 /// Otherwise, returns `Ok(Ok(…))` with the two lists whose elements must still be merged. The `Side` says which list
 /// kustomize uses as the target of the merge: that of the object or that of the patch.
@@ -173,9 +172,9 @@ impl Lists {
         all.filter(|values| seen.insert(values.clone())).collect()
     }
 
-    /// Returns the index of an element in the object's list, and the index of an element in the patch's list. Each is
-    /// the first element of its list whose fields `keys` have the values `values`. Keys with an empty value are
-    /// ignored, unless all values are empty.
+    /// Finds the first element of the object's list, and the first element of the patch's list, whose fields `keys`
+    /// have the values `values`. Returns the index of each of the two elements; `None` if a list has no such element.
+    /// Keys with an empty value are ignored, unless all values are empty.
     fn find(&self, keys: &[&str], values: &[&str]) -> (Option<usize>, Option<usize>) {
         let own: Values = values.iter().map(|value| (*value).to_owned()).collect();
         let (keys, values) = keys::valid(std::slice::from_ref(&own), &own, keys);
@@ -215,8 +214,8 @@ impl Lists {
         self.follow();
     }
 
-    /// Copies the object's list to the patch's list, if kustomize has the same list in memory for both. In kustomize, a
-    /// change of the object's list then also changes the patch's list.
+    /// Copies the object's list to the patch's list if `self.same` is set. kustomize then has only one list in memory
+    /// for both, so a change of the object's list also changes the patch's list.
     fn follow(&mut self) {
         if self.same {
             self.patch.clone_from(&self.dest);

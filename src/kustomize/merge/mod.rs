@@ -23,10 +23,10 @@
 //!
 //! * kustomize processes the whole object, not only the fields of the patch. It removes empty fields (`a:`), and
 //!   duplicate elements of merged lists.
-//! * New elements come first. If a list has one merge key, existing elements in the patch move to the front too. If it
-//!   has several merge keys, existing elements do not move.
+//! * New elements come first. If a list has one merge key, existing elements that are also in the patch move to the
+//!   front too. If it has several merge keys, existing elements do not move.
 //! * If a list has several merge keys, a missing key equals any value. So elements can be lost.
-//! * `$patch: replace` has no effect at the top of a patch and in an element of a list.
+//! * `$patch: replace` has no effect at the top level of a patch or in an element of a list.
 //! * `$setElementOrder`, `$deleteFromPrimitiveList` and `$retainKeys` are ordinary fields.
 //!
 //! # Differences

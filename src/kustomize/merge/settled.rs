@@ -12,14 +12,14 @@ use super::quotes::needs_quotes;
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The reason why a patch does not set a new value for a part of an object. kustomize merges the part nevertheless, and
-/// this may change it. For example, kustomize removes empty fields.
+/// The reason why a patch has no new value for a part of an object. kustomize merges such a part nevertheless, and the
+/// merge can change the part. For example, kustomize removes empty fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The patch has no value for this part of the object.
     Untouched,
-    /// The part comes from the patch. kustomize has moved it into the object, for example because the object did not
-    /// have it, and then merges it with itself.
+    /// The part comes from the patch. kustomize has moved the part into the object, for example because the object did
+    /// not have this part. kustomize then merges the part with itself.
     Moved,
 }
 

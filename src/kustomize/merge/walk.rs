@@ -37,7 +37,8 @@ pub(super) struct Walked {
     /// The merged node; `None` if it is removed.
     pub(super) node: Option<Node>,
     pub(super) side: Side,
-    /// Whether the field stays in the mapping if its merged value is `null`. Otherwise the field is removed.
+    /// Whether the field stays in the mapping if its merged value is `null`. If false, a field with the value `null` is
+    /// removed.
     keeps_null: bool,
 }
 
@@ -75,7 +76,7 @@ impl Sources {
         }
     }
 
-    /// Returns those nodes of the object and the patch that are neither missing nor null.
+    /// Returns the node of the object and the node of the patch. Skips a node that is missing or null.
     fn present(&self) -> impl Iterator<Item = &Node> {
         [&self.dest, &self.patch].into_iter().flatten().filter(|node| !node.is_null())
     }

@@ -1,12 +1,12 @@
 //! Reproduces a bug of go-yaml that changes the text of folded block scalars.
 //!
-//! YAML folds the line break between two lines that are not indented to a space. To keep the line break, go-yaml must
-//! write an empty line between the two lines. But it makes two mistakes:
+//! In a folded block scalar, a line break between two lines without indentation stands for a space. To keep the line
+//! break, go-yaml must write an empty line between the two lines. But it makes two mistakes:
 //!
-//! - It also writes an empty line between a line that is not indented and an indented line, although YAML does not fold
-//!   the line break there. So the text gets one more line break at this position each time kustomize writes and parses
-//!   the node.
-//! - It adds no empty line if the text begins with whitespace. YAML then folds the line break to a space.
+//! - It also writes an empty line between a line that is not indented and an indented line, although a line break at
+//!   this position does not stand for a space. So the text gets one more line break at this position each time
+//!   kustomize writes and parses the node.
+//! - It adds no empty line if the text begins with whitespace. The line break then becomes a space.
 //!
 //! Source: `yaml_emitter_write_folded_scalar` and `yaml_parser_scan_block_scalar` of go-yaml v3.
 

@@ -25,8 +25,8 @@ const SMALL: usize = 16;
 pub struct Unprintable {
     /// The position of the invalid value.
     pub origin: Origin,
-    /// The JSON pointer of the invalid key or value. For a key that is a list or mapping, the pointer of the mapping
-    /// that contains the key.
+    /// The JSON pointer of the invalid key or value. If the invalid key is itself a list or mapping, the pointer leads
+    /// to the mapping that contains this key.
     pub pointer: String,
     /// The reason why kustomize cannot serialize the key or value.
     pub kind: UnprintableKind,
@@ -107,8 +107,8 @@ pub fn printed_inner(node: &Node) -> Result<Value<'_>, Unprintable> {
 struct Within {
     /// Whether the node is inside brackets or braces.
     flow: bool,
-    /// Whether the node is the whole document. Only in the top-level mapping of a document does kustomize accept keys
-    /// that are not strings.
+    /// Whether the node is the whole document. kustomize accepts keys that are not strings only in the top-level
+    /// mapping of a document.
     top: bool,
 }
 
@@ -133,7 +133,7 @@ fn printed_within<'n>(node: &'n Node, within: Within) -> Result<Value<'n>, Unpri
     }
 }
 
-/// Returns whether go-yaml writes the tag `tag` of an empty scalar.
+/// Returns whether go-yaml writes the tag of an empty scalar that has the tag `tag`.
 fn has_printed_tag(tag: Tag) -> bool {
     matches!(tag, Tag::Bool | Tag::Int | Tag::Float | Tag::Timestamp | Tag::Binary)
 }
@@ -174,9 +174,9 @@ enum Key {
     Other,
 }
 
-/// Returns the type of a mapping key when kustomize parses its own output. An empty key is a string, because go-yaml
-/// quotes it when it writes the output. Inside braces, go-yaml also quotes a key with a colon, such as `12:30`, so this
-/// key is a string too.
+/// Returns the type of a mapping key after kustomize has written the object as YAML and has parsed this YAML again. An
+/// empty key becomes a string, because go-yaml writes it in quotes. Inside braces, go-yaml also writes a key with a
+/// colon, such as `12:30`, in quotes.
 fn key(entry: &Entry, is_in_flow: bool) -> Key {
     let tag = match entry.key_tag {
         Tag::Null | Tag::None if entry.key.is_empty() => Tag::Str,
@@ -239,7 +239,7 @@ fn typed(resolved: Resolved, text: &str) -> Option<Value<'_>> {
     })
 }
 
-/// Returns the value of a scalar whose text does not resolve to the type of `tag`, or whose tag is an explicit `!!str`.
+/// Returns the value of a scalar whose tag differs from the type of its text, or whose tag is an explicit `!!str`.
 /// `resolved` is the type and value of the text without the tag. For example, `!!float 1` is a float, although its text
 /// is an integer. Returns `None` if kustomize cannot convert the text to the type of the tag, as in `!!int abc`.
 fn of_tag<'n>(tag: Tag, resolved: Resolved, text: &'n str) -> Option<Value<'n>> {

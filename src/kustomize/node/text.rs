@@ -154,8 +154,8 @@ impl Writer {
         let _ = write!(self.out, "{:indent$}", "");
     }
 
-    /// Writes the comments that the source has above the line `line`, each on its own line. If `at_start` is false, the
-    /// current line of the output already has its indentation.
+    /// Writes the comments that are above the line `line` in the original text, each on its own line. If `at_start` is
+    /// false, the current line of the output already has its indentation.
     fn heads(&mut self, line: u32, indent: usize, at_start: bool) {
         while let Some(comment) = self.comments.get(self.next).filter(|comment| !comment.is_tail && comment.line < line)
         {
@@ -171,7 +171,7 @@ impl Writer {
         }
     }
 
-    /// Copies the comment at the end of line `line` of the source to the output, if there is one.
+    /// Writes the comment that is at the end of the line `line` in the original text, if there is one.
     fn tail(&mut self, line: u32) {
         if let Some(comment) = self.comments.get(self.next).filter(|comment| comment.is_tail && comment.line == line) {
             let _ = write!(self.out, " {}", comment.text);

@@ -1,5 +1,6 @@
 //! KZ003: reports entries of `components` in a kustomization file that refer to a file. kustomize rejects such entries,
-//! because a component must be a folder with its own kustomization file. Also reports a path to build that is a file.
+//! because a component must be a folder with its own kustomization file. Also reports if the path to build is a file
+//! and not a folder.
 
 use crate::admission::Level;
 use crate::kustomize::file::NAMES;

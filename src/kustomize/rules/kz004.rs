@@ -1,4 +1,4 @@
-//! KZ004: an entry of a kustomization file that refers to a file or folder that does not exist.
+//! KZ004: reports an entry of a kustomization file if the file or folder to which the entry refers does not exist.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -14,8 +14,9 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ004.md"),
 };
 
-/// Returns a finding about an entry of a kustomization file that refers to a path that does not exist. Paths of entries
-/// are relative to `folder`, the folder of this file. The finding suggests a correct path if one is known.
+/// Returns a finding about `entry`, an entry of a kustomization file. The path in the entry does not exist. Paths of
+/// entries are relative to `folder`, the folder of the kustomization file. The finding suggests a correct path if one
+/// is known.
 ///
 /// - `near` is the most similar existing path.
 /// - `elsewhere` is the correct path relative to `folder`. It is set if the entry is a valid path from the root of the

@@ -1,4 +1,4 @@
-//! KZ005: a folder without a kustomization file.
+//! KZ005: reports a folder that must be built but contains no kustomization file.
 
 use crate::admission::Level;
 use crate::kustomize::file::NAMES;

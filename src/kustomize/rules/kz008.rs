@@ -14,8 +14,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ008.md"),
 };
 
-/// Returns a finding about a kustomization file, or a file in its list `configurations`, that cannot be decoded.
-/// `problem` is the reason.
+/// Returns a finding about a file that cannot be decoded: a kustomization file, or a file that a kustomization lists
+/// under `configurations`. `problem` is the reason.
 pub(in crate::kustomize) fn malformed(site: Site, problem: &str) -> TreeFinding {
     RULE.at(site, format!("this file cannot be read: {problem}"))
         .help("correct the YAML; indent with spaces, not with tabs")

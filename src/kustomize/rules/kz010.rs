@@ -26,7 +26,7 @@ pub(in crate::kustomize) fn restricted(site: Site, entry: &str, file: &TreePath,
 }
 
 /// Returns a finding about an entry of a kustomization file that is an absolute path to a folder. `relative` is the
-/// path to write instead.
+/// relative path that the finding suggests, if it is known.
 pub(in crate::kustomize) fn absolute(site: Site, entry: &str, relative: Option<&str>) -> TreeFinding {
     let finding = RULE.at(site, format!("\"{entry}\" is an absolute path")).allowed("relative paths");
     match relative {

@@ -25,8 +25,8 @@ pub(in crate::kustomize) fn invalid_crds(site: Site, entry: &str, why: &str) -> 
         .help("correct the file, or remove the entry")
 }
 
-/// Returns a finding about an entry of `vars` whose name another entry already has. `before` is the position of the
-/// other entry.
+/// Returns a finding about a duplicate name in `vars`. `site` is the position of the later entry with this name, and
+/// `before` is the position of the earlier entry.
 pub(in crate::kustomize) fn duplicate_var(site: Site, name: &str, before: &Site) -> TreeFinding {
     RULE.at(site, format!("the variable {name} already exists ({before})")).found(name).help("give it another name")
 }

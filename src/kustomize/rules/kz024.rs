@@ -13,7 +13,7 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ024.md"),
 };
 
-/// Returns a finding about the deprecated `field`, which `instead` replaces.
+/// Returns a finding about the deprecated field `field`. `instead` is the name of the field that replaces it.
 pub(in crate::kustomize) fn found(site: Site, field: &str, instead: &str) -> TreeFinding {
     RULE.at(site, format!("\"{field}\" is deprecated")).harmless().allowed(instead).help(format!("use \"{instead}\""))
 }

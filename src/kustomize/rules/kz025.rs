@@ -14,7 +14,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ025.md"),
 };
 
-/// Returns a finding about the target of a patch that selects no object.
+/// Returns a finding about a patch whose target selects no object.
 pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding {
     let parts = [&target.kind, &target.name, &target.namespace];
     let said: Vec<_> = parts.into_iter().filter(|part| !part.is_empty()).map(String::as_str).collect();
@@ -23,8 +23,8 @@ pub(in crate::kustomize) fn found(site: Site, target: &Selector) -> TreeFinding 
         .help("correct the target, or remove the patch")
 }
 
-/// Lowers a finding about the target of a patch to level `audit`. Callers use it if it may be intended that the target
-/// selects no object. This is so in two cases:
+/// Lowers a finding about the target of a patch to level `audit`. Callers use this function if it may be intended that
+/// the target selects no object. There are two such cases:
 ///
 /// - The target is in a Component and has no name. It may select objects in other builds that use the Component.
 /// - The kustomization lists a file without objects. A tool may add objects to this file later.

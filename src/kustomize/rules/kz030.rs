@@ -1,7 +1,7 @@
-//! KZ030: reports duplicate objects, and changes of a kustomization whose target object does not exist.
+//! KZ030: reports duplicate objects, and changes to objects that do not exist.
 //!
 //! Two objects are duplicates if their group, version, kind, namespace and name are equal. A change is a patch, a
-//! generator that merges, or a replica count.
+//! generator that merges, or a replica count in a kustomization file.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -55,7 +55,7 @@ pub(in crate::kustomize) fn several_objects(site: Site, id: &Id<'_>) -> TreeFind
 }
 
 /// Returns a finding about a patch for an object that does not exist. `id` is the identity in the patch. `there`
-/// contains the identities of the existing objects, from which the finding suggests a similar one.
+/// contains the identities of the existing objects. The finding suggests one of them if it is similar to `id`.
 pub(in crate::kustomize) fn no_object_to_patch<'a>(
     site: Site,
     id: &Id<'_>,
@@ -83,8 +83,9 @@ pub(in crate::kustomize) fn several_objects_to_patch(site: Site, id: &Id<'_>) ->
         .help("give the patch a target")
 }
 
-/// Returns a finding about two objects that have the same identity after kustomize sets the namespace. `before` names
-/// one of these objects as it was before this step. `made` is the position where this object is defined.
+/// Returns a finding about two objects that have the same identity after kustomize sets the namespace. `before` is the
+/// identity of one of these objects before kustomize sets the namespace. `made` is the position where this one is
+/// defined.
 pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id<'_>, before: &str, made: &Site) -> TreeFinding {
     RULE.at(site, format!("this gives {before} ({made}) the same identity as another {}: {id}", id.gvk.kind))
         .found(id.to_string())
@@ -92,7 +93,7 @@ pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id<'_>, before: &
 }
 
 /// Returns a finding about an entry of `replicas` without a matching object. `name` is the name in the entry. `there`
-/// contains the names of the existing objects, from which the finding suggests a similar one.
+/// contains the names of the existing objects. The finding suggests one of them if it is similar to `name`.
 pub(in crate::kustomize) fn no_object_to_scale(site: Site, name: &str, there: &[&str]) -> TreeFinding {
     let finding = RULE.at(site, format!("there is no {name} to scale")).found(name);
     match most_similar(name, there.iter().copied()) {

@@ -13,8 +13,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ031.md"),
 };
 
-/// Returns a finding about a step of the build that fails. `site` is the position of the entry or object that causes
-/// the failure, and `message` describes the failure.
+/// Returns a finding about a build step that fails. `site` is the position of the entry or object that causes the
+/// failure, and `message` describes the failure.
 pub(in crate::kustomize) fn found(site: Site, message: &str) -> TreeFinding {
     RULE.at(site, message).help("correct the entry, or the object that it fails on")
 }

@@ -13,8 +13,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ062.md"),
 };
 
-/// Returns a finding about objects that another Kustomization, `other`, also renders. If `other` has another source,
-/// `elsewhere` describes its revision and source.
+/// Returns a finding about objects that another Kustomization, `other`, also renders. If `other` uses a different
+/// source, `elsewhere` describes the revision and the source of `other`.
 pub(in crate::kustomize) fn found(
     shared: &[&ObjectId],
     (other, elsewhere): (&str, Option<&str>),

@@ -13,9 +13,9 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ063.md"),
 };
 
-/// The order in which Flux applies two Kustomizations, if a revision moves an object from one of them to the other.
-/// Callers use `None` instead if Flux always applies the new Kustomization of the object first, because the object is
-/// then safe.
+/// The order in which Flux applies two Kustomizations if a revision moves an object from one of them to the other. If
+/// Flux always applies the object's new Kustomization first, the object is safe. In this case, callers use `None`
+/// instead of an `Order`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::kustomize) enum Order<'a> {
     /// The object's new Kustomization depends on its old Kustomization. So Flux applies the old Kustomization first,

@@ -1,4 +1,5 @@
-//! KZ064: a Namespace that `targetNamespace` of a Flux Kustomization renames.
+//! KZ064: reports a Namespace that Flux renames, because `targetNamespace` of a Kustomization differs from the name of
+//! the Namespace.
 //!
 //! Source: the field specifications of `namespace` in kustomize's `api/internal/konfig/builtinpluginconsts`. They
 //! contain `metadata/name` of Namespaces.

@@ -21,9 +21,9 @@
 //! # Differences from kustomize
 //!
 //! Portcullis stores only a part of the built-in schemas: the lists that patches merge, and the fields that contain
-//! such lists. `make schema` writes this part to `built_in.txt`. If any other field contains an object with its own
-//! `apiVersion` and `kind`, Portcullis does not use the schema of this kind. Patches then replace all lists in this
-//! object.
+//! such lists. `make schema` writes this part to `built_in.txt`. If a field that is not stored contains an object with
+//! its own `apiVersion` and `kind`, Portcullis does not use the schema of this kind. It then assumes that patches
+//! replace all lists in this object.
 //!
 //! Source: `kyaml/openapi/openapi.go` of kustomize.
 
@@ -164,7 +164,7 @@ impl<'s> FieldSchema<'s> {
     }
 
     /// Returns the schema of the elements of this list; `None` if the definitions contain no schema for the elements.
-    /// If the built-in definitions omit it, the result is an empty schema.
+    /// If the built-in definitions omit this schema, the result is an empty schema.
     pub fn elements(self) -> Option<Self> {
         let shape = self.shape()?;
         match shape.items.filter(|_| shape.is_array) {

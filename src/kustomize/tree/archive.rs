@@ -102,8 +102,8 @@ impl Tree {
     }
 }
 
-/// A reader that fails when an archive exceeds its size limit. `Read::take` is not enough, because the archive would
-/// then look truncated.
+/// A reader that fails when an archive exceeds its size limit. `Read::take` cannot be used, because it would only end
+/// the input at the limit, and the archive would look truncated.
 struct Bounded<'l, R> {
     unpacked: R,
     left: &'l Cell<u64>,

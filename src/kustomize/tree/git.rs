@@ -1,4 +1,4 @@
-//! A tree from a revision of a git repository, read from its object database without a checkout.
+//! A file tree for a revision of a git repository. The files are read from git's object database, without a checkout.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -91,7 +91,8 @@ impl Repository {
     }
 }
 
-/// Adds a node and its parent folders.
+/// Adds `node` at `path` to `nodes`. Also adds the parent folders that are missing, and lists each new node in its
+/// parent folder.
 fn add(nodes: &mut HashMap<TreePath, Node>, path: TreePath, node: Node) {
     let mut below = path.clone();
     while let Some(parent) = below.parent() {

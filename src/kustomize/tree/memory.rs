@@ -12,8 +12,8 @@ pub struct Memory {
     nodes: HashMap<TreePath, Node>,
     top: BTreeSet<String>,
     weight: u64,
-    /// Whether a symbolic link was added, or a file or link replaced a folder. If neither happened, folders can be
-    /// looked up by their path, without a search for links in the path.
+    /// Whether a symbolic link was added, or a file or link replaced a folder. If false, folders can be looked up
+    /// directly by their path, without a search for links in the path.
     has_detours: bool,
 }
 

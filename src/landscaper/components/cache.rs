@@ -126,8 +126,8 @@ impl ComponentCache {
     }
 
     /// Looks up a component version in the cache, without fetching it. Returns [`Found::Pending`] if the cache does not
-    /// contain it. The result depends on `keyring`, because the cache separates descriptors by the credentials for
-    /// their repositories.
+    /// contain the version. The result depends on `keyring`, because the cache separates descriptors by the credentials
+    /// for their repositories.
     pub fn find(&self, reference: &ComponentReference, keyring: &Keyring) -> Found {
         match self.key(reference, keyring) {
             Ok((key, _)) => self.state.entries.get(&key).map_or(Found::Pending, |known| known.found),

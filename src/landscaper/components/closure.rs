@@ -136,8 +136,8 @@ impl fmt::Display for Gap {
     }
 }
 
-/// The component tree of an Installation. It contains all component versions that the Installation's component
-/// reference leads to, and the references between them.
+/// The component tree of an Installation. It contains the component versions that the Installation's component
+/// reference leads to, directly or through other component versions. It also contains the references between them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Closure {
     /// The component versions in the tree, in the order in which Landscaper reads their descriptors.
@@ -175,7 +175,7 @@ impl Closure {
         })
     }
 
-    /// Returns references to the component versions in the tree that have not been fetched yet.
+    /// Returns the references in the tree that lead to a component version that has not been fetched yet.
     pub fn pending(&self) -> impl Iterator<Item = &ComponentReference> {
         self.gaps().filter(|(_, gap)| **gap == Gap::Pending).map(|(step, _)| &step.substitution.result)
     }
@@ -203,8 +203,9 @@ impl Closure {
         lists
     }
 
-    /// Returns an error message, in Landscaper's format, for the first reference whose component version was not read;
-    /// `None` if all versions were read. The reasons [`Gap::Pending`] and [`Gap::TooDeep`] occur only in Portcullis.
+    /// Returns an error message, in Landscaper's format, for the first reference whose component version was not read.
+    /// Returns `None` if all versions were read. Landscaper does not have the reasons [`Gap::Pending`] and
+    /// [`Gap::TooDeep`].
     pub fn failure(&self) -> Option<String> {
         let (step, gap) = self.gaps().next()?;
         let mut text = match gap {

@@ -12,7 +12,8 @@ use crate::landscaper::repository_context::RepositoryContext;
 /// Label of a component reference in a patched component descriptor. The label contains the repository context of the
 /// reference, because a reference has no field for it.
 pub const REPOSITORY_LABEL: &str = "portcullis.dev/repository-context";
-/// The label of a component or component reference from which Landscaper reads a nested inline descriptor.
+/// The label that contains a nested inline descriptor. Landscaper reads this label of components and component
+/// references.
 pub const INLINE_LABEL: &str = "landscaper.gardener.cloud/component-descriptor";
 
 /// The schema of a component descriptor.

@@ -12,8 +12,8 @@ use crate::yaml;
 /// The component descriptors in a folder, used instead of registries.
 ///
 /// Descriptors are looked up by name and version. If several descriptors match, the look-up prefers one whose last
-/// repository context is the requested one. Otherwise it returns the first match, because descriptors in a folder often
-/// lack repository contexts.
+/// repository context is the requested one. If there is none, the look-up returns the first match, because descriptors
+/// in a folder often lack repository contexts.
 #[derive(Debug, Default)]
 pub struct Folder {
     by_name: HashMap<String, Vec<Arc<Descriptor>>>,

@@ -1,10 +1,10 @@
 //! Creates JSON Patches (RFC 6902) for component descriptors. A patch applies the entries of a
 //! ComponentVersionOverwrites object to the component references in a descriptor.
 //!
-//! A patch tests each value before it replaces or removes it. So the patch fails if the descriptor has other values
-//! than expected. A component reference has no field for its repository context, the location of the component. The
-//! patch writes a new repository context into a label of the reference instead. It also removes the digest of a changed
-//! reference, because the digest belongs to the original component.
+//! A patch tests each value before it replaces or removes the value. So the patch fails if the descriptor has other
+//! values than expected. A component reference has no field for its repository context, the location of the component.
+//! The patch writes a new repository context into a label of the reference instead. It also removes the digest of a
+//! changed reference, because the digest belongs to the original component.
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, Patch, PatchOperation, RemoveOperation, ReplaceOperation, TestOperation};

@@ -19,8 +19,8 @@ pub struct Split<'c> {
     /// The index of the `overwrites` entry that matches the reference `matched`, but not the reference `other`. This is
     /// why the component has two versions in the component tree.
     pub entry: usize,
-    /// A reference to the same component. The ComponentVersionOverwrites entry does not match this reference, so it
-    /// leads to a different version than the reference `matched`.
+    /// A reference to the same component. The ComponentVersionOverwrites entry does not match this reference. So this
+    /// reference leads to a different version than the reference `matched`.
     pub other: &'c Step,
 }
 
@@ -63,8 +63,8 @@ fn setters(step: &Step) -> [Option<usize>; 2] {
 }
 
 impl Split<'_> {
-    /// Returns a sentence for users that names the two versions of the component in the component tree. The sentence
-    /// also names the `overwrites` entry that matches the reference to one version, but not the reference to the other.
+    /// Returns a sentence for users about the two versions of the component in the component tree. The sentence names
+    /// the reference to each version, and the `overwrites` entry that matches only one of these references.
     pub fn sentence(&self, closure: &Closure) -> String {
         let version = |step: &Step| step.substitution.result.version.clone();
         format!(

@@ -53,7 +53,7 @@ pub struct Deployer {
     /// Selectors of the Targets that the deployer serves. If the list is empty, the deployer serves all Targets.
     pub target_selectors: Vec<TargetSelector>,
     /// Whether the deployer honors the dry-run annotation, so that it deploys nothing in a dry run. Landscaper's own
-    /// deployers do not.
+    /// deployers ignore the annotation.
     #[serde(rename = "honoursDryRun", alias = "honorsDryRun")]
     pub honours_dry_run: bool,
 }
@@ -81,7 +81,7 @@ impl Deployers {
 }
 
 impl Identities {
-    /// Reports whether a user is one of these users or is in one of these groups.
+    /// Reports whether `user` is one of `users`, or is in one of `groups`.
     pub fn has(&self, user: &User<'_>) -> bool {
         is_one(user, &self.users, &self.groups)
     }

@@ -1,8 +1,8 @@
 //! The state machine of a DeployItem: its states, the transitions between them, and the actor of each transition.
 //!
-//! A state describes the progress of the job, and whether a deployer works on it. [`TRANSITIONS`] lists the writes that
-//! Landscaper and its own deployers make. Other writes are tolerated if no [requirement](super::requirements) forbids
-//! them, because a deployer may be implemented differently.
+//! A state describes the progress of the DeployItem's job, and whether a deployer works on the DeployItem.
+//! [`TRANSITIONS`] lists the writes that Landscaper and its own deployers make. Other writes are tolerated if no
+//! [requirement](super::requirements) forbids them, because a deployer may be implemented differently.
 //!
 //! Source: the places in Landscaper that write `deployitems/status`: `pkg/landscaper/execution`,
 //! `pkg/landscaper/controllers/{deployitem,execution}`, `pkg/deployer/{lib,helm,manifest,container,mock}`.
@@ -12,14 +12,14 @@ use super::status::{Change, Job, Status};
 use Actor::{Deployer, Landscaper};
 use State::{Finished, New, Triggered, Uninstalling, Working};
 
-/// A state of a DeployItem: the progress of its job, and whether a deployer works on it.
+/// A state of a DeployItem: the progress of its job, and whether a deployer works on the DeployItem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum State {
     /// Landscaper has not requested a job for the DeployItem yet.
     New,
     /// Landscaper has requested a job, and no deployer works on it yet.
     Triggered,
-    /// A deployer processes the DeployItem, as Landscaper has requested with a new `jobID`.
+    /// A deployer processes the DeployItem, because Landscaper has requested a job with a new `jobID`.
     Working,
     /// A deployer is uninstalling the DeployItem: it deletes the objects that it deployed before.
     Uninstalling,

@@ -2,7 +2,7 @@
 //!
 //! [`machine`] is the state machine of a DeployItem, and [`requirements`] are the conditions that every status write
 //! must meet. The rules and the output of `portcullis explain deployer` are derived from these two modules. The text of
-//! Landscaper's contract describes an older Landscaper; `docs/deployer-contract.md` lists the differences.
+//! Landscaper's contract describes an older version of Landscaper; `docs/deployer-contract.md` lists the differences.
 //!
 //! Source: Landscaper's `docs/technical/deployer_contract.md`, compared with every status write in its code.
 

@@ -87,7 +87,8 @@ impl Faults {
         self.0.push(Fault { level: Level::Warn, field, problem: problem.into(), help: help.into() });
     }
 
-    /// Adds an error if the required string at `key` in `object` is missing or empty.
+    /// Adds an error if the required string at `key` in `object` is missing or empty. `place` is the field path of
+    /// `object`.
     fn require(&mut self, object: &Value, place: &FieldPath, key: &str) {
         let field = place.key(key);
         match object.get(key) {

@@ -15,8 +15,8 @@ use crate::landscaper::annotations::{ROUTE, TARGET_ANNOTATION, TYPE_ANNOTATION};
 use crate::landscaper::decode::text;
 use crate::landscaper::kinds::{DEPLOYER_REGISTRATIONS, TARGETS};
 
-/// Paths of the `spec` fields of a DeployItem that determine which deployer is responsible for it. Annotations that
-/// also determine this are not listed.
+/// Paths of the `spec` fields of a DeployItem that determine which deployer is responsible for the DeployItem. The list
+/// does not contain the annotations that override these fields.
 pub(in crate::landscaper) const READ: &[Path] = &[&["spec", "type"], &["spec", "target"]];
 
 /// The type and the Target of a DeployItem. Deployers use both to decide whether they are responsible for the
@@ -60,8 +60,8 @@ pub enum Responsible {
     OtherType,
     /// The deployer does not serve the Target of the DeployItem.
     OtherTarget,
-    /// It is unknown whether the deployer is responsible for the DeployItem. This depends on a Target that does not
-    /// exist, or on a Target or DeployerRegistration that has not been read successfully from the API server.
+    /// It is unknown whether the deployer is responsible for the DeployItem. The reason is that the Target does not
+    /// exist, or that the Target or a DeployerRegistration has not been read successfully from the API server.
     Unknown,
 }
 
@@ -81,7 +81,7 @@ pub fn of(
     }
 }
 
-/// Returns whether a deployer would really deploy DeployItems that are in dry run, regardless of their Targets.
+/// Returns whether a deployer would deploy DeployItems that are in dry run, regardless of their Targets.
 ///
 /// This is the case if all of these conditions hold:
 /// - The deployer ignores the dry-run annotation.

@@ -1,7 +1,8 @@
 //! Selectors of the Targets that a deployer serves.
 //!
 //! Source: `MatchOne` in Landscaper's `pkg/deployer/lib/targetselector/selector.go`, and `labels.Requirement` in
-//! apimachinery. A Target is selected if one of the selectors matches it. A selector matches if all of its parts match.
+//! apimachinery. A deployer with selectors serves a Target if at least one selector matches the Target. A selector
+//! matches a Target if the Target meets all conditions of the selector: `targets`, `annotations` and `labels`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;

@@ -96,7 +96,7 @@ impl<'v> Status<'v> {
     /// Reports whether `timeout` has passed between the request of the job and the time `now`
     /// (`isPickupTimeoutExceeded`). If the time of the request is missing, the elapsed time counts as zero.
     ///
-    /// Landscaper skips this check if the timeout is 0.
+    /// Landscaper skips this check if `timeout` is 0. This function does not.
     pub fn is_pickup_overdue(&self, now: OffsetDateTime, timeout: time::Duration) -> bool {
         let waited = self.generated.map_or(time::Duration::ZERO, |generated| now - generated);
         waited >= timeout

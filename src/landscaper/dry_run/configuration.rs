@@ -40,8 +40,8 @@ impl DryRunFile {
 pub struct DryRuns {
     /// The types of DeployItems that the dry-run deployer processes.
     pub types: Vec<String>,
-    /// Whether admission routes DeployItems of these types to the dry-run deployer. This is the case if the mutator
-    /// `dry-run` is in mode `apply`.
+    /// Whether admission routes DeployItems of the types in `types` to the dry-run deployer. This is the case if the
+    /// mutator `dry-run` is in mode `apply`.
     pub routes: bool,
 }
 
@@ -49,7 +49,7 @@ impl DryRuns {
     /// Returns the settings for dry runs, which are computed from the configuration file. Rules and mutators use them.
     ///
     /// If the file has no section `dryRun`, the dry-run deployer processes manifest and helm DeployItems, and admission
-    /// does not assign DeployItems to it.
+    /// routes no DeployItems to it.
     pub fn of(view: &View<'_>) -> Arc<Self> {
         let section = view.setting(SECTION);
         let read = section.and_then(|section| section.view(|value| Self::deserialize(value).ok().map(Arc::new)));

@@ -1,4 +1,5 @@
-//! Exports of DeployItems. Each export copies a value of an object on the target into the result.
+//! Exports of DeployItems. Each export copies a value from an object on the target into the exported result of the
+//! DeployItem.
 //!
 //! The manifest deployer and the helm deployer read exports from `config.exports.exports`. The helm deployer also reads
 //! the older list `config.exportsFromManifests`.
@@ -32,7 +33,8 @@ pub struct Export {
     pub field: FieldPath,
     /// The deployer that processes the export.
     pub deployer: Deployer,
-    /// Whether the export is in the older list `exportsFromManifests`. There, `fromResource` requires a namespace.
+    /// Whether the export is in the older list `exportsFromManifests`. In this list, `fromResource` must contain a
+    /// namespace.
     pub from_manifests: bool,
     /// `key`: the path in the exported result at which the value is stored.
     pub key: String,
@@ -101,7 +103,7 @@ pub fn deployer(config: &Value) -> Option<Deployer> {
 }
 
 /// Returns the exports in `config`, the `spec.config` of a DeployItem, in the order in which the deployer evaluates
-/// them. Returns none if the deployer is neither the manifest nor the helm deployer.
+/// them. Returns no exports if the deployer is neither the manifest nor the helm deployer.
 pub fn exports(config: &Value) -> Vec<Export> {
     let Some(deployer) = deployer(config) else { return Vec::new() };
     let mut lists = vec![(FieldPath::of(["exports", "exports"]), "/exports/exports", false)];
@@ -172,8 +174,8 @@ fn found(configuration: &Value, identity: &Identity, path: &str, second: bool) -
 
 impl ObjectRef {
     /// Returns the identity of the object that `fromObjectRef` refers to. `value` is the value that `jsonPath` of the
-    /// export selects. It contains the name of the object, and may contain the namespace. The default namespace is
-    /// `namespace`. Fails with a message if `value` does not contain a name.
+    /// export selects. `value` must contain the name of the object, and may contain its namespace. If it contains no
+    /// namespace, the object is in `namespace`. Fails with a message if `value` contains no name.
     fn identity(&self, value: &Value, namespace: &str) -> Result<Identity, String> {
         let members = value
             .as_object()

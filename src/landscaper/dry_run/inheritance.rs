@@ -22,10 +22,11 @@ pub enum Inheritance {
     /// The object inherits the dry-run annotations of its root: the last object in its chain of owners, usually an
     /// Installation. Contains the root.
     Root(Arc<Stored>),
-    /// It is unknown which annotations the object inherits, because this owner could not be read, or has not been read
-    /// yet. The owner is the direct owner of the object, or an owner of its owner.
+    /// It is unknown which annotations the object inherits, because an owner could not be read, or has not been read
+    /// yet. Contains a reference to this owner, which is the direct owner of the object, or an owner of its owner.
     Unreadable(Reference),
-    /// The object inherits no annotations, because this owner in its chain of owners does not exist.
+    /// The object inherits no annotations, because an owner in its chain of owners does not exist. Contains a reference
+    /// to this owner.
     Orphan(Reference),
     /// The object inherits no annotations, because an owner in its chain of owners was deleted, and another object now
     /// has the owner's name.
@@ -85,8 +86,8 @@ pub fn route(object: &Value, is_dry_run: bool, is_routed: bool) -> Option<(&'sta
     }
 }
 
-/// Reports whether an object has the dry-run annotations that it inherits from `root`. In addition, an object that is
-/// not in dry run must not be routed to the dry-run deployer.
+/// Returns true if two conditions are met. The object has the dry-run annotations that it inherits from `root`. If the
+/// object is not in dry run, it is not routed to the dry-run deployer.
 pub fn is_consistent(object: &Value, root: &Value) -> bool {
     let inherited = DryRunAnnotations::of(root).inherited();
     DryRunAnnotations::of(object) == inherited && route(object, inherited.is_dry_run(), false).is_none()

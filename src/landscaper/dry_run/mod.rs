@@ -31,8 +31,8 @@ pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 /// The CustomResourceDefinitions that Portcullis adds for dry runs.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
-/// Returns the level for a finding about the object in a request. This is `level`, but at most `warn` for an update
-/// that leaves certain values of the object unchanged. `parts` returns these values, for example the spec.
+/// Returns `level`, the level for a finding about the object in a request. Returns at most `warn` if the request is an
+/// update that leaves certain values of the object unchanged. `parts` returns these values, for example the spec.
 ///
 /// Landscaper and its deployers make such updates while they process an object. If these updates were denied, the work
 /// could not be finished.
@@ -58,7 +58,8 @@ pub(super) fn annotations_and_spec(object: &Value) -> Vec<Option<&Value>> {
     parts
 }
 
-/// Reports whether an Installation or DeployItem has an open job: `jobID` and `jobIDFinished` in its status differ.
+/// Reports whether Landscaper or a deployer is still processing an Installation or DeployItem. This is the case if
+/// `jobID` and `jobIDFinished` in its status differ.
 pub(super) fn is_running(object: &Value) -> bool {
     let status = |key: &str| object.get("status").and_then(|status| status.get(key)?.as_str()).unwrap_or_default();
     status("jobID") != status("jobIDFinished")

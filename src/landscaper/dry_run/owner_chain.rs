@@ -35,8 +35,8 @@ pub enum Root {
 }
 
 /// Follows the owner references of an object up to its root, usually an Installation. `namespace` is the namespace of
-/// the object. Also returns a reference to the object that must be read from the API server to make the result certain,
-/// if any.
+/// the object. If the result is not certain yet, also returns a reference to the object that must be read from the API
+/// server.
 pub fn root(object: &Value, namespace: &str, view: &View<'_>) -> (Root, Option<Reference>) {
     let Some(owner) = owner::owner(object) else { return (Root::Own, None) };
     let mut step = Step::of(&owner, namespace);
@@ -94,6 +94,7 @@ impl Step {
     }
 
     /// Reports whether `found` is the owner that the owner reference names, and not a later object with the same name.
+    /// Compares the uids. If a uid is unknown, returns true.
     fn is(&self, found: &Stored) -> bool {
         let uid = Metadata::of(found.value()).uid();
         self.uid.is_none() || uid.is_none() || self.uid.as_deref() == uid

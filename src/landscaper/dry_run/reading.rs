@@ -24,8 +24,8 @@ pub(in crate::landscaper) static MATCHERS: [Match; 3] = [
     kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail),
 ];
 
-/// The maximum number of DeployItems that are looked up as users of one DryRunConfiguration, to bound the time of a
-/// decision. The same limit applies to Installations.
+/// The maximum number of DeployItems that are looked up in the catalog because they use one DryRunConfiguration. The
+/// same limit applies to Installations. It bounds the time of a decision.
 pub(in crate::landscaper) const MAX_ITEMS: usize = 200;
 
 /// The result of looking up the DryRunConfiguration of a DeployItem or Execution.

@@ -55,7 +55,7 @@ const CLUSTER: &[(&str, &[&str])] = &[
     ("storage.k8s.io", &["CSIDriver", "CSINode", "StorageClass", "VolumeAttachment"]),
 ];
 
-/// Reports whether the kind of an identity is namespaced; `None` if Kubernetes has no such built-in kind.
+/// Reports whether the kind in `identity` is namespaced; `None` if the kind is not a built-in kind of Kubernetes.
 pub(in crate::landscaper) fn is_namespaced(identity: &Identity) -> Option<bool> {
     let group = identity.api_version.rsplit_once('/').map_or("", |(group, _)| group);
     let holds = |list: &[(&str, &[&str])]| {

@@ -39,8 +39,8 @@ fn invalid() -> Problem {
     Problem::Mismatch("invalid type for comparison".to_owned())
 }
 
-/// Reports whether the comparison `left operator right` of a filter is true. Fails if the operator is unknown, or if
-/// values of these types cannot be compared.
+/// Returns whether the comparison `left operator right` in a filter is true. Fails if the operator is unknown, or if it
+/// cannot compare values of the types of `left` and `right`.
 pub(super) fn holds(left: &Datum<'_>, operator: &str, right: &Datum<'_>) -> Result<bool, Problem> {
     let wanted: fn(Ordering) -> bool = match operator {
         "==" => Ordering::is_eq,

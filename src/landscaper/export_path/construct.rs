@@ -1,5 +1,5 @@
-//! Builds the result of exports. Each export writes its value at the path in its key. If two exports write to the same
-//! path, the later value replaces the earlier one, but objects are merged.
+//! Builds the JSON object with the exported values. The key of an export is the path at which its value is written. If
+//! two exports write to the same path, the later value replaces the earlier one, but objects are merged.
 //!
 //! Source: `Construct` in Landscaper's `pkg/landscaper/dataobjects/jsonpath/jsonpath.go`, and `MergeMaps` in its
 //! `pkg/utils/utils.go`.

@@ -86,8 +86,8 @@ impl PathError {
         self
     }
 
-    /// Returns the category of this error, such as `Class::Parse` for a path with invalid syntax. Tests compare it with
-    /// the error of Landscaper for the same path.
+    /// Returns the class of this error, such as `Class::Parse` for a path with invalid syntax. Tests compare the class
+    /// with the class of Landscaper's error for the same path.
     pub fn class(&self) -> Class {
         match self.problem {
             Problem::Syntax(_) => Class::Parse,

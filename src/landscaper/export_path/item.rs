@@ -2,13 +2,13 @@
 
 use serde_json::{Number, Value};
 
-/// An intermediate value in the evaluation of a JSONPath. The item also records the iterations over maps that led to
-/// it, because Go iterates over maps in random order.
+/// An intermediate result in the evaluation of a JSONPath: a value, and the iterations over maps that led to the value.
+/// The iterations are recorded because Go iterates over maps in random order.
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,
-    /// The ids of the maps whose members were visited to reach this value. Go visits the members of a map in random
-    /// order. So if two values share an id, either of them may come first. A map with only one member gets no id.
+    /// The ids of the maps whose members were visited to reach this value. If two values share an id, either of them
+    /// may come first, because Go visits the members of a map in random order. A map with only one member gets no id.
     pub(super) shuffles: Vec<u32>,
 }
 
@@ -35,8 +35,7 @@ impl<'a> Item<'a> {
     }
 
     /// Returns an item for `datum`, a value inside the value of this item. The new item gets a copy of
-    /// [`Item::shuffles`], the ids of the iterations over maps that led to the value. Go iterates over maps in random
-    /// order.
+    /// [`Item::shuffles`], the ids of the maps whose members were visited to reach the value.
     pub(super) fn with(&self, datum: Datum<'a>) -> Self {
         Self { datum, shuffles: self.shuffles.clone() }
     }

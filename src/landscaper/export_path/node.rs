@@ -37,7 +37,8 @@ pub(super) struct Slice {
     pub(super) is_index: bool,
 }
 
-/// A filter `[?(left operator right)]` of a JSONPath. Without an operator, the filter matches if `left` finds a value.
+/// A filter `[?(left operator right)]` of a JSONPath. A filter without an operator selects the elements in which `left`
+/// finds a value.
 #[derive(Debug, Clone)]
 pub(super) struct Filter {
     pub(super) left: Vec<Node>,

@@ -1,8 +1,8 @@
 //! The parser for JSONPaths of exports.
 //!
 //! Source: `parser.go` of `k8s.io/client-go/util/jsonpath`. This parser has the same functions, but calls them in a
-//! loop, whereas client-go's functions call each other. Landscaper adds a leading dot if it is missing, and braces
-//! around the path.
+//! loop, whereas client-go's functions call each other. As Landscaper does, this module first adds a leading dot if it
+//! is missing, and braces around the path.
 //!
 //! Rust's Unicode tables decide which characters beyond ASCII are letters and digits. Go's tables differ only for some
 //! combining marks and numerals.

@@ -19,8 +19,8 @@ pub(super) fn unquote(text: &str) -> Option<String> {
 }
 
 /// Resolves the escape sequence at the start of `text`, and appends the result to `bytes`. `text` starts after the
-/// backslash of the escape sequence. Returns the text after the escape sequence; `None` if the escape sequence is
-/// invalid in Go.
+/// backslash of the escape sequence, and `quote` is the quote character of the string. Returns the text after the
+/// escape sequence; `None` if the escape sequence is invalid in Go.
 fn escape<'t>(text: &'t str, quote: char, bytes: &mut Vec<u8>) -> Option<&'t str> {
     let kind = text.chars().next()?;
     let rest = &text[kind.len_utf8()..];

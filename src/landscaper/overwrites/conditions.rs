@@ -8,8 +8,8 @@ use serde_json::{Value, json};
 
 use super::message::{CONDITION_TYPE, Condition};
 
-/// Adds the condition `wanted` to `conditions`, the status conditions of an Installation, or updates it there. Returns
-/// the new list; `None` if the list already contains the same condition.
+/// Returns the status conditions of an Installation, with the condition `wanted` added or updated. `conditions` are the
+/// current conditions. Returns `None` if they already contain the same condition.
 ///
 /// `now` is the current time in RFC 3339 format, with a precision of seconds.
 pub fn with(conditions: &[Value], wanted: &Condition, now: &str) -> Option<Vec<Value>> {

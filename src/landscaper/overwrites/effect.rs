@@ -60,12 +60,13 @@ pub struct Effect {
     /// The field of the Installation that contains the component reference: `spec.componentDescriptor.ref` or
     /// `spec.componentDescriptor.inline`.
     pub location: Location,
-    /// Whether the Installation's component reference has its own repository context. Otherwise, the repository context
-    /// of the Context is used.
+    /// Whether the Installation's component reference itself contains a repository context. If not, the repository
+    /// context comes from the Installation's Context object.
     pub own_repository_context: bool,
     /// The Installation's component reference before and after the overwrites are applied to it.
     pub substitution: Substitution,
-    /// The component references inside inline component descriptors that the overwrites change.
+    /// The component references in the Installation's inline component descriptors, but only those that the overwrites
+    /// change.
     pub references: Vec<InlineReference>,
 }
 
@@ -173,8 +174,8 @@ pub fn entries(object: &Value) -> Arc<Vec<Entry>> {
 }
 
 impl Effect {
-    /// Reports whether the overwrites change a component reference in the Installation. This is the Installation's own
-    /// component reference, or a reference in its inline component descriptors.
+    /// Reports whether the overwrites change any component reference in the Installation: its own component reference,
+    /// or a reference in its inline component descriptors.
     pub fn changes_anything(&self) -> bool {
         self.substitution.changed().next().is_some() || !self.references.is_empty()
     }
@@ -241,7 +242,7 @@ impl Effect {
         lines
     }
 
-    /// Describes the changes of one reference, one line per changed attribute.
+    /// Describes how `substitution` changes a component reference. Returns one line for each changed attribute.
     pub fn lines_of(&self, substitution: &Substitution) -> Vec<String> {
         let Substitution { original, result, .. } = substitution;
         let line = |attribute: Attribute| {
@@ -252,7 +253,8 @@ impl Effect {
         substitution.changed().map(line).collect()
     }
 
-    /// Returns the indexes of the ComponentVersionOverwrites entries that set an attribute of a reference, sorted.
+    /// Returns the sorted indexes of the ComponentVersionOverwrites entries that set an attribute of the Installation's
+    /// own component reference, or of a reference in its inline component descriptors.
     pub fn entries(&self) -> Vec<usize> {
         let all = std::iter::once(&self.substitution).chain(self.references.iter().map(|at| &at.substitution));
         let mut entries: Vec<_> =

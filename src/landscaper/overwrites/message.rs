@@ -1,5 +1,5 @@
-//! The condition that Landscaper sets on an Installation after it has applied a ComponentVersionOverwrites object to
-//! the Installation's component reference. The message of the condition describes the changes.
+//! Computes the condition that Landscaper sets on an Installation after it has applied a ComponentVersionOverwrites
+//! object to the Installation's component reference. The message of the condition describes the changes.
 //!
 //! Source: `OverwriteToString`, `ReferenceDiff.String` and `repositoryContextDiff` in Landscaper's
 //! `pkg/components/model/componentoverwrites/component_overwrites.go`, and `ApplyComponentOverwrite` in
@@ -12,12 +12,12 @@ use crate::landscaper::substitution::Substitution;
 /// The condition `ComponentReferenceOverwrite` that Landscaper sets on an Installation whose Context has overwrites.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
-    /// The status of the condition: `True` if an entry of the overwrites matched, else `False`.
+    /// The status of the condition: `True` if an entry of the overwrites matches the component reference, else `False`.
     pub status: &'static str,
     /// The reason of the condition, as Landscaper writes it: `FoundOverwrite`, or `No overwrite defined`.
     pub reason: &'static str,
-    /// The message of the condition. If an entry of the overwrites matched, this is the text of [`diff_text`].
-    /// Otherwise, it states that the component reference was not overwritten.
+    /// The message of the condition. If an entry of the overwrites matches the component reference, this is the text of
+    /// [`diff_text`]. Otherwise, it states that the component reference was not overwritten.
     pub message: String,
 }
 

@@ -1,4 +1,4 @@
-//! ComponentVersionOverwrites: lists that replace component references, for example to test another version.
+//! ComponentVersionOverwrites: objects whose entries replace component references, for example to test another version.
 //!
 //! A Context names one ComponentVersionOverwrites object. Landscaper applies the entries of this object to the
 //! component reference of every Installation with that Context. This module computes the same substitution at

@@ -65,8 +65,8 @@ fn mutate(request: &Request<'_>, view: &View<'_>, mode: Mode, draft: &mut Draft<
     Ok(notices(&effect))
 }
 
-/// Returns the warnings for the user about the component references that the overwrites change. They contain the first
-/// [`NAMED`] changes and the number of remaining changes.
+/// Returns the warnings for the user about the component references that the overwrites change. The warnings contain
+/// the first [`NAMED`] changes, and the number of remaining changes.
 fn notices(effect: &Effect) -> Vec<String> {
     let lines = effect.lines();
     let mut notices: Vec<_> = lines.iter().take(NAMED).map(|line| ["component overwritten: ", line].concat()).collect();
@@ -101,9 +101,10 @@ impl Restored {
     }
 }
 
-/// Reverts one operation of a JSON Patch in an object, unless the value has changed since the patch. `before` is the
-/// preceding operation of the patch. If `operation` replaces or removes a value, `before` tests this value, so it
-/// contains the value to restore. Operations outside of `/spec/componentDescriptor/` are ignored.
+/// Reverts `operation`, one operation of a JSON Patch, in `object`, unless the value has changed since the patch.
+/// `before` is the preceding operation of the patch. If `operation` replaces or removes a value, `before` is a `test`
+/// operation with the old value, and this value is restored. Operations outside of `/spec/componentDescriptor/` are
+/// ignored.
 ///
 /// Returns `None` if the operation is invalid, or if the object no longer has the changed value. Callers ignore the
 /// result.

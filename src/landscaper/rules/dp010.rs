@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The user of a request: Landscaper, a deployer or neither, according to the configuration.
+/// The user of a request, as the configuration classifies it.
 enum Writer<'d> {
     /// Landscaper itself, or a user who may restore backups.
     Trusted,
@@ -50,8 +50,8 @@ fn writer<'d>(deployers: &'d Deployers, request: &Request<'_>) -> Writer<'d> {
 }
 
 /// Determines whether a deployer is responsible for the DeployItem in a request, based on the DeployItem before the
-/// change. `entries` are the configuration entries of the deployer. Also returns the objects that must be read from the
-/// API server to confirm the result.
+/// change. `entries` are the configuration entries of the deployer. If the deployer does not seem to be responsible,
+/// also returns references to objects that must be read from the API server to verify this.
 fn responsible(entries: &[&Deployer], request: &Request<'_>, view: &View<'_>) -> (Responsible, Vec<Reference>) {
     let route = Route::of(request.old_object());
     let judge = |entry: &&Deployer| responsibility::of(entry, &route, &request.namespace, view);

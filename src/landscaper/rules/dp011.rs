@@ -49,7 +49,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     vec![RULE.finding(FieldPath::of(["spec", "type"]), message).found(type_name).allowed(all).help(help)]
 }
 
-/// Returns the types of DeployItems that deployers serve, from the configuration and the DeployerRegistrations.
+/// Returns the types of DeployItems that a known deployer serves, according to the configuration and the
+/// DeployerRegistrations.
 fn served(view: &View<'_>) -> BTreeSet<String> {
     let configured = Deployers::of(view);
     let configured = configured.iter().flat_map(|deployers| &deployers.identities);

@@ -1,5 +1,5 @@
-//! DR005: reports exports of DeployItems in dry run that read a missing object. In a dry run, exports read objects from
-//! the DryRunConfiguration, not from the target cluster.
+//! DR005: reports exports that read a missing object, for DeployItems in dry run. In a dry run, exports read objects
+//! from the DryRunConfiguration, not from the target cluster.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};

@@ -56,8 +56,8 @@ const MAX_MATCHES: usize = 2_000_000;
 /// effect.
 ///
 /// The function tries component references with different attribute values. For each attribute, it tries all values
-/// that a `source` specifies, and one other value. One is enough, because all values that no `source` specifies have
-/// the same effect.
+/// that a `source` specifies, and one value that no `source` specifies. One such value is enough, because all of them
+/// have the same effect.
 fn shadowed(entries: &[Entry]) -> Vec<(usize, Vec<usize>)> {
     let forms = Forms::of(entries);
     let mut matches_made = 0;
@@ -97,11 +97,12 @@ impl Forms {
         Self(entries.iter().map(form).collect())
     }
 
-    /// Returns the index of an earlier `overwrites` entry that always prevents the entry at index `at` from taking
-    /// effect. The earlier entry matches every component reference that the later one matches, and sets only attributes
-    /// that the later one also sets. `None` if there is no such entry.
+    /// Returns the index of an earlier `overwrites` entry that alone prevents the entry at index `at` from ever taking
+    /// effect. The earlier entry matches every component reference that the entry at `at` matches. All attributes that
+    /// the earlier entry sets are also set by the entry at `at`. `None` if there is no such entry.
     ///
-    /// Landscaper rejects an entry if an earlier entry has already set one of its attributes.
+    /// Landscaper skips an entry for a component reference if an earlier entry has already set one of the same
+    /// attributes of this reference.
     fn simply_shadowed(&self, at: usize) -> Option<usize> {
         let this = &self.0[at];
         let shadows = |earlier: &Form| {
@@ -142,9 +143,9 @@ impl Forms {
     /// `at` is the index of the entry. `part` selects the attribute: 0 is the repository context, 1 the component name,
     /// and 2 the version.
     ///
-    /// If the entry specifies the attribute, only this value is returned. Otherwise, the values in all earlier entries
-    /// are returned, and also 0, which stands for a value in none of them. The values are numbers from the table
-    /// [`Numbers`].
+    /// The values are numbers from the table [`Numbers`]. If the `source` of the entry specifies the attribute, returns
+    /// only this value. Otherwise, returns the values in all earlier entries, and the number 0. 0 represents every
+    /// value that no earlier entry specifies.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];
@@ -248,8 +249,8 @@ mod tests {
     }
 
     proptest! {
-        /// Generates lists of `overwrites` entries, and checks that rule OW002 reports exactly the useless ones. An
-        /// entry is useless if it would set an attribute, but Landscaper applies it to no component reference.
+        /// Generates lists of `overwrites` entries. Checks that rule OW002 reports all useless entries, and no others.
+        /// An entry is useless if it would set an attribute, but Landscaper applies it to no component reference.
         #[test]
         fn reports_exactly_the_entries_that_never_apply(entries in entries()) {
             let reported: Vec<usize> = shadowed(&entries).into_iter().map(|(at, _)| at).collect();

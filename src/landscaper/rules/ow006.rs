@@ -104,9 +104,10 @@ impl Users {
     }
 }
 
-/// Returns whether the Context or Installation `reference` still uses the object that a user wants to delete. Returns
-/// `true` if `reference` was not read from the API server or the read failed, because its cached version uses the
-/// object.
+/// Returns whether the Context or Installation `reference` still uses the object that a user wants to delete.
+///
+/// `reference` was found in the catalog. If it was not read from the API server, or the read failed, the catalog is
+/// trusted, and the result is `true`.
 fn is_still_used_by(reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
     let (_, index) = user_kind(request);
     match view.live_read(reference) {

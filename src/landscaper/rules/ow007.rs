@@ -55,8 +55,7 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     changes.message().map(|message| RULE.finding(field, message)).into_iter().collect()
 }
 
-/// The Installations whose component changes because of a change of a ComponentVersionOverwrites object or of a
-/// Context.
+/// The Installations that get another component because a ComponentVersionOverwrites object or a Context changes.
 #[derive(Default)]
 struct Changes {
     names: Vec<String>,
@@ -65,8 +64,8 @@ struct Changes {
     not_examined: usize,
 }
 
-/// A Context, and the entries of the ComponentVersionOverwrites object that it names. Both determine which component an
-/// Installation with this Context gets.
+/// A Context, with the entries of the ComponentVersionOverwrites object to which this Context refers. Both determine
+/// which component an Installation with this Context gets.
 struct Resolver<'a> {
     context: &'a Context,
     entries: &'a [Entry],
@@ -79,9 +78,9 @@ impl Resolver<'_> {
     }
 }
 
-/// Returns the result of `read` for the state of an object before the request. For an update, this state is the old
-/// object. Otherwise, it is the object in the catalog. In `portcullis check`, the catalog contains the checked files,
-/// so the rule finds no changes.
+/// Calls `read` with the object as it was before the request, and returns the result. For an update, this is the old
+/// object in the request. Otherwise, it is the object in the catalog. In `portcullis check`, the catalog contains the
+/// checked files, so the rule finds no changes.
 fn before<T>(request: &Request<'_>, view: &View<'_>, kind: &'static Kind, read: fn(&Value) -> T) -> T {
     if request.operation == Operation::Update {
         return read(request.old_object());

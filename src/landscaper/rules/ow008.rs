@@ -72,7 +72,7 @@ fn of_overwrites(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
 
 /// Returns whether an entry can change a component reference to `target`. A value in the `substitution` of the entry
 /// takes precedence over the value in its `source`. The component name and the version must be specified, and equal to
-/// those of `target`. The repository must be equal only if it is specified.
+/// those of `target`. The repository context must be equal only if it is specified.
 fn produces(entry: &Entry, target: &ComponentReference) -> bool {
     let sets = entry.substitution.specified().next().is_some();
     sets && Attribute::ALL.into_iter().all(|part| {

@@ -33,8 +33,8 @@ pub(super) static RULE: Rule = Rule {
 };
 
 /// Returns the objects that must be read from the API server before a finding is reported: the Context of the
-/// Installation, and the namespace. Nothing is reported if the namespace is being deleted. The list is empty if the
-/// Context is not being deleted.
+/// Installation, and the namespace. The namespace is needed because nothing is reported if the namespace is being
+/// deleted. The list is empty if the Context is not being deleted.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if request.is_deleting() || context_being_deleted(request, view).is_none() {
         return Vec::new();

@@ -100,8 +100,8 @@ pub(super) fn text<'v>(object: &'v Value, key: &str) -> &'v str {
     member(object, key).as_str().unwrap_or_default()
 }
 
-/// Reports whether the field `key` of an object is set, in the sense of Go: `null` and the empty string count as not
-/// set, an empty list or object counts as set.
+/// Reports whether the field `key` of an object is set. As in Landscaper, `null` and the empty string count as not set,
+/// but an empty list or object counts as set.
 pub(super) fn is_set(object: &Value, key: &str) -> bool {
     let value = member(object, key);
     !value.is_null() && value.as_str() != Some("")

@@ -1,8 +1,8 @@
 //! The schemas of Landscaper's kinds. A schema lists the fields that Landscaper decodes, and the types that their
 //! values must have.
 //!
-//! Source: the Go types in Landscaper's `apis/core/v1alpha1`. `null` is the same as a missing field, and unknown fields
-//! are ignored.
+//! Source: the Go types in Landscaper's `apis/core/v1alpha1`. As in Landscaper, `null` is the same as a missing field,
+//! and unknown fields are ignored.
 
 use serde_json::Value;
 

@@ -48,7 +48,7 @@ impl Timing {
     /// Checks that the periods are consistent, so that the holder steps down before another replica takes over.
     ///
     /// # Errors
-    /// If a period is invalid. The error is a message about this period.
+    /// Returns a message about the first period that is invalid.
     pub fn check(&self) -> Result<(), String> {
         if self.duration.is_zero() || self.duration.subsec_nanos() != 0 {
             return Err("the lease duration must be whole seconds, the unit of a Lease".to_owned());

@@ -1,5 +1,4 @@
-//! Reads and changes the fields of a Lease. No function in this module reads a clock. Callers pass the current time as
-//! a parameter.
+//! Reads and changes the fields of a Lease. No function in this module reads a clock: callers pass the current time.
 
 use std::time::Duration;
 

@@ -32,7 +32,7 @@ pub(super) struct Write<'a> {
 
 impl Write<'_> {
     /// Deletes the ConfigMaps of the Installation, and the annotations about overwrites that this controller writes.
-    /// Publishes an Event if this changes the effect of overwrites.
+    /// Publishes an Event if the deleted ConfigMaps recorded changes of component references.
     pub(super) async fn clear(&self) -> Result<(), Failure> {
         let before = self.delete_stale(&[]).await?;
         self.annotate(None, None).await?;
@@ -41,8 +41,8 @@ impl Write<'_> {
     }
 
     /// Deletes stale ConfigMaps, then writes the annotations, and then writes the new ConfigMaps. The annotations list
-    /// the ConfigMaps before they exist, so an interrupted write leaves no ConfigMap that is not listed. Publishes
-    /// Events about new problems and about changes.
+    /// the ConfigMaps before they are created. So every existing ConfigMap is listed, even if the function is
+    /// interrupted. Publishes Events about new problems and about changes.
     pub(super) async fn record(&self, effect: &Effect, record: &Record) -> Result<(), Failure> {
         let mut before = self.delete_stale(&record.parts).await?;
         self.annotate(Some(effect), Some(&record.note)).await?;
@@ -58,8 +58,8 @@ impl Write<'_> {
     }
 
     /// Deletes the ConfigMaps that the annotation `portcullis.dev/overwrite-tree` of the Installation lists and that
-    /// are not in `wanted`. If these include the first of the Installation's numbered ConfigMaps, returns the value of
-    /// the key `summary` of this ConfigMap. The value lists the changes that the overwrites make.
+    /// are not in `wanted`. If the Installation's first ConfigMap is deleted, returns the value of its key `summary`.
+    /// The value lists the changes that the overwrites make.
     async fn delete_stale(&self, wanted: &[Part]) -> Result<Option<String>, Failure> {
         let noted = Note::read(self.installation).map(|note| note.config_maps).unwrap_or_default();
         // Every user who may write the Installation may change the list of ConfigMaps. So only ConfigMaps with names
@@ -189,7 +189,8 @@ impl Write<'_> {
         source.get("mode").is_some_and(|mode| mode == "apply")
     }
 
-    /// Writes Landscaper's condition about component version overwrites into the status of the Installation.
+    /// Writes `condition` into the status of the Installation. It is Landscaper's condition about component version
+    /// overwrites.
     pub(super) async fn condition(&self, condition: &Condition) -> Result<(), Failure> {
         let read = cluster::read(&self.tools.client, self.object).await.map_err(Failure::api("reading it"))?;
         let Some(installation) = read else { return Ok(()) };

@@ -5,12 +5,13 @@ use std::time::Duration;
 /// The time limits of requests in the queue, and the conditions for overload.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::server) struct QueuePolicy {
-    /// Maximum time in the queue under overload.
+    /// Maximum time that a request waits in the queue under overload.
     pub(in crate::server) overload_deadline: Duration,
     /// Maximum time that a request waits in the queue while the server is not overloaded.
     pub(in crate::server) deadline: Duration,
     /// Time for which all permits may be in use before a long queue counts as overload. The limiter stores this time as
-    /// credit. Busy time uses up the credit, and idle time refills it up to this maximum.
+    /// credit. The credit decreases while all permits are in use. It increases up to this maximum while a permit is
+    /// free.
     pub(in crate::server) burst: Duration,
     /// Maximum queue length of a burst. Only a longer queue can count as overload.
     pub(in crate::server) burst_length: usize,

@@ -1,4 +1,5 @@
-//! The bounded FIFO queue of requests. Under overload, it evicts the oldest requests.
+//! The bounded FIFO queue of requests. If the queue is full, it evicts the oldest requests. Under overload, it also
+//! evicts requests that have waited too long.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -38,8 +39,8 @@ impl Queue {
         self.mean_hold = self.mean_hold.saturating_sub(self.mean_hold / AVERAGED).saturating_add(held / AVERAGED);
     }
 
-    /// Estimates how many requests get a permit within `time`, from the average hold time and the number of permits in
-    /// total. Returns at least one.
+    /// Estimates how many requests get a permit within `time`. The estimate uses the average hold time and `permits`,
+    /// the total number of permits. Returns at least 1.
     pub(super) fn served_within(&self, time: Duration, permits: usize) -> usize {
         let each = time.as_nanos() / self.mean_hold.as_nanos().max(1);
         usize::try_from(each).unwrap_or(usize::MAX).saturating_mul(permits).max(1)
@@ -81,9 +82,8 @@ impl Queue {
         self.waiting.pop_front().map(|waiting| waiting.permit)
     }
 
-    /// Removes requests that have waited longer than `deadline`, except the newest request. This is needed although
-    /// each request has a timer, because a timer may be late, or may still use the longer deadline from before the
-    /// overload.
+    /// Removes requests that have waited longer than `deadline`, except the newest request. Each request also has its
+    /// own timer. But a timer may be late, or may still use the longer deadline from before the overload.
     fn evict_expired(&mut self, now: Instant, deadline: Duration) {
         let is_expired = |waiting: &Waiting| now.saturating_duration_since(waiting.since) > deadline;
         while self.waiting.len() > 1 && self.waiting.front().is_some_and(is_expired) {

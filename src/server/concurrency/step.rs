@@ -16,8 +16,8 @@ thread_local! {
 }
 
 /// Runs `work` step by step, and returns its output. Before each step, waits in FIFO order for one of `permits`. Holds
-/// the permit during the step. Yields to the runtime as [`ConcurrencyLimiter::run`](super::ConcurrencyLimiter::run)
-/// does, but never rejects the work.
+/// the permit during the step. Like [`ConcurrencyLimiter::run`](super::ConcurrencyLimiter::run), yields to the runtime
+/// after `yield_after` of computing time. Never rejects the work.
 pub(in crate::server) async fn stepwise<T>(
     permits: &Semaphore,
     yield_after: Duration,

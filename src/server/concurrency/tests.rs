@@ -12,7 +12,8 @@ const LONG: QueuePolicy = QueuePolicy {
     idle_credit: 5,
 };
 
-/// Creates a concurrency limiter for tests. A task in this limiter yields to the tokio runtime before every poll.
+/// Creates a concurrency limiter for tests. Its method `run` yields to the Tokio runtime before every poll, because
+/// `yield_after` is zero.
 fn limiter(permits: usize, capacity: usize, policy: QueuePolicy) -> Arc<ConcurrencyLimiter> {
     ConcurrencyLimiter::new(permits, capacity, policy, Duration::ZERO)
 }

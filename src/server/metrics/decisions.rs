@@ -52,7 +52,8 @@ impl Decisions {
         }
     }
 
-    /// Counts a decision. `allowed` says whether the response admits the request. In shadow mode, it always does.
+    /// Counts a decision. `allowed` says whether the response admits the request. In shadow mode, `allowed` is always
+    /// true.
     pub(in crate::server) fn made(
         &self,
         phase: Phase,

@@ -16,7 +16,7 @@ pub enum BadRequest {
     SlowBody,
     /// A body that the client did not send completely.
     BrokenBody,
-    /// A body without a uid, answered with 400.
+    /// A body without a uid. It is answered with HTTP status 400.
     NoUid,
     /// A body that is not a valid AdmissionReview, but has a uid that could be read. It is answered with a denial.
     Unreadable,
@@ -42,12 +42,12 @@ impl BadRequest {
     ];
 }
 
-/// The reason for a rejection with 429. The reason is the limit that was exceeded.
+/// The limit that was exceeded, as the reason for a rejection with HTTP status 429.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shed {
     /// Too many requests are in flight.
     InFlight,
-    /// The request was rejected, because all request bodies in memory would together exceed the size limit.
+    /// All request bodies in memory would together exceed the size limit.
     BufferedBytes,
     /// The queue for decisions is full, or the request waited in it until its deadline.
     Waiting,

@@ -1,7 +1,7 @@
 //! Exports spans to an OpenTelemetry collector over OTLP/HTTP, in batches and in the background.
 //!
-//! Spans wait in a queue. A thread of the SDK passes them in batches to [`Collector`]. The requests of the collector
-//! client run on the server's runtime.
+//! Spans wait in a queue. A thread of the OpenTelemetry SDK passes them in batches to the HTTP client [`Collector`].
+//! This client sends its requests on the server's Tokio runtime.
 
 use std::error::Error;
 use std::sync::{Mutex, PoisonError};
@@ -101,7 +101,7 @@ impl Traces {
     }
 }
 
-/// Returns the URL to which spans are sent. OTLP defines it relative to the address of the collector. Fails if
+/// Returns the URL to which spans are sent. As OTLP requires, this is `endpoint` followed by `/v1/traces`. Fails if
 /// `endpoint` is not an `http` or `https` URL, or has a query.
 fn signal(endpoint: &str) -> Result<String, TracesError> {
     let uri: Option<Uri> = endpoint.parse().ok();
@@ -119,12 +119,12 @@ fn resource() -> Resource {
     Resource::builder().with_service_name("portcullis").with_attribute(version).build()
 }
 
-/// The HTTP client of the exporter.
+/// The HTTP client with which the exporter sends spans to the collector.
 #[derive(Debug)]
 struct Collector {
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
     endpoint: String,
-    /// The server's runtime. It is needed because the exporter's own thread has no runtime.
+    /// The server's Tokio runtime, on which requests are sent. The exporter's own thread has no runtime.
     runtime: Handle,
     logged: Mutex<Option<Instant>>,
 }

@@ -17,7 +17,8 @@ const LENGTH: usize = 55;
 /// Longer values are dropped, to bound the memory of queued spans.
 const MAX_STATE_LENGTH: usize = 512;
 
-/// Returns the caller's span from the headers. `None` if the headers name no span or the span is not sampled.
+/// Returns the caller's span from the headers. `None` if the headers do not contain exactly one valid span, or if the
+/// span is not sampled.
 pub(super) fn sampled(headers: &HeaderMap) -> Option<SpanContext> {
     let mut values = headers.get_all("traceparent").iter();
     // Duplicate headers are ambiguous.

@@ -1,4 +1,4 @@
-//! Records the attributes of a span. They contain neither the contents of objects nor the user.
+//! Records the attributes of a span. The attributes contain neither the contents of objects nor the name of the user.
 
 use axum::http::{HeaderMap, StatusCode};
 use opentelemetry::trace::{SpanKind, Status, TraceContextExt as _, Tracer as _};

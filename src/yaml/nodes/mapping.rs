@@ -43,7 +43,7 @@ fn open(error: YamlError) -> YamlError {
 #[derive(Default)]
 struct Fields {
     own: Vec<Entry>,
-    /// The mappings that are merged into this one. Later mappings take precedence.
+    /// The mappings that the merge key (`<<`) merges into this mapping. Later mappings take precedence.
     merged: Vec<Node>,
     size: usize,
     height: usize,
@@ -132,7 +132,8 @@ impl<'t> NodeReader<'t, '_> {
     }
 
     /// Returns the error of a mapping entry that has a value but no key, such as `: a`; `None` if go-yaml accepts it.
-    /// go-yaml accepts such an entry only after `?`. Within a flow sequence (`[…]`), it may reject the entry even then.
+    /// go-yaml accepts such an entry only after `?`. Within a flow sequence (`[…]`), go-yaml may reject it even after
+    /// `?`.
     fn absent_key(&self, span: Span, start: Span) -> Option<Problem> {
         if !self.is_explicit(span) {
             return Some(Problem::Syntax(NO_KEY.to_owned()));
@@ -160,7 +161,7 @@ impl<'t> NodeReader<'t, '_> {
         Some(self.events.error(start, Problem::Dialect(what.to_owned())))
     }
 
-    /// Returns the text from the start of the span `start` to the end of the document.
+    /// Returns the text of the document from the start of the span `start` to the end.
     fn behind(&self, start: Span) -> &str {
         self.events.around(Span::empty(start.start)).map(|(_, behind)| behind).unwrap_or_default()
     }
@@ -231,8 +232,9 @@ impl Fields {
     }
 }
 
-/// Adds the entries of merged mappings whose keys the mapping itself does not have. If several entries have the same
-/// key, later mappings take precedence. Within a mapping, the first entry takes precedence.
+/// Adds the entries of the mappings in `merged` to `entries`, except entries whose key is already in `entries`. If
+/// several mappings have the same key, the last mapping takes precedence. If one mapping has the same key several
+/// times, the first entry takes precedence.
 fn merge_into(entries: &mut Vec<Entry>, merged: &[Node]) {
     let own: HashSet<Arc<str>> = entries.iter().map(|entry| Arc::clone(&entry.key)).collect();
     for mapping in merged {

@@ -123,8 +123,9 @@ pub enum Usage {
     Patch,
 }
 
-/// Returns a list of mappings with merge keys, such as containers with names. `keys` contains the merge keys and their
-/// possible values. The first key is rarely missing. `rest` adds the other fields of a mapping.
+/// Returns a list whose elements have merge keys of strategic merge patches, such as containers with names. `keys`
+/// contains the merge keys and their possible values. Most elements have the first key, and many lack the others.
+/// `rest` adds the other fields of an element.
 fn keyed_list(dice: &mut Dice, usage: Usage, keys: &[(&str, &[&str])], rest: impl Fn(&mut Dice, Yaml) -> Yaml) -> Yaml {
     let mut items = Vec::new();
     for _ in 0..dice.below(4) {
@@ -290,7 +291,8 @@ fn data_value(dice: &mut Dice) -> Yaml {
     }
 }
 
-/// Returns the fields of an object or a patch after `metadata`. Returns `None` for kinds without generated content.
+/// Returns the fields after `metadata` for an object or a patch with the identity `id`. `usage` says which of the two.
+/// Returns `None` for kinds without generated content.
 pub fn body(dice: &mut Dice, id: &ObjectId, usage: Usage) -> Option<Yaml> {
     let body = match id.kind {
         "Deployment" | "StatefulSet" | "ReplicaSet" | "ReplicationController" => workload(dice, usage),
@@ -308,7 +310,8 @@ pub fn body(dice: &mut Dice, id: &ObjectId, usage: Usage) -> Option<Yaml> {
     Some(body)
 }
 
-/// Returns the text of the fields of an object after `metadata`, with anchors and aliases.
+/// Returns the YAML text of the fields after `metadata` for an object with the identity `id`. The text contains anchors
+/// and aliases.
 pub fn anchored(dice: &mut Dice, id: &ObjectId) -> String {
     let plain = match id.kind {
         "Deployment" | "StatefulSet" => {

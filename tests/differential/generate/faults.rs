@@ -1,4 +1,4 @@
-//! Adds mistakes to generated trees, common and uncommon ones.
+//! Adds common and uncommon mistakes to generated trees.
 
 use super::yaml::{Yaml, map, raw, text};
 use super::{TreeBuilder, relative};
@@ -56,7 +56,8 @@ fn some_folder(dice: &mut Dice, tree: &TreeBuilder) -> usize {
     dice.below(tree.folders.len()).max(dice.below(tree.folders.len()))
 }
 
-/// Adds or moves an entry for a folder to a random list. Most lists do not accept the entry.
+/// Adds an entry for a folder to a random list of a kustomization file, or moves an existing entry to this list. Most
+/// lists do not accept such an entry.
 fn misplaced_entry(dice: &mut Dice, tree: &mut TreeBuilder) {
     let (at, to) = (some_folder(dice, tree), some_folder(dice, tree));
     let entry = relative(tree.folders[at].path, tree.folders[to].path);
@@ -101,7 +102,8 @@ fn unusual_reference(dice: &mut Dice, tree: &mut TreeBuilder) {
     tree.folders[at].list(list).push(text(entry));
 }
 
-/// Adds a reference to an existing file. The file is usually in another folder, so the load restrictor rejects it.
+/// Adds a reference to an existing file. The file is usually in another folder, so kustomize's load restrictor rejects
+/// the reference.
 fn file_of_another(dice: &mut Dice, tree: &mut TreeBuilder) {
     let at = some_folder(dice, tree);
     let paths: Vec<String> = tree.files.keys().cloned().collect();

@@ -16,8 +16,9 @@ pub fn suffix(builder: &mut FolderBuilder<'_>) {
     rename_exports(builder, |name| format!("{name}{suffix}"));
 }
 
-/// Renames about half of the folder's exports, as a prefix or suffix does. The other exports keep their names, because
-/// patches can also use the names before a prefix or suffix is added.
+/// Renames about half of the objects in the folder's `exports`, as a prefix or suffix does. `exports` contains the
+/// possible targets of patches. The other objects keep their names, because a patch can also refer to an object by its
+/// name without the prefix or suffix.
 fn rename_exports(builder: &mut FolderBuilder<'_>, name: impl Fn(&str) -> String) {
     for id in &mut builder.folder.exports {
         if builder.dice.chance(50) && id.kind != "Namespace" && id.kind != "CustomResourceDefinition" {
@@ -325,7 +326,7 @@ fn two_keys() -> &'static str {
 "##
 }
 
-/// Adds fields to the kustomization file that repeat a value with an anchor and an alias.
+/// Adds fields to the kustomization file in which a YAML alias repeats the value of an anchor.
 pub fn anchors(builder: &mut FolderBuilder<'_>) {
     match builder.dice.below(4) {
         0 => {

@@ -161,8 +161,9 @@ impl FolderBuilder<'_> {
         }
     }
 
-    /// Generates the id of a new object, and adds it to the exports of this folder. The object is not in this folder
-    /// yet, and usually in no other folder. Returns `None` if several attempts find no new object.
+    /// Generates the id of a new object, and adds it to the exports of this folder. The folder does not export this
+    /// object yet, and usually no other folder exports it either. Returns `None` if several random ids do not meet
+    /// these conditions.
     fn new_object(&mut self) -> Option<ObjectId> {
         let must_be_unique = self.dice.chance(85);
         for _ in 0..4 {
@@ -201,7 +202,7 @@ impl FolderBuilder<'_> {
         self.folder.exports.extend(exports);
     }
 
-    /// Returns a selector with the kind and some other properties of an object.
+    /// Returns a selector that contains the kind and some other properties of the object `of`.
     pub fn selector(&mut self, of: &ObjectId) -> Yaml {
         let (group, version) = of.group_version();
         let mut selector = map([("kind", text(of.kind))]);
@@ -246,7 +247,7 @@ impl FolderBuilder<'_> {
         self.file("data", content.to_owned())
     }
 
-    /// Returns a list of one or two random strings from `of`.
+    /// Returns a list with one or two random elements of `of`.
     pub fn texts(&mut self, of: &[&str]) -> Yaml {
         let count = 1 + self.dice.below(2);
         texts((0..count).map(|_| self.dice.pick(of)).collect::<Vec<_>>())

@@ -1,5 +1,5 @@
-//! Reads the files of a commit, finds the roots in it, and determines the inputs of each root. This code does not use
-//! the engine.
+//! Reads the files of a git commit, and finds the kustomization roots in these files. For each root, determines which
+//! files and folders kustomize can read to build the root. This code does not use the build engine of Portcullis.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ struct Kustomization {
     is_component: bool,
     /// The entries of the fields that accept folders.
     entries: Vec<String>,
-    /// All strings in the file that consist of one line.
+    /// All single-line strings in the file.
     texts: Vec<String>,
 }
 
@@ -57,7 +57,8 @@ impl Repository {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Returns the ids of up to `commits` + 1 commits, the oldest first. Follows the first parents from `newest`.
+    /// Returns the ids of the commit `newest` and of at most `commits` of its ancestors, the oldest first. Follows only
+    /// the first parent of each commit.
     pub fn history(&self, newest: &str, commits: usize) -> Vec<String> {
         let list = self.git(&["log", "--first-parent", "--format=%H", "-n", &(commits + 1).to_string(), newest]);
         let mut list: Vec<_> = list.lines().map(str::to_owned).collect();

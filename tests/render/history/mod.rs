@@ -130,9 +130,9 @@ impl Row {
         self.check_plan(&new.id, &found, &plan);
     }
 
-    /// Returns the changes that the plan `found` must contain for a root. `sides` are the builds of the root in the old
-    /// and in the new commit. Returns `None` if the plan may leave the root out, or if the plan reports the changes of
-    /// the root as unknown.
+    /// Returns the changes that the plan `found` must contain for a root. `sides` contains the builds of the root in
+    /// the old and in the new commit. Returns `None` if the plan need not contain the root, or if it reports the
+    /// changes of the root as unknown.
     fn expected(&mut self, commit: &str, root: &str, found: &Plan, sides: [Option<&Built>; 2]) -> Option<Changes> {
         let [before, after] = sides;
         let is_found = found.roots.contains_key(root);

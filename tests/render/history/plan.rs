@@ -1,4 +1,5 @@
-//! The changes between two commits: as `portcullis diff` prints them, and as the builds with kustomize show them.
+//! The changes of objects between two commits. They are either parsed from the output of `portcullis diff`, or computed
+//! from the builds of both commits with kustomize.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +7,7 @@ use serde_json::Value;
 
 use super::reference::{Built, Id};
 
-/// The changed objects of a root. A replaced or moved object counts as a deletion and a creation.
+/// The changed objects of a kustomize root. A replaced or moved object counts as a deletion and a creation.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Changes {
     pub state: String,
@@ -16,10 +17,12 @@ pub struct Changes {
     pub unchanged: usize,
 }
 
-/// The objects of each root that are excluded from pruning.
+/// The objects that labels or annotations exclude from pruning. The key is the path of the kustomize root that renders
+/// them.
 pub type PruneExclusions = BTreeMap<String, BTreeSet<Id>>;
 
-/// The changes of each root, the numbers in the summary, and the number of roots that the commit does not affect.
+/// The changes between two commits: the changes of each kustomize root, the numbers in the summary, and the number of
+/// roots that are not affected.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Plan {
     pub roots: BTreeMap<String, Changes>,
@@ -72,8 +75,8 @@ fn add(roots: &mut BTreeMap<String, Changes>, root: &str, object: &Value) {
     }
 }
 
-/// Returns the path of a root in the output of `portcullis diff`. Converts `.`, the top folder of the repository, to
-/// the empty path.
+/// Returns the path of a kustomize root. `value` is the path in the output of `portcullis diff`, in which `.` is the
+/// top folder of the repository. Returns an empty path for the top folder.
 fn path(value: &Value) -> String {
     Some(text_of(value)).filter(|path| path != ".").unwrap_or_default()
 }
@@ -82,8 +85,9 @@ fn text_of(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Returns the changes of a root between its builds in two commits. A build is `None` if the root does not exist in
-/// that commit. The root must exist in at least one of the commits.
+/// Returns the changes of a kustomize root between two commits. `before` is its build in the first commit, and `after`
+/// is its build in the second commit. A build is `None` if the root does not exist in the commit. At least one of them
+/// must not be `None`.
 pub fn expected(before: Option<&Built>, after: Option<&Built>) -> Changes {
     let (old, new) = (before.and_then(Built::objects), after.and_then(Built::objects));
     let state = match (before.is_some(), after.is_some(), old, new) {
@@ -108,8 +112,8 @@ pub fn expected(before: Option<&Built>, after: Option<&Built>) -> Changes {
     changes
 }
 
-/// Returns the numbers that the summary must contain for these changes. `excluded` contains the objects of each root
-/// that labels or annotations exclude from pruning.
+/// Returns the numbers that the summary of `portcullis diff` must contain. `roots` contains the changes of each
+/// kustomize root. `excluded` contains the objects of each root that labels or annotations exclude from pruning.
 pub fn summary(roots: &BTreeMap<String, Changes>, excluded: &PruneExclusions) -> BTreeMap<&'static str, usize> {
     let (mut replaced, mut created, mut deleted) = (0, BTreeMap::<&Id, usize>::new(), BTreeMap::<&Id, usize>::new());
     let mut orphans = BTreeMap::<&Id, usize>::new();

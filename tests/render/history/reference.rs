@@ -19,9 +19,10 @@ use tempfile::TempDir;
 
 use super::commit::{Commit, Repository};
 
-/// Unit of the CPU times in `/proc`, one clock tick.
+/// The duration of one clock tick, the unit of the CPU times in `/proc`.
 const TICK: Duration = Duration::from_millis(10);
-/// Environment of `kustomize build`. With it, kustomize cannot fetch anything, and finds no other programs.
+/// Environment variables of `kustomize build`. They prevent kustomize from using the network, and from finding other
+/// programs.
 const ENVIRONMENT: [(&str, &str); 4] = [
     ("HTTP_PROXY", "http://127.0.0.1:1"),
     ("HTTPS_PROXY", "http://127.0.0.1:1"),
@@ -65,12 +66,12 @@ impl Built {
     }
 }
 
-/// Builds the roots of the commits of one repository.
+/// A builder that runs `kustomize build` for the roots in commits of one repository.
 pub struct Reference {
     /// The folder with the files of the commit that is checked out.
     folder: TempDir,
     index: PathBuf,
-    /// The results of all builds, by the key of their inputs.
+    /// The results of all builds so far. The key is computed from the inputs of a build.
     built: HashMap<String, Rc<Built>>,
 }
 
@@ -85,7 +86,7 @@ impl Reference {
         Self { folder, index, built: HashMap::new() }
     }
 
-    /// Checks a commit out and builds all of its roots. Returns the builds by the path of the root.
+    /// Checks a commit out and builds all of its roots. Returns a map from the path of each root to its result.
     pub fn build_all(&mut self, repository: &Repository, commit: &Commit) -> BTreeMap<String, Rc<Built>> {
         self.check_out(repository, commit);
         commit.roots().into_iter().map(|root| (root.clone(), self.build(commit, &root))).collect()

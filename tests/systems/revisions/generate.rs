@@ -158,7 +158,7 @@ impl PairBuilder<'_> {
         }
     }
 
-    /// Returns a random object for the folder of a Kustomization.
+    /// Returns a random object for `folder`, which the Kustomization `of` builds.
     fn object(&mut self, of: &Kustomization, folder: &Folder) -> Object {
         let name = self.name();
         let moved = of.sets_namespace || folder.namespace.is_some();
@@ -194,8 +194,8 @@ impl PairBuilder<'_> {
         Some(Generator { secret: self.dice.chance(30), name, value, hashed: !self.dice.chance(25) })
     }
 
-    /// In some cases, adds an object of the first folder to the second folder. Two Kustomizations then apply the same
-    /// object.
+    /// With a small probability, adds an object of the first folder to the second folder. Two Kustomizations then apply
+    /// the same object.
     fn share(&mut self, kustomizations: &[Kustomization], folders: &mut [Folder]) {
         if folders.len() > 1 && self.dice.chance(10) {
             let object = self.dice.any(&folders[0].objects).cloned();
@@ -242,8 +242,8 @@ impl PairBuilder<'_> {
         }
     }
 
-    /// Adapts an object to another folder. Sets the namespace of the object if it has none. Replaces a Namespace with a
-    /// ConfigMap if kustomize would rename the Namespace.
+    /// Adapts `object` to `folder`, which the Kustomization `of` builds. Sets the namespace of the object if it has
+    /// none. Replaces a Namespace with a ConfigMap if kustomize would rename the Namespace.
     fn adapt(&mut self, object: Object, of: &Kustomization, folder: &Folder) -> Object {
         let is_set = of.sets_namespace || folder.namespace.is_some();
         let template = if is_set && TEMPLATES[object.template].kind == "Namespace" { 0 } else { object.template };

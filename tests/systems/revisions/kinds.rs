@@ -14,7 +14,7 @@ pub struct Template {
     body: &'static str,
 }
 
-/// All kinds. Objects of the first kind are more frequent in generated trees.
+/// The templates of all kinds. In generated trees, objects of the first kind are more frequent than others.
 pub const TEMPLATES: [Template; 19] = [
     template("", "ConfigMap", "configmaps", "data: {key: '$VALUE'}\n"),
     template("", "ServiceAccount", "serviceaccounts", ""),
@@ -73,7 +73,7 @@ pub const TEMPLATES: [Template; 19] = [
     of_cluster(template("", "Namespace", "namespaces", "")),
 ];
 
-/// CRDs of the kinds that Kubernetes does not have.
+/// The CRDs of the kinds in [`TEMPLATES`] that are not built into Kubernetes.
 pub const DEFINITIONS: &str = "apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: widgets.example.org}
@@ -104,7 +104,7 @@ const fn of_cluster(template: Template) -> Template {
 }
 
 impl Template {
-    /// Returns the YAML fields of the manifest after `metadata`, with this number.
+    /// Returns the YAML fields of the manifest after `metadata`, with `value` in place of `$VALUE`.
     pub fn body(&self, value: u64) -> String {
         self.body.replace("$VALUE", &value.to_string())
     }

@@ -70,8 +70,8 @@ impl Default for Range {
     }
 }
 
-/// The numbers of objects that Flux deleted, created and changed in all pairs of revisions, and how often each action
-/// occurs in the plans.
+/// Totals for all pairs of revisions: the numbers of objects that Flux deleted, created and changed, and how often each
+/// action occurs in the plans.
 #[derive(Debug, Default)]
 struct Tally {
     deleted: usize,

@@ -1,12 +1,12 @@
-//! A pair of revisions. It consists of the Kustomizations of one source, their folders in both revisions, and changes
-//! of live objects between the revisions.
+//! Defines a pair of revisions of one Flux source. The pair consists of the Kustomizations that use the source, their
+//! folders in both revisions, and changes of live objects between the revisions.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
 
 use super::kinds::TEMPLATES;
 
-/// Kustomizations, and two revisions of their source.
+/// The Kustomizations that use one Flux source, and two revisions of this source.
 pub struct Pair {
     /// The name of the pair and of its first namespace.
     pub name: String,
@@ -16,13 +16,15 @@ pub struct Pair {
     pub before: Vec<Folder>,
     /// The folders of the second revision.
     pub after: Vec<Folder>,
-    /// Changes of live objects between the revisions. The number in each entry selects the object to change.
+    /// Changes of live objects between the revisions. Each entry consists of a number, which selects the object to
+    /// change, and of the change.
     pub edits: Vec<(u64, Edit)>,
 }
 
 /// A Flux Kustomization.
 pub struct Kustomization {
-    /// Lines of `spec` that differ between Kustomizations.
+    /// The lines of `spec` that the test generates for this Kustomization. The other lines are the same for all
+    /// Kustomizations.
     pub spec: Vec<String>,
     /// The indexes of the Kustomizations in `dependsOn`.
     pub depends_on: Vec<usize>,
@@ -56,10 +58,10 @@ pub struct Object {
     pub namespace: Option<String>,
     /// A number in the manifest. Changing it changes the content of the object.
     pub value: u64,
-    /// The index of the API version in the template.
+    /// The index of the object's API version in the versions of the template.
     pub version: usize,
-    /// A label or annotation that affects pruning or updates. The first string is the field, `labels` or `annotations`;
-    /// the second is the entry.
+    /// A label or annotation that tells Flux whether to prune or update the object. The first string is the name of the
+    /// field, `labels` or `annotations`. The second string is the label or annotation, with key and value.
     pub opt_out: Option<(&'static str, &'static str)>,
 }
 
@@ -104,7 +106,7 @@ pub enum State {
 pub enum Edit {
     /// Sets a label or annotation. The strings are the field (`labels` or `annotations`), the key, and the value.
     Set(&'static str, &'static str, &'static str),
-    /// Removes the labels with which Flux marks the owner.
+    /// Removes the labels that name the Flux Kustomization which applied the object.
     RemoveOwner,
     Delete,
 }

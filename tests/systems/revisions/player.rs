@@ -132,7 +132,7 @@ impl PairRunner<'_> {
         applied.map(drop).map_err(|error| format!("{error}: {manifest}"))
     }
 
-    /// Requests that source-controller checks immediately for a new revision.
+    /// Requests that source-controller immediately checks the GitRepository for a new revision.
     fn request_reconciliation(&self) -> Result<(), String> {
         let api =
             self.api(&resource("source.toolkit.fluxcd.io/v1", "GitRepository", "gitrepositories"), &self.pair.name);

@@ -9,7 +9,8 @@ use super::model::Pair;
 use super::player::{self, PairOutcome};
 use super::trace::{self, Effects};
 
-/// The actions of Flux that `portcullis plan` and `portcullis diff` predict. The strings are identities of objects.
+/// The effects of a revision that `portcullis plan` and `portcullis diff` predict. The strings are identities of
+/// objects.
 #[derive(Debug, Default)]
 struct Predicted {
     /// Objects whose deletion is certain.
@@ -17,8 +18,9 @@ struct Predicted {
     /// Objects whose deletion is possible.
     possible: BTreeSet<String>,
     created: BTreeSet<String>,
-    /// Whether `changed` contains the final names of all objects. `portcullis diff` cannot substitute variables from
-    /// ConfigMaps in the cluster.
+    /// Whether the test compares `changed` with the actual changes. The test cannot compare them if the names of some
+    /// objects contain variables from ConfigMaps in the cluster, because `portcullis diff` cannot substitute these
+    /// variables.
     is_compared: bool,
     /// Objects whose content changes, according to `portcullis diff`.
     changed: BTreeSet<String>,
@@ -30,7 +32,7 @@ struct Predicted {
     shared: BTreeSet<String>,
 }
 
-/// Returns the differences between the plans and the actions of Flux, one line for each.
+/// Returns the differences between the predictions of portcullis and the actions of Flux, one line for each.
 pub fn differences(pair: &Pair, outcome: &PairOutcome, effects: &Effects) -> Vec<String> {
     let predicted = Predicted::of(outcome);
     let without_plan = outcome.plans.iter().filter_map(|plan| plan.as_ref().err().cloned());
@@ -72,8 +74,9 @@ impl Predicted {
             .concat()
     }
 
-    /// Returns the differences between planned and actual creations. An object that moves to another Kustomization may
-    /// be deleted and created again; this is not a difference.
+    /// Returns the objects that Flux creates without a prediction, or does not create despite a prediction. If an
+    /// object moves to another Kustomization, Flux may delete it and create it again. This does not count as a
+    /// difference.
     fn creations<'a>(&'a self, effects: &'a Effects) -> Vec<Difference<'a>> {
         let missing = self.created.difference(&effects.created);
         let unexpected = effects.created.difference(&self.created).filter(|id| !effects.deleted.contains(*id));
@@ -82,7 +85,7 @@ impl Predicted {
     }
 
     /// Returns the differences between the changes that `portcullis diff` predicts, and the actual changes of objects.
-    /// Empty if `portcullis diff` does not contain the final names of all objects.
+    /// Returns no differences if `is_compared` is false.
     fn changes<'a>(&'a self, pair: &Pair, effects: &'a Effects) -> Vec<Difference<'a>> {
         if !self.is_compared {
             return Vec::new();
@@ -135,7 +138,8 @@ fn is_converted(row: &Value) -> bool {
     fields.map(|field| &field["path"]).eq(["apiVersion"])
 }
 
-/// Returns the identity of an object. `row` is its entry in a plan or a diff.
+/// Returns the identity of an object. `row` is the entry of this object in the JSON output of `portcullis plan` or
+/// `portcullis diff`.
 fn identity(row: &Value) -> String {
     let text = |key: &str| row[key].as_str().unwrap_or_default();
     let has_namespace = kinds::of_kind(text("group"), text("kind")).is_none_or(|template| template.namespaced);

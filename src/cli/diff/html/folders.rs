@@ -17,8 +17,8 @@ pub(super) struct Folder<'p> {
 }
 
 impl<'p> Folder<'p> {
-    /// Builds the tree of the folders that contain the changed kustomize roots `roots`. Each folder stores the index of
-    /// its root in `roots`.
+    /// Builds the tree of the folders that contain the changed kustomize roots `roots`. Each folder stores the indexes
+    /// of its own roots in the slice `roots`.
     pub(super) fn of(roots: &[&'p RootChange]) -> Self {
         let mut top = Self::default();
         for (number, root) in roots.iter().enumerate() {

@@ -1,6 +1,6 @@
-//! The command `portcullis explain overwrites --diff OTHER`: shows how the objects in the files `OTHER` would change
-//! the components of each Landscaper Installation. These objects are Contexts and ComponentVersionOverwrites. They
-//! replace current objects of the same name.
+//! The command `portcullis explain overwrites --diff OTHER`: shows how the Contexts and ComponentVersionOverwrites in
+//! the files `OTHER` would change the components of each Landscaper Installation. An object in `OTHER` replaces the
+//! current object of the same kind, namespace and name.
 
 use std::path::{Path, PathBuf};
 
@@ -47,8 +47,9 @@ pub(super) fn run(args: &Args, catalog: &Catalog, source: &Source, other: &Path)
     Ok(if differences.is_empty() { OK } else { DENIED })
 }
 
-/// Returns a copy of `catalog` that also contains the ComponentVersionOverwrites and Contexts from the files at
-/// `other`. They replace objects of the same name. A catalog is a cache of Kubernetes objects.
+/// Returns a copy of `catalog` with the ComponentVersionOverwrites and Contexts from the files at `other`. An object
+/// from these files replaces the object of the same kind, namespace and name in the copy. A catalog is a cache of
+/// Kubernetes objects.
 fn changed(args: &Args, catalog: &Catalog, other: &Path) -> Result<Catalog, Unusable> {
     let kinds: Vec<&'static Kind> = catalog.kinds().collect();
     let mut all: Vec<Value> =

@@ -1,8 +1,8 @@
 //! Draws the components that an Installation refers to as a tree. The output formats are Graphviz, Mermaid and SVG. SVG
 //! needs no external tool.
 //!
-//! Each node is a reference to a component. The node is green if a ComponentVersionOverwrite changes the reference. Its
-//! border is red if the component could not be loaded.
+//! Each node is a reference to a component. A node is green if a ComponentVersionOverwrites object changes the
+//! reference. The border of a node is red if the component could not be loaded.
 
 use super::Tree;
 use super::text::line;

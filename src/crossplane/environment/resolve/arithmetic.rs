@@ -32,8 +32,7 @@ impl MathTransform {
         })
     }
 
-    /// Returns the type of the `math` transform. If it is not set, this is `Multiply`, the default of Crossplane up to
-    /// 1.17.
+    /// Returns the type of the `math` transform. The default is `Multiply`, as in Crossplane up to 1.17.
     pub(in super::super) fn kind(&self) -> MathType {
         if self.math_type.is_unset() { MathType::Multiply } else { self.math_type.clone() }
     }

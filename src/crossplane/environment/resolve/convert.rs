@@ -35,14 +35,15 @@ impl ConvertTransform {
         })
     }
 
-    /// Returns the format of the input. If it is not set, returns `none`.
+    /// Returns the format of the input; `none` if the field `format` is not set.
     pub(in super::super) fn format(&self) -> &str {
         self.format.as_deref().unwrap_or("none")
     }
 }
 
-/// Converts a value to the type `to`, with the format of a `convert` transform. `None` if the two types cannot be
-/// converted with this format. The inner error is Go's message about a value that cannot be converted.
+/// Converts `input` to the type `to`, with the format of a `convert` transform. Returns `None` if the format does not
+/// support a conversion between these two types. The inner result is an error if this value cannot be converted. The
+/// error is Go's message.
 fn converted(input: &Any, to: &str, format: &str) -> Option<Result<Any, String>> {
     let nil_or = |target, nil: Any| move |text: &str| Ok(unmarshal(text, target)?.map_or(nil, Any::Json));
     Some(match (input, to, format) {

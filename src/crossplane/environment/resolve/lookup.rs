@@ -60,8 +60,9 @@ impl MatchPattern {
     }
 }
 
-/// Returns the input of a `match` transform as the string to compare. `null` is the word for a null value in the error
-/// message.
+/// Returns the input of a `match` transform as the string to compare with the patterns. Fails if the input is not a
+/// string. The error message contains the type of the input. For a null value, this type is the string in the parameter
+/// `null`.
 fn text<'i>(input: &'i Any, null: &str) -> Result<&'i str, TransformError> {
     match input {
         Any::Json(Value::String(text)) => Ok(text),

@@ -62,7 +62,7 @@ fn json(input: &Any) -> Result<String, TransformError> {
     input.to_json().map_err(|error| TransformError::new(format!("cannot marshal to JSON: {error}")))
 }
 
-/// Returns the bytes that Go's format verb `%v` prints.
+/// Returns the bytes that Go's format verb `%v` prints for `input`.
 fn plain_bytes(input: &Any) -> Result<Vec<u8>, TooLong> {
     match input {
         Any::Bytes(bytes) => Ok(bytes.clone()),

@@ -95,7 +95,7 @@ impl ClusterOverview {
 }
 
 impl Entry {
-    /// Describes what the Kustomization builds, and its dependencies.
+    /// Returns a text about the Kustomization: what it builds, and for which other Kustomizations it waits.
     pub(super) fn description(&self) -> String {
         let builds = match &self.builds {
             Builds::Folder(folder) => folder.clone(),

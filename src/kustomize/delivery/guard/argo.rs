@@ -20,12 +20,12 @@ use crate::kustomize::identity::ObjectId;
 
 /// The annotation with the tracking id of Argo CD. The tracking id names the Application that owns the object.
 const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
-/// The default namespace of Applications. It applies if neither the service account of the controller nor the tracking
-/// id names a namespace.
+/// The namespace of an Application if the tracking id does not name a namespace, and the controller that deletes the
+/// object is not a service account. If the controller is a service account, its namespace is used.
 const CONTROL_NAMESPACE: &str = "argocd";
 /// Maximum time between the approval of deletions and the start of the Argo CD operation that deletes the objects. If
-/// the Application itself is being deleted, its `deletionTimestamp` is the start. The time must be long enough for a
-/// retry: after a denial, Argo CD starts a new operation, which the approval must also cover.
+/// the Application itself is being deleted, its `deletionTimestamp` counts as the start of the operation. The time must
+/// be long enough for a retry: after a denial, Argo CD starts a new operation, which the approval must also cover.
 const APPROVAL: Duration = Duration::HOUR;
 
 /// The kind Application of Argo CD. Applications are not cached. A decision that needs an Application reads it from the
@@ -45,15 +45,15 @@ pub(super) static APPLICATIONS: Kind = Kind {
     ]),
 };
 
-/// Returns a reference to the Application that deletes the object. The Application must be read from the API server.
-/// Returns none if Argo CD does not delete the object.
+/// Returns a reference to the Application for which Argo CD deletes the object. The Application must be read from the
+/// API server. Returns an empty list if Argo CD does not delete the object.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     application(deletion).into_iter().collect()
 }
 
 /// Reports a deletion by Argo CD if the kind of the object is protected, or if Argo CD deletes more objects of the
-/// Application than the limit allows. If the Application has an approval for its deletions, returns only a finding for
-/// the audit log, which records that this deletion is approved.
+/// Application than the limit allows. If the Application has an approval for its deletions, returns only a finding that
+/// records the approved deletion in the audit log.
 pub(super) fn findings(deletion: &Deletion<'_>) -> Vec<Finding> {
     let found = || {
         let reference = application(deletion)?;
@@ -123,8 +123,9 @@ fn owner(stored: &Stored, is_deleted: bool) -> Owner {
 }
 
 /// Returns whether the annotation `portcullis.dev/approve-deletions` of an Application approves its current deletions.
-/// The annotation contains a time. This time must be at most [`APPROVAL`] before the start of the operation, or before
-/// the deletion of the Application. A later time is valid too.
+/// The annotation contains the time of the approval. This time must not be more than [`APPROVAL`] before the start of
+/// the operation, or before the `deletionTimestamp` of an Application that is being deleted. A time after the start is
+/// valid too.
 fn is_approved(application: &Value) -> bool {
     let metadata = Metadata::of(application);
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();

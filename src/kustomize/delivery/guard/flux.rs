@@ -35,8 +35,8 @@ fn owner(deletion: &Deletion<'_>) -> Option<Reference> {
 }
 
 /// Returns references to the objects that must be read from the API server, not from the cache, before a deletion is
-/// checked. These are the Flux Kustomization that applied the deleted object, and the source of this Kustomization.
-/// Returns none if the object has no labels of Flux. Also returns none if the user who deletes the object is neither a
+/// checked. These are the Flux Kustomization that applied the deleted object, and the source of this Kustomization. The
+/// list is empty if the object has no labels of Flux. It is also empty if the user who deletes the object is neither a
 /// service account nor one of the configured controllers.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     let user = &deletion.request.user;
@@ -52,10 +52,10 @@ pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     [owner].into_iter().chain(source).collect()
 }
 
-/// Checks a deletion by Flux as far as possible without a build. The result contains a finding if one is certain
-/// without a build, for example because the kind of the object is protected. If a build is needed to count all
-/// deletions, the result contains the folder to build instead. Returns `None` if there is nothing to check, for example
-/// because somebody other than Flux deletes the object.
+/// Checks a deletion by Flux, if possible without a build. The result contains a finding if the decision does not
+/// depend on a build, for example because the kind of the object is protected. If a build is needed to count all
+/// deletions, the result contains the folder to build. Returns `None` if there is nothing to check, for example because
+/// somebody other than Flux deletes the object.
 pub(super) fn look(deletion: &Deletion<'_>) -> Option<Look> {
     let reference = owner(deletion)?;
     let Some(deleting) = Deleting::of(deletion, &reference) else {
@@ -88,8 +88,9 @@ fn unread(deletion: &Deletion<'_>, reference: &Reference) -> Option<Finding> {
     (is_flux && deletion.limits.protects(&deletion.id)).then(|| gd001::unread(&deletion.id, &place, why))
 }
 
-/// Returns a finding if the current revision of a Kustomization deletes too many objects or renders no objects, and the
-/// request is one of the deletions. `judged` contains the objects that the revision renders.
+/// Returns a finding if the request deletes an object that the current revision of a Kustomization no longer renders,
+/// and this revision deletes too many objects or renders no objects at all. `judged` contains the objects that the
+/// revision renders. `root` names the revision.
 pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let deleting = Deleting::of(deletion, &owner(deletion)?)?;
     let plan = Plan {
@@ -108,9 +109,9 @@ pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged)
 }
 
 impl Deleting {
-    /// Returns the Kustomization `owner` if it deletes the object: the user of the request is one of the configured
-    /// controllers, or the service account in `spec.serviceAccountName` of the Kustomization. Returns `None` for other
-    /// users, and if the Kustomization cannot be found.
+    /// Returns the Kustomization `owner` if it deletes the object. This is the case if the user of the request is one
+    /// of the configured controllers, or the service account in `spec.serviceAccountName` of the Kustomization. Returns
+    /// `None` for other users, and if the Kustomization cannot be found.
     fn of(deletion: &Deletion<'_>, owner: &Reference) -> Option<Self> {
         let stored = deletion.view.find(&APPLIED, &owner.namespace, &owner.name)?;
         let user = &*deletion.request.user.name;

@@ -55,8 +55,8 @@ pub(in crate::kustomize::delivery) fn protected(id: &ObjectId, takes: Option<&st
     RULE.finding(FieldPath::root(), message).help(owner.help())
 }
 
-/// Returns the finding that a Flux Kustomization or an Argo CD Application, the `owner`, deletes too many objects.
-/// `all` contains the deleted objects. `applied` is the number of objects that the owner had applied before.
+/// Returns a finding which reports that `owner`, a Flux Kustomization or an Argo CD Application, deletes too many
+/// objects. `all` contains the deleted objects. `applied` is the number of objects that the owner had applied before.
 ///
 /// The message contains the reason: the number of deleted objects exceeds `limit`, or the owner no longer renders any
 /// object.
@@ -67,14 +67,14 @@ pub(in crate::kustomize::delivery) fn many(all: &[&ObjectId], applied: usize, li
     RULE.finding(FieldPath::root(), message).help(owner.help())
 }
 
-/// Returns the finding that Flux deletes an object of a protected kind, and that the Kustomization of the object cannot
-/// be read. `owner` is namespace and name of this Kustomization, and `why` is the error.
+/// Returns a finding which reports that Flux deletes an object of a protected kind, and that the Kustomization of the
+/// object cannot be read. `owner` is namespace and name of this Kustomization, and `why` is the error.
 pub(in crate::kustomize::delivery) fn unread(id: &ObjectId, owner: &str, why: &str) -> Finding {
     let message = format!("{id} is of a protected kind, and Kustomization {owner} cannot be read: {why}");
     RULE.finding(FieldPath::root(), message).help("Flux retries the deletion at its next interval")
 }
 
-/// Returns the finding for the audit log which records that the deletion of the object `id` is approved.
+/// Returns a finding that records in the audit log that the deletion of the object `id` is approved.
 pub(in crate::kustomize::delivery) fn approved(id: &ObjectId, owner: &Owner) -> Finding {
     let message = format!("the deletion of {id} by {} is approved", owner.what);
     Finding::new(RULE.id, Level::Audit, FieldPath::root(), message)

@@ -16,9 +16,9 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../../docs/rules/GD002.md"),
 };
 
-/// The deletions that a new revision of a Flux source causes for one Kustomization, if they need an approval. They need
-/// an approval because an object is of a protected kind, because there are too many deletions, or because the revision
-/// renders no objects.
+/// The deletions that a new revision of a Flux source causes for one Kustomization, if they need an approval. There are
+/// three reasons for an approval: an object of a protected kind is deleted, there are too many deletions, or the
+/// revision renders no objects.
 pub(in crate::kustomize::delivery) struct Excess<'a> {
     /// The Kustomization whose objects are deleted.
     pub(in crate::kustomize::delivery) owner: &'a RootOwner,
@@ -30,7 +30,7 @@ pub(in crate::kustomize::delivery) struct Excess<'a> {
     pub(in crate::kustomize::delivery) protected: Vec<&'a ObjectId>,
     /// The number of objects that the Kustomization applied.
     pub(in crate::kustomize::delivery) applied: usize,
-    /// The maximum number of deletions, if `deleted` exceeds it.
+    /// The maximum number of deletions, if there are more objects in `deleted`; otherwise `None`.
     pub(in crate::kustomize::delivery) limit: Option<usize>,
     /// Whether the revision renders no object at all.
     pub(in crate::kustomize::delivery) is_empty: bool,
@@ -73,14 +73,14 @@ pub(in crate::kustomize::delivery) fn found(excess: &Excess<'_>) -> Finding {
     RULE.finding(field(), excess.message()).help(help)
 }
 
-/// Returns the finding for the audit log about deletions that a user approved.
+/// Returns a finding that records in the audit log that a user approved the deletions.
 pub(in crate::kustomize::delivery) fn approved(excess: &Excess<'_>) -> Finding {
     recorded(format!("{}; this is approved", excess.message()))
 }
 
-/// Returns a finding that Portcullis cannot determine which objects a new revision deletes. `owner` is the name of the
-/// Kustomization that uses the revision, and `why` is the reason. The finding has the level `audit`, so the user does
-/// not see it.
+/// Returns a finding which reports that Portcullis cannot determine which objects a new revision deletes. `owner` is
+/// the name of the Kustomization that uses the revision, and `why` is the reason. The finding has the level `audit`, so
+/// the user does not see it.
 pub(in crate::kustomize::delivery) fn unknown(owner: &str, artifact: &Artifact, why: &str) -> Finding {
     recorded(format!("it is unknown which objects revision {} deletes for {owner}: {why}", artifact.short_revision()))
 }

@@ -29,8 +29,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of Kustomizations that the search for a cycle visits from one dependency. Even the largest clusters
-/// have fewer Kustomizations for one application. This many Kustomizations can still be read during a request.
+/// Maximum number of Kustomizations that the search for a cycle visits from one dependency. Even in the largest
+/// clusters, fewer Kustomizations depend on each other. The limit is low enough to read all these Kustomizations during
+/// a request.
 const MAX_FOLLOWED: usize = 256;
 
 /// Namespace and name of a Kustomization.
@@ -129,8 +130,8 @@ fn is_suspended(object: &Value) -> bool {
     object.at(&["spec", "suspend"]).and_then(Value::as_bool) == Some(true)
 }
 
-/// Returns whether the request is an update that leaves the dependencies unchanged. For example, the controller sends
-/// such an update to write finalizers.
+/// Returns whether the request is an update that leaves the dependencies unchanged. For example, kustomize-controller
+/// sends such an update to write finalizers.
 fn is_unchanged(request: &Request<'_>) -> bool {
     let depends_on = |object: &Value| object.at(&["spec", "dependsOn"]).cloned();
     request.operation == Operation::Update && depends_on(request.old_object()) == depends_on(request.object())

@@ -1,7 +1,8 @@
-//! KZ065: `commonMetadata` of a Flux Kustomization that prevents Flux from pruning its objects.
+//! KZ065: reports `commonMetadata` of a Flux Kustomization if its labels or annotations prevent Flux from pruning
+//! objects of the Kustomization.
 //!
-//! In kustomize-controller, `SetCommonMetadata` runs after `SetOwnerLabels`. So a common label replaces a label that
-//! names the Kustomization as the owner of the object.
+//! In kustomize-controller, `SetCommonMetadata` runs after `SetOwnerLabels`. So a label in `commonMetadata` can replace
+//! a label that names the Kustomization as the owner of the object.
 //!
 //! Source: `apply` and `deleteObjects` in kustomize-controller's `internal/controller/kustomization_controller.go`.
 

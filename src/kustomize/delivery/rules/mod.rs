@@ -10,9 +10,9 @@ mod kz065;
 
 use crate::rule::{Rule, RuleInfo};
 
-/// The rules about deletions by Flux and Argo CD that nobody approved, sorted by id. They are not in [`RULES`], because
-/// these checks may need the objects that a build of the kustomize tree renders. The rules in [`RULES`] run without a
-/// build.
+/// The rules about deletions by Flux and Argo CD that nobody approved, sorted by id. These rules may need the objects
+/// that a build of the kustomize tree renders. So they are not in [`RULES`], which contains only rules that run without
+/// a build.
 pub(in crate::kustomize) static TREE_RULES: &[&RuleInfo] = &[&gd001::RULE, &gd002::RULE];
 
 /// The request rules of this module, sorted by id.

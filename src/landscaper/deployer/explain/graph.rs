@@ -8,9 +8,9 @@ use super::{Edge, edges};
 use crate::drawing::{self, BLUE, GREEN, GREY, PALE, RED, escaped};
 use crate::landscaper::deployer::machine::{Actor, STATES, State, StateInfo};
 
-/// The color of transitions by Landscaper.
+/// The color of arrows for transitions in which Landscaper writes the new state.
 const LANDSCAPER: &str = "#2563eb";
-/// The color of transitions by deployers.
+/// The color of arrows for transitions in which a deployer writes the new state.
 const DEPLOYER: &str = "#16a34a";
 
 fn colour(by: Actor) -> &'static str {
@@ -112,8 +112,8 @@ fn shape(info: &StateInfo) -> String {
     )
 }
 
-/// Returns the SVG of an edge of the state graph: a curve, and its label, the number `number` + 1. `before` contains
-/// the edges that are already drawn.
+/// Returns the SVG of an edge of the state graph: a curve with a number as its label. This number is `number` + 1.
+/// `before` contains the edges that are already drawn.
 fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     let beside = before.iter().filter(|other| (other.from, other.to) == (edge.from, edge.to)).count();
     let (from, bend, to) = curve(edge, beside);

@@ -1,4 +1,4 @@
-//! Descriptions of the deployer contract as text, Markdown and drawings, generated from its states, transitions and
+//! Formats the deployer contract as text, Markdown and drawings. The contract consists of states, transitions and
 //! requirements.
 
 mod graph;

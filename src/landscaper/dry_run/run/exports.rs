@@ -47,7 +47,7 @@ pub enum RunError {
     /// Some exports have no value. Contains a message that lists these exports with the reasons.
     #[error("{0}")]
     Exports(String),
-    /// The exported values are too large for a Secret. The number is their size in bytes.
+    /// The exported values are too large for a Secret. Contains their size in bytes.
     #[error("the exported values have {0} bytes, and the limit is {MAX_BYTES}")]
     TooLarge(usize),
     /// A Secret with this name exists, but the DeployItem does not own it.
@@ -96,8 +96,9 @@ pub(super) fn values(item: &Value, configuration: Configuration<'_>) -> Result<O
     if bytes > MAX_BYTES { Err(RunError::TooLarge(bytes)) } else { Ok(result) }
 }
 
-/// Returns an object that contains the exported value at the path in the key of the export. `None` for an export that
-/// the manifest deployer ignores. Fails with a message for users if the export has no value.
+/// Evaluates an export of the DeployItem `item`. Returns a JSON object that contains the exported value at the path in
+/// `export.key`; `None` if the manifest deployer ignores the export. `configuration` is the DryRunConfiguration, from
+/// which the value is read. Fails with a message for users if the export has no value.
 fn value(export: &Export, item: &Value, configuration: &Value) -> Result<Option<Value>, String> {
     let found = match export.evaluate(configuration) {
         Ok(Some(value)) => value,

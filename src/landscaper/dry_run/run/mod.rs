@@ -110,8 +110,8 @@ pub fn is_routed(item: &Value) -> bool {
     annotations::text(item, TYPE_ANNOTATION) == Some(ROUTE)
 }
 
-/// Reports whether a DeployItem has an open job. Callers check this before they read other objects, because most
-/// DeployItems have none.
+/// Reports whether a DeployItem has an open job: Landscaper has requested a job, and it is not finished. Callers check
+/// this before they read other objects, because most DeployItems have no open job.
 pub fn has_job(item: &Value) -> bool {
     let status = Status::of(item);
     status.job() == Job::Open && !status.job.is_empty()
@@ -126,7 +126,8 @@ pub fn claims_deployment(item: &Value) -> bool {
 
 impl Deployer {
     /// Reports whether this deployer is responsible for a DeployItem. The DeployItem must be in dry run. In addition,
-    /// the deployer must process its type, or admission must have routed the DeployItem to the dry-run deployer.
+    /// either this deployer must process DeployItems of its type, or admission must have routed the DeployItem to the
+    /// dry-run deployer.
     ///
     /// No other deployer processes a routed DeployItem. Without this deployer, the job of a routed DeployItem would
     /// never end, and the finalizer would never be removed.
@@ -140,7 +141,7 @@ impl Deployer {
     }
 
     /// Returns whether the dry-run deployer may have to write a DeployItem: to process an open job, or to correct a
-    /// status that an earlier dry run wrote. Only the DeployItem is needed for this check.
+    /// status that an earlier dry run wrote. This check reads no other object.
     pub fn is_wanted(&self, item: &Value) -> bool {
         claims_deployment(item) || self.has_dry_run(item)
     }

@@ -1,7 +1,7 @@
 //! Detects that another deployer processes the same DeployItem as the dry-run deployer.
 //!
-//! The other deployer really deploys the objects. If both deployers continued, each would overwrite the status that the
-//! other one has written. Therefore the dry-run deployer stops writing to this DeployItem. Stopping does no harm,
+//! The other deployer really deploys the objects. If both deployers continued, each would overwrite the other's changes
+//! of the DeployItem's status. Therefore the dry-run deployer stops writing to this DeployItem. Stopping does no harm,
 //! because a dry run deploys nothing.
 
 use serde_json::Value;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::{FINALIZER, MANAGER, NAME, Stage, finalizers, status};
 use crate::admission::Metadata;
 
-/// A sign that another deployer processes the same DeployItem as the dry-run deployer.
+/// Evidence that another deployer processes the same DeployItem as the dry-run deployer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OtherDeployer {
     /// `status.deployer` of the DeployItem names a deployer other than the dry-run deployer. Contains the name of that
@@ -42,11 +42,11 @@ pub enum OtherDeployer {
     Event(String),
 }
 
-/// Returns a sign that another deployer processes the DeployItem `item`, such as the finalizer of another controller.
-/// If there are several signs, returns one of them; `None` if there is no sign.
+/// Returns evidence that another deployer processes the DeployItem `item`, such as the finalizer of another controller;
+/// `None` if there is no evidence.
 ///
 /// `stage` is the progress of the job of the DeployItem. `reporters` are the controllers that have reported Events on
-/// the DeployItem. If one of them is another deployer, this is also a sign.
+/// the DeployItem. An Event of another deployer is evidence, too.
 pub(super) fn of(item: &Value, stage: Stage, reporters: &[String]) -> Option<OtherDeployer> {
     let name = status::deployer(item);
     if !name.is_empty() && name != NAME {

@@ -55,14 +55,15 @@ pub(super) fn belongs_to(secret: &Value, item: &Value) -> bool {
     Metadata::of(item).uid().is_some_and(|uid| Metadata::of(secret).is_owned_by(uid))
 }
 
-/// Reports whether a Secret contains exactly these exported values.
+/// Reports whether the data of `secret` consists only of the exported values `values`.
 pub(super) fn holds(secret: &Value, values: &Value) -> bool {
     let data = secret.get("data").and_then(Value::as_object);
     let held = |text: &Value| serde_json::from_slice::<Value>(&STANDARD.decode(text.as_str()?).ok()?).ok();
     data.is_some_and(|data| data.len() == 1 && data.get(KEY).and_then(held).as_ref() == Some(values))
 }
 
-/// Returns a JSON merge patch that makes a Secret contain exactly these exported values.
+/// Returns a JSON merge patch that sets the data of `secret` to the exported values `values`. The patch removes all
+/// other keys from the data.
 pub(super) fn patch(secret: &Value, values: &Value) -> Value {
     let mut data = json!({KEY: encoded(values)});
     for key in secret.get("data").and_then(Value::as_object).into_iter().flat_map(|data| data.keys()) {

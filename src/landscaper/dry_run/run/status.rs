@@ -7,7 +7,7 @@ use super::{Deployer, NAME, RunError, Stage, version};
 use crate::admission::Metadata;
 use crate::landscaper::deployer::status::Status;
 
-/// Returns a string field of the status of a DeployItem; empty if the field is missing.
+/// Returns the string field `key` of the status of a DeployItem; empty if the field is missing.
 pub(super) fn text<'v>(item: &'v Value, key: &str) -> &'v str {
     item.get("status").and_then(|status| status.get(key)?.as_str()).unwrap_or_default()
 }
@@ -41,8 +41,8 @@ pub(super) fn retract_claim(item: &Value) -> Value {
     json!({"metadata": {"resourceVersion": version(item)}, "status": {"observedGeneration": NEVER_OBSERVED}})
 }
 
-/// Returns the progress of a DeployItem's open job, according to the phase. If the phase is empty or is still the final
-/// phase of the previous job, the result is [`Stage::Waiting`].
+/// Returns the progress of a DeployItem's open job, as `status.phase` shows it. If the phase is empty or is still the
+/// final phase of the previous job, the result is [`Stage::Waiting`].
 pub(super) fn stage(item: &Value) -> Stage {
     match text(item, "phase") {
         _ if !Status::of(item).phase.is_working() => Stage::Waiting,
@@ -51,7 +51,8 @@ pub(super) fn stage(item: &Value) -> Stage {
     }
 }
 
-/// Returns the patch of a DeployItem's status with which the dry-run deployer picks up a job.
+/// Returns the patch of a DeployItem's status with which the dry-run deployer picks up a job. `is_deletion` says
+/// whether the job deletes the DeployItem, and `now` is the current time.
 ///
 /// The new `lastReconcileTime` is never before the generation time of the job or the old `lastReconcileTime`.
 /// Otherwise, if the clock of the dry-run deployer is behind that of Landscaper, the job would look as if no deployer
