@@ -61,7 +61,7 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the objects of all sources, grouped by source.
+/// Returns the objects of this test, grouped by the example on a rule page or the file that contains them.
 fn groups() -> BTreeMap<String, Vec<Value>> {
     let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for rule in Registry::standard().rules() {

@@ -46,9 +46,8 @@ pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -
 struct Evaluation<'t, C: ?Sized> {
     profile: Profile,
     configs: &'t C,
-    /// The steps that select EnvironmentConfigs and come before the current step in the Composition. To test a patch,
-    /// Portcullis runs these steps first. They contain only entries that select the same EnvironmentConfigs for every
-    /// composite.
+    /// The earlier steps of the Composition that select EnvironmentConfigs. Portcullis runs these steps before it tests
+    /// a patch. Sources whose selection depends on the composite are removed from these steps.
     before: Vec<Step>,
     left: usize,
     found: Vec<PatchFailure>,

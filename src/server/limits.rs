@@ -35,8 +35,8 @@ pub const YIELD_AFTER: Duration = Duration::from_micros(200);
 /// Maximum time that a request waits in the queue while the server is not overloaded. It equals the time after which a
 /// client retries a rejected request. So waiting in the queue takes no longer than a rejection and a retry.
 pub const QUEUE_DEADLINE: Duration = Duration::from_secs(1);
-/// Time for which all permits may be in use before a long queue counts as overload. It is 100 ms, because the kernel
-/// gives a container that has used up its CPU limit new CPU time after at most this time.
+/// Time for which all permits may be in use before a long queue counts as overload. It is 100 ms, the kernel's default
+/// CFS period. A container that is throttled by its CPU limit runs again within one period.
 pub const BURST: Duration = Duration::from_millis(100);
 /// Seconds of credit that the server earns per second of idle time. A second in which the server is busy costs one
 /// second of credit, and overload begins only when no credit is left. With the value 5, a server that is busy for up to

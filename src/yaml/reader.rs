@@ -18,7 +18,7 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Number of bytes of a text that count as one more value when a YAML alias copies the text. The parser limits how many
+/// Size of a text, in bytes, that counts as one more value when a YAML alias copies the text. The parser limits how many
 /// values the aliases of a document copy. A long text counts as several values, because its copies need more memory.
 const TEXT_OF_A_VALUE: usize = 128;
 

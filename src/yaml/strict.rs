@@ -159,8 +159,8 @@ impl<'t> Strict<'t> {
     }
 
     /// Updates the checker after a scalar that starts at byte offset `at`. For a plain or block scalar, sets the field
-    /// `margin`: the number of columns of the next line in which go-yaml rejects a tab, because they count as
-    /// indentation.
+    /// `margin`: the number of leading columns that go-yaml treats as indentation on the next line. go-yaml rejects
+    /// tabs in these columns.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
             ScalarStyle::Plain => self.margin = Some(self.margin()),

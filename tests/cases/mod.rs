@@ -1,4 +1,4 @@
-//! Helpers that several tests share: requests with the objects in the cluster, and the examples on rule pages.
+//! Test helpers: build admission requests together with the objects in the cluster, and read examples of rule pages.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(dead_code, unreachable_pub)]
 

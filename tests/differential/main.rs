@@ -50,7 +50,7 @@ use crate::tally::Tally;
 /// Compares verdicts about random kustomize trees with the results of kubectl.
 #[derive(Parser)]
 struct Arguments {
-    /// Number of trees.
+    /// Number of random kustomize trees to compare.
     #[arg(long, default_value_t = 300)]
     trees: u64,
     /// Seed of the run, from which the seeds of the trees are derived.

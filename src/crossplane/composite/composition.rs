@@ -157,8 +157,8 @@ impl Choosing<'_> {
     ///
     /// - The composite and its definition have no revision selector.
     /// - The update policy is not `Automatic`.
-    /// - The labels of `current` match the selector. Crossplane copies these labels into the next revision, which may
-    ///   not exist yet.
+    /// - The labels of `current` match the selector. Crossplane gives the next revision, which may not exist yet, the
+    ///   same labels, so that it will match too.
     fn revision_of(&self, current: Chosen) -> Choice {
         let default = || self.of_definition("defaultCompositionRevisionSelector");
         let selector = labels(self.inner("compositionRevisionSelector").or_else(default));

@@ -14,8 +14,8 @@ pub const MAX_WRITTEN: usize = 32 << 20;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Document {
     pub(super) value: Value,
-    /// Whether all floats without a fraction in the object have been converted to integers. The first write converts
-    /// them. Go also converts them when it encodes the object as JSON and decodes it again.
+    /// Whether all floats without a fraction, such as `2.0`, have been converted to integers. The first write to this
+    /// document converts them, as Go does when it encodes an object as JSON and decodes it again.
     is_normal: bool,
 }
 

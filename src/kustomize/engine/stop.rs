@@ -25,8 +25,8 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The build still reports this error if the data that is missing is at most this value of [`Lost`]. Data is
-    /// missing if an earlier part of the build failed. The missing data may be the real cause of this error. With
+    /// Maximum amount of missing data with which this error is still reported (see [`Lost`]). Data is missing if an
+    /// earlier part of the build failed. If more is missing, the missing data may be the real cause of this error. With
     /// `Lost::Nothing`, the error is reported only if no data is missing.
     pub(super) holds: Lost,
 }

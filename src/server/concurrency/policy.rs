@@ -9,9 +9,8 @@ pub(in crate::server) struct QueuePolicy {
     pub(in crate::server) overload_deadline: Duration,
     /// Maximum time that a request waits in the queue while the server is not overloaded.
     pub(in crate::server) deadline: Duration,
-    /// Time for which all permits may be in use before a long queue counts as overload. The limiter stores this time as
-    /// credit. The credit decreases while all permits are in use. It increases up to this maximum while a permit is
-    /// free.
+    /// Maximum idle credit: the time for which all permits can be in use before a long queue counts as overload. The
+    /// credit decreases while all permits are in use. While a permit is free, it increases up to this maximum.
     pub(in crate::server) burst: Duration,
     /// Maximum queue length of a burst. Only a longer queue can count as overload.
     pub(in crate::server) burst_length: usize,

@@ -24,7 +24,8 @@ struct Predicted {
     is_compared: bool,
     /// Objects whose content changes, according to `portcullis diff`.
     changed: BTreeSet<String>,
-    /// Changed objects that differ only in `apiVersion`. The API server may store them unchanged.
+    /// Objects whose two revisions differ only in `apiVersion`. After the API server has converted the version, the
+    /// stored object can be the same as before.
     converted: BTreeSet<String>,
     /// Existing objects that move to another Kustomization.
     taken: BTreeSet<String>,
