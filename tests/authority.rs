@@ -36,7 +36,8 @@ fn start() -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp(1_800_000_000).unwrap()
 }
 
-/// An event in the simulation. The first number is the index of a replica or of a webhook configuration.
+/// An event in the simulation. Unless a variant says otherwise, its first field is the index of the replica or of the
+/// webhook configuration that the event affects.
 #[derive(Debug, Clone)]
 enum Event {
     /// The replica reads the bundles of the webhook configurations.

@@ -186,7 +186,7 @@ impl Builder<'_> {
     }
 }
 
-/// The costs in the first table.
+/// The CPU time, elapsed time and memory of each command in the table of the generated repository.
 struct Costs {
     /// The costs of building a root with other programs. Each entry consists of the name of a program and its cost.
     others: Vec<(String, Cost)>,

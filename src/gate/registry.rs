@@ -26,12 +26,13 @@ pub struct Registry {
     by_resource: ByResource,
 }
 
-/// The rules, mutators and deliveries for each resource, by plural name, such as `deployments`, and API group, such as
-/// `apps`.
+/// The rules, mutators and deliveries for each resource. The outer key is the plural name in a [`Match`], and the inner
+/// key is the API group:
 ///
-/// The plural name and the group are those in a [`Match`]. Both are `*` in matchers for all resources. In matchers for
-/// kinds that objects in the cluster define, the group is `*`, and the name is that of the [`Declaration`]. For
-/// example, `composites` stands for all kinds that CompositeResourceDefinitions define.
+/// - for a resource: for example `deployments` and `apps`
+/// - for all resources: `*` and `*`
+/// - for kinds that objects in the cluster define: the name of the [`Declaration`], and `*`. For example, `composites`
+///   stands for all kinds that CompositeResourceDefinitions define.
 #[derive(Default)]
 struct ByResource(HashMap<&'static str, BTreeMap<&'static str, Matchable>>);
 

@@ -223,9 +223,8 @@ impl Session {
         Ok(())
     }
 
-    /// Repeats a decision with the current state of the replayed catalog. Keeps the new result if it has fewer
-    /// differences from the recorded decision. This is needed after a catalog change that occurred during the recorded
-    /// decision.
+    /// Repeats a decision after a catalog change, because the change may have occurred while the recorded decision was
+    /// made. Keeps the new result if it has fewer differences from the recorded decision.
     async fn decide_again(&self, replayed: &mut Replayed<'_>) -> Result<(), Malformed> {
         let again = self.decide(replayed.line, replayed.decision).await?;
         if again.differences.len() < replayed.differences.len() {

@@ -134,8 +134,8 @@ async fn update_pool(cluster: kube::Client, address: SocketAddr, current: Arc<Ar
     }
 }
 
-/// Calls a webhook path until the tally is stopped. The pause between calls depends on the worker, so that some
-/// connections are idle for a while.
+/// Calls a webhook path repeatedly, and records the results in `tally`, until the test signals the end through `tally`.
+/// The pause between calls depends on the worker, so that some connections are idle for a while.
 async fn run_worker(worker: usize, pool: Arc<ArcSwap<Pool>>, tally: Arc<Tally>) {
     let (small, large) = (review("storm"), review_of("widgets", "storm", 300_000));
     let mut calls = 0;

@@ -37,7 +37,8 @@ pub fn emergency(environment: &mut TestEnvironment) -> Result<(), String> {
     Ok(())
 }
 
-/// Installs a release whose servers do not answer the webhooks, and removes it as docs/install.md says.
+/// Tests the removal of a failed installation. Installs a release whose servers do not answer webhook requests, and
+/// removes it with the steps in docs/install.md.
 pub fn fail_to_install(environment: &mut TestEnvironment) -> Result<(), String> {
     environment.shell.write("fragment.yaml", FRAGMENT);
     // The pods become ready, but the servers do not listen on the port to which the Service sends requests.

@@ -20,9 +20,9 @@ pub enum Packing {
     Archive,
     /// A tar archive, with the older media types of Gardener.
     OldArchive,
-    /// JSON without an archive.
+    /// A JSON file, without an archive.
     Json,
-    /// JSON without an archive, with the media type of YAML.
+    /// A JSON file, without an archive, but with the media type of YAML.
     Yaml,
 }
 

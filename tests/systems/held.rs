@@ -20,7 +20,7 @@ pub const SYSTEM: System = System {
     ..guard::SYSTEM
 };
 
-/// ID of the rule that withholds a revision at its source if the revision would delete too many objects.
+/// ID of the rule that keeps a new revision of a Flux source from being applied, if it would delete too many objects.
 const RULE: &str = "GD002";
 
 /// Commits a ConfigMap for each name in `names` to the folder `app`, and a ConfigMap with the value `value` to the

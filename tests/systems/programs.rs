@@ -107,7 +107,7 @@ impl Pin {
         &self.module.version
     }
 
-    /// Returns whether the programs of the entry are built.
+    /// Returns whether the programs of this module version are built.
     pub fn is_built(&self) -> bool {
         self.folder_from_env().is_some() || self.cache().is_ok_and(|cache| cache.has(&self.name))
     }

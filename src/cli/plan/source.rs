@@ -17,8 +17,8 @@ const MIN_HASH: usize = 7;
 /// The files of the source of a Flux Kustomization, at one revision.
 pub(super) struct Source {
     pub(super) tree: Tree,
-    /// The revision of the files, such as `main@sha1:3f2c…`. For a folder or archive, this is the word `of`, followed
-    /// by the path of the folder or archive.
+    /// The revision of the files, such as `main@sha1:3f2c…`. A folder or archive has no revision. For a folder or
+    /// archive, this is a text such as `of ./apps`, with its path.
     pub(super) revision: String,
     /// The revision as messages show it, with a shortened hash.
     pub(super) shown: String,

@@ -189,9 +189,9 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         self.taken(at, selector, found, sourced)
     }
 
-    /// Completes `sourced`, the result of a selector that has no labels, and therefore selects no EnvironmentConfigs.
-    /// `at` is the index of the entry in `environmentConfigs`. `optional` is the path of an optional matcher that was
-    /// left out, because the composite has no value at this path.
+    /// Handles a selector without labels, which selects no EnvironmentConfigs. Returns `sourced`, the result of the
+    /// selector, with the reason or the error. `at` is the index of the entry in `environmentConfigs`. `optional` is
+    /// the path of an optional matcher that was left out, because the composite has no value at this path.
     fn no_labels(
         &self,
         at: usize,

@@ -324,8 +324,8 @@ impl Referrer<'_> {
     }
 
     /// Returns the object to which `name` in a reference refers; `None` if there is no such object. `is_in` returns
-    /// whether an object can be in the namespace of the reference. `same` returns whether a reference to either of two
-    /// objects would look the same after the update. It is an error if the name is ambiguous.
+    /// whether an object can be in the namespace of the reference. `same` compares two objects. It returns true if the
+    /// updated reference would have the same text for both objects. It is an error if the name is ambiguous.
     fn meant(
         &self,
         name: &str,
