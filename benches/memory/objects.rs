@@ -19,8 +19,6 @@ pub struct Row {
     pub count: usize,
     /// Returns the object with this number, without its API version, kind, name and namespace.
     pub make: fn(usize) -> Value,
-    /// Maximum memory as a multiple of the size of the JSON.
-    pub allowed: f64,
 }
 
 pub const KUSTOMIZATIONS: Row = Row {
@@ -32,7 +30,6 @@ pub const KUSTOMIZATIONS: Row = Row {
     is_namespaced: true,
     count: 5_000,
     make: kustomization,
-    allowed: 0.3,
 };
 pub const INSTALLATIONS: Row = Row {
     name: "Installations of 3 KB",
@@ -43,7 +40,6 @@ pub const INSTALLATIONS: Row = Row {
     is_namespaced: true,
     count: 20_000,
     make: installation,
-    allowed: 0.3,
 };
 pub const DEPLOY_ITEMS: Row =
     Row { name: "DeployItems of 8 KB", plural: "deployitems", kind: "DeployItem", make: deploy_item, ..INSTALLATIONS };
@@ -53,7 +49,6 @@ pub const EXECUTIONS: Row = Row {
     kind: "Execution",
     count: 10_000,
     make: execution,
-    allowed: 1.0,
     ..INSTALLATIONS
 };
 pub const ENVIRONMENT_CONFIGS: Row = Row {
@@ -65,7 +60,6 @@ pub const ENVIRONMENT_CONFIGS: Row = Row {
     is_namespaced: false,
     count: 10_000,
     make: environment_config,
-    allowed: 1.0,
 };
 pub const ROWS: [Row; 5] = [KUSTOMIZATIONS, INSTALLATIONS, DEPLOY_ITEMS, EXECUTIONS, ENVIRONMENT_CONFIGS];
 
