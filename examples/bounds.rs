@@ -33,7 +33,7 @@ const MODULES: [(&str, &str); 16] = [
     ("recording", "recordings"),
 ];
 
-/// Types of constants that are limits.
+/// A constant is treated as a limit only if it has one of these types.
 const TYPES: [&str; 7] = ["usize", "u64", "u32", "i64", "u8", "Duration", "ArchiveLimits"];
 /// Files with constants that are not limits: sizes of drawings, and constants of arithmetic and formats.
 const EXCLUDED_FILES: [&str; 7] =

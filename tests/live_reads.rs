@@ -41,7 +41,8 @@ fn landscaper_object(kind: &str, name: &str, rest: Value) -> Value {
     object
 }
 
-/// Returns the user with this number of an object, and the request that would break it.
+/// A function that creates an object which refers to another object, and the request that is denied because of this
+/// reference. The number is part of the object's name, so that each call creates an object with a different name.
 type Make = fn(usize) -> (Value, Case);
 
 fn overwrites_of_contexts(number: usize) -> (Value, Case) {

@@ -192,8 +192,9 @@ fn a_number_out_of_range_is_reported() {
     }
 }
 
-/// Regression test for issue 18 (Landscaper, item 7): with `overwrites: apply`, Landscaper gets the substituted
-/// reference, so no overwrite matches it. `docs/configuration.md` quotes the condition that Landscaper then writes.
+/// Regression test for issue 18. With `overwrites: apply`, the mutator has already substituted the reference, so
+/// Landscaper finds no overwrite for it. The test checks that `docs/configuration.md` quotes the condition that
+/// Landscaper writes in this case.
 #[test]
 fn the_page_quotes_the_condition_of_an_applied_substitution() {
     let file = vectors("landscaper/overwrites.json");

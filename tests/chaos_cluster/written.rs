@@ -12,7 +12,7 @@ const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: por
 pub struct Manifests {
     /// Namespaces and CRDs, which must exist before the other objects.
     pub prerequisites: String,
-    /// All objects that are in no other part.
+    /// All objects that the other two fields do not contain.
     pub others: String,
     /// The webhook configurations. They are applied last: as soon as they exist, the API server denies requests until
     /// Portcullis answers.

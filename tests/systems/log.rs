@@ -1,4 +1,4 @@
-//! Reads writes from the audit log of the API server, and decisions from the log of portcullis.
+//! Reads the write requests in the audit log of the API server, and the admission decisions in the log of portcullis.
 
 use std::fs;
 use std::path::Path;

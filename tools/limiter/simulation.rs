@@ -51,7 +51,8 @@ impl Load {
     }
 }
 
-/// For each request, the time from its arrival until it was decided or rejected. Both lists are sorted.
+/// The response times of a simulation, as two sorted lists: one of the decided requests, and one of the rejected
+/// requests. A response time is measured from the arrival of the request.
 #[derive(Default)]
 pub(super) struct Outcome {
     pub(super) decided: Vec<Duration>,

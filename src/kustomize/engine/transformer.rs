@@ -29,7 +29,7 @@ use crate::kustomize::rules::{kz013, kz014, kz025, kz030};
 /// A transformer with the position of the entry or object that configures it.
 #[derive(Debug, Clone)]
 pub(super) struct Transformer {
-    /// The transformer of kustomize, with its settings.
+    /// The built-in transformer of kustomize that runs, with its settings.
     pub what: What,
     /// The position of the entry or object that configures the transformer.
     pub site: Site,

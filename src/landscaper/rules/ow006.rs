@@ -77,7 +77,7 @@ fn finding(request: &Request<'_>, users: &Users, first: &str) -> Finding {
 /// The Contexts or Installations that use the object to be deleted, according to the catalog and to live reads.
 struct Users {
     kind: &'static Kind,
-    /// The first [`NAMED`] names.
+    /// The names of these Contexts or Installations; at most [`NAMED`].
     names: Vec<String>,
     /// Number of users. Excludes those that no longer use the object, according to a live read.
     count: usize,

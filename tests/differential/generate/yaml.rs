@@ -52,7 +52,7 @@ impl Yaml {
         }
     }
 
-    /// Returns the text after `key:` or `-`: the rest of the line, and further lines if the notation needs them.
+    /// Writes this value in a randomly chosen YAML style, for use after `key:` or `-`. Some styles need several lines.
     fn block(&self, dice: &mut Dice, indent: usize) -> String {
         let margin = " ".repeat(indent);
         match self {

@@ -37,7 +37,8 @@ const NAME: &str = "plan::revisions";
 const BATCH: u64 = 250;
 /// Number of pairs of revisions that run at the same time.
 const CONCURRENCY: usize = 12;
-/// Maximum number of pairs of revisions whose files are printed because the plans and the actions of Flux differ.
+/// Maximum number of pairs of revisions whose files are printed. They are printed if the predicted changes differ from
+/// what Flux did.
 const MAX_PRINTED: usize = 5;
 
 /// The test system with Flux. Its controllers process many Kustomizations at the same time.

@@ -20,8 +20,8 @@ use crate::kustomize::identity::ObjectId;
 
 /// The annotation with the tracking id of Argo CD. The tracking id names the Application that owns the object.
 const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
-/// The namespace of an Application if the tracking id does not name a namespace, and the controller that deletes the
-/// object is not a service account. If the controller is a service account, its namespace is used.
+/// The namespace of an Application whose tracking id does not name a namespace. It is used if the user that deletes the
+/// object is not a service account. For a service account, the namespace of the account is used.
 const CONTROL_NAMESPACE: &str = "argocd";
 /// Maximum time between the approval of deletions and the start of the Argo CD operation that deletes the objects. If
 /// the Application itself is being deleted, its `deletionTimestamp` counts as the start of the operation. The time must
