@@ -53,7 +53,8 @@ fn main() -> Outcome<()> {
     Ok(())
 }
 
-/// Prints an answer as kubectl does, and the patch, which kubectl does not print.
+/// Prints the response of a webhook as kubectl does. Also prints the patch in the response, which kubectl does not
+/// show.
 fn show(webhook: &str, response: &Value) -> Outcome<()> {
     for warning in response["warnings"].as_array().into_iter().flatten() {
         println!("Warning: {}", warning.as_str().unwrap_or_default());

@@ -156,7 +156,7 @@ fn trees(corpus: &Path) -> Outcome {
     Ok(())
 }
 
-/// Returns a tree in the input format of the target `analysis`.
+/// Returns the kustomize tree of the recorded case `case`, in the input format of the fuzz target `analysis`.
 fn as_text(case: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().replace("$ROOT", "/base");
     let profile = if case["flux_kustomization"].is_null() { "kubectl" } else { "flux" };
@@ -170,7 +170,8 @@ fn as_text(case: &Value) -> String {
     tree
 }
 
-/// Returns a tree in the input format of the target `tree`: a byte that means "not compressed", and a tar archive.
+/// Returns the kustomize tree of the recorded case `case`, in the input format of the fuzz target `tree`. The first
+/// byte means "not compressed". A tar archive follows.
 fn as_archive(case: &Value) -> Result<Vec<u8>, Box<dyn Error>> {
     let mut bytes = vec![1];
     let mut builder = tar::Builder::new(&mut bytes);

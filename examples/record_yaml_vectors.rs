@@ -5,8 +5,8 @@
 //! ```
 //!
 //! To add a case, add an entry with `name` and `text` to the file. The text must be an object that kubectl accepts as a
-//! resource. `kubectl annotate --local` prints the parsed object without a cluster. The program removes the annotation
-//! from the printed object.
+//! resource. `kubectl annotate --local` adds an annotation, and prints the parsed object without a cluster. This
+//! program removes the annotation from the printed object.
 
 use std::error::Error;
 use std::fmt::Write as _;

@@ -34,8 +34,8 @@ pub(crate) fn connector(
     Ok(https.wrap_connector(http))
 }
 
-/// Returns the message of the innermost cause of an error. Replaces a message with the words "connection refused",
-/// because Landscaper would treat these words in a response as an outage of the webhook.
+/// Returns the message of the innermost cause of an error. If the message contains the words "connection refused",
+/// returns another message, because Landscaper would treat these words in a response as an outage of the webhook.
 pub(crate) fn why(error: &dyn Error) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

@@ -215,7 +215,7 @@ impl Match {
     }
 
     /// Returns the matcher with [`Match::reads`] set to `parts`. Then only the metadata and `parts` of objects are
-    /// parsed. This saves time, because parsing is most of the work on an object.
+    /// parsed. This saves time, because parsing takes most of the processing time of an object.
     #[must_use]
     pub const fn reading(self, parts: &'static [Path]) -> Self {
         Self { reads: Some(parts), ..self }

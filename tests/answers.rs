@@ -251,8 +251,8 @@ proptest! {
         prop_assert_eq!(case.decide(Phase::Mutate).patch, None);
     }
 
-    /// Mode `apply` writes the result of the substitution to the spec. If the overwrites are removed later, the mutator
-    /// restores the reference that the user wrote.
+    /// In mode `apply`, the mutator writes the component reference to the spec as the overwrites change it. If the
+    /// overwrites are removed later, the mutator restores the reference that the user wrote.
     #[test]
     fn reverts_applied_references(descriptor in descriptor(), entries in entries()) {
         let mut case = case(&descriptor, &entries, None, Mode::Apply);

@@ -35,8 +35,8 @@ fn audit_objects(policy: Policy, objects: Vec<Value>) -> Audited {
     audit.files(&[file.path().to_owned()], &runtime, |_| ()).unwrap()
 }
 
-/// Audits the objects of an example on the page of the rule `id`: the first example that has findings. The object in
-/// the request of the example is also audited, as if the request had been admitted.
+/// Audits the first example with findings on the page of the rule `id`. The audit covers the stored objects of the
+/// example, and also the object in its request, as if the request had been admitted.
 fn audit_page_example(id: &str) -> Audited {
     let page = Page::of(Registry::standard().info(id).unwrap());
     let example = &page.reported[0];

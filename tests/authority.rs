@@ -54,7 +54,7 @@ enum Event {
     ToggleConnection(usize),
     /// This number of seconds passes. Meanwhile, all running replicas periodically read the stored state.
     PassTime(i64),
-    /// This number of minutes passes, in which no replica reads.
+    /// This number of minutes passes. Meanwhile, no replica reads the stored state.
     PassTimeWithoutReads(i64),
     /// A user requests the rotation of the CA.
     RequestRotation,
@@ -92,7 +92,8 @@ struct Replica {
     last_read: Option<OffsetDateTime>,
 }
 
-/// A step that a replica has planned, with the bundles and the state that it read before.
+/// A step that a replica has planned, with the bundles and the state that the replica had read before it planned the
+/// step.
 struct Pending {
     step: Step,
     bundles: Vec<(u64, Bundle)>,
@@ -100,7 +101,8 @@ struct Pending {
     state: State,
 }
 
-/// A version of the bundle in a webhook configuration. `is_by_user` is true if a user wrote it, not a replica.
+/// A version of the bundle in a webhook configuration. `is_by_user` is true if a user wrote this version, and false if
+/// a replica wrote it.
 struct BundleVersion {
     since: OffsetDateTime,
     version: u64,
@@ -183,8 +185,8 @@ impl Simulation {
         others.map(|(_, history)| history.last().unwrap()).any(|last| last.bundle.is(&wanted))
     }
 
-    /// Lets `time` pass. Meanwhile, running replicas read every minute, or every ten minutes if `time` is longer than
-    /// half an hour. Real replicas read twice a minute.
+    /// Lets `time` pass. Meanwhile, running replicas read the stored state every minute, or every ten minutes if `time`
+    /// is longer than half an hour. Real replicas read it twice a minute.
     fn pass_time(&mut self, time: Duration) {
         let interval = if time > Duration::minutes(30) { Duration::minutes(10) } else { Duration::minutes(1) };
         let mut remaining = time;
@@ -428,7 +430,8 @@ fn replica() -> impl Strategy<Value = usize> {
     0..REPLICAS
 }
 
-/// Generates common events: all events except wrong clocks, lost connections, pauses and replacements.
+/// Generates common events. These are all events except clock jumps, lost connections, times without reads, and
+/// replacements of replicas.
 fn common_events() -> impl Strategy<Value = Event> {
     prop_oneof![
         4 => replica().prop_map(Event::ReadBundles),
@@ -443,7 +446,7 @@ fn common_events() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Generates common events, lost and restored connections, and times in which no replica reads.
+/// Generates common events, lost and restored connections, and times in which no replica reads the stored state.
 fn connection_events() -> impl Strategy<Value = Event> {
     prop_oneof![
         8 => common_events(),
@@ -511,8 +514,8 @@ proptest! {
 }
 
 /// Regression test. Replicas whose clocks differ by up to twenty days create several CAs, then the Secret is deleted.
-/// The state must keep the CA that signed last, although more CAs have signed leaves than the state can keep, and other
-/// CAs have later dates.
+/// The state cannot keep all CAs that have signed leaf certificates. It must keep the CA that signed last, although
+/// other CAs have later dates.
 #[test]
 fn keeps_the_ca_that_signed_last() {
     use Event::{DeleteSecret, JumpClock, PassTime, ReadBundles, Reconcile};
@@ -616,8 +619,8 @@ fn a_replica_reports_its_provided_ca_before_it_is_ready() {
     replace_all(&mut simulation, Some(2)).unwrap();
 }
 
-/// Like the previous test, but the restarted replica signs its own certificate, and the other replicas use a provided
-/// CA.
+/// Like `a_replica_reports_its_provided_ca_before_it_is_ready`, but the new replica signs its own certificate, and the
+/// other replicas use a provided CA.
 #[test]
 fn a_replica_reports_its_own_ca_before_it_is_ready() {
     let (mut simulation, current) = stable_simulation();

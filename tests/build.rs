@@ -242,7 +242,7 @@ patches: [{patch: '{apiVersion: v1, kind: Secret, metadata: {name: a}}', target:
 
 /// If a kustomization has a custom schema, kustomize does not use its built-in schema. Exception: it uses the built-in
 /// schema if it had to look up an unknown kind before it read the custom schema. The expected results are those of
-/// kustomize 5.8.1; a differential test found them.
+/// kustomize 5.8.1. A differential test found this case.
 #[test]
 fn a_custom_schema_replaces_the_built_in_one_unless_that_was_needed_before() {
     let folder = tempfile::tempdir().unwrap();

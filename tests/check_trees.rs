@@ -54,8 +54,8 @@ fn copy(from: &Path, to: &Path, wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// Returns a folder with a copy of the files in `examples/kustomize` that `wanted` selects. They are the example from
-/// the proposal for kustomize components.
+/// Returns a folder with a copy of the files in `examples/kustomize` whose names `wanted` accepts. All files together
+/// are the example in the design proposal for kustomize components.
 fn example(wanted: &dyn Fn(&str) -> bool) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&repository().join("examples/kustomize"), folder.path(), wanted);
@@ -233,8 +233,8 @@ fn bomb(name: &str) -> String {
     format!("{head}metadata: {{name: {name}}}\nspec:\n  a: &a [{zeros}]\n  b: [{aliases}]\n")
 }
 
-/// The aliases of each object are within the limit for one document. But the expanded objects would together take
-/// gigabytes of memory, so there is also a limit for a whole run of `check`.
+/// The aliases of each object are within the limit for one document. But all expanded objects together would take
+/// gigabytes of memory. So `check` also limits the expansion of all documents in one run.
 #[test]
 fn releases_alias_bombs_between_roots() {
     let folder = tempfile::tempdir().unwrap();

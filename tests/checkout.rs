@@ -1,5 +1,5 @@
-//! Tests of `portcullis check` on checkouts of GitOps repositories: which roots `check` finds, and by which tool each
-//! root is built.
+//! Tests of `portcullis check` on checkouts of GitOps repositories: which roots `check` finds, and which tool builds
+//! each root.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
@@ -17,7 +17,8 @@ use tempfile::TempDir;
 struct Checkout(TempDir);
 
 impl Checkout {
-    /// Copies a folder of this repository. The copy has a Git remote with this URL.
+    /// Copies the folder `folder` of this repository, and adds a folder `.git` to the copy. `remote` is the URL of the
+    /// Git remote that `.git` contains.
     fn of(folder: &str, remote: &str) -> Self {
         let copy = Self(tempfile::tempdir().unwrap());
         copy_folder(&repository().join(folder), copy.0.path());

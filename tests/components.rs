@@ -18,7 +18,8 @@ use portcullis::landscaper::substitution::{Entry, read_entries};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// Published component descriptors, with their component references as keys.
+/// Published component descriptors. The key of a descriptor consists of its repository context, component name and
+/// version.
 #[derive(Debug, Clone, Default)]
 struct ComponentRegistry(BTreeMap<String, Value>);
 
@@ -41,7 +42,7 @@ fn entries(list: &Value) -> Vec<Entry> {
 
 impl ComponentRegistry {
     /// Creates the component descriptors of `registry`, a list of components in the format of the test vectors. Half of
-    /// the descriptors have the old schema, half the new one.
+    /// the descriptors have the schema v2, and half have the schema v3.
     fn of(registry: &Value) -> Self {
         let components = registry.as_array().expect("registry is a list");
         let publish = |(at, component): (usize, &Value)| {

@@ -42,7 +42,7 @@ fn spec(config: &str, path: &str) -> Value {
 
 /// Returns the objects in the cluster. They include a Composition with two revisions. The second revision equals the
 /// current Composition. The first revision selects the EnvironmentConfig `old`, and reads a path that does not exist in
-/// it.
+/// `old`.
 fn stored() -> Vec<Value> {
     let api_version = "apiextensions.crossplane.io/v1";
     let now = spec("new", "network.subnet");

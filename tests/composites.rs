@@ -119,7 +119,7 @@ fn case(object: Value, composition: &str) -> Case {
     Case::new(Operation::Create, object).stored(stored(composition)).policy(writing_policy())
 }
 
-/// Returns the composite after mutation.
+/// Returns the object of `case` after the patch of the mutators is applied.
 fn mutated(case: &Case) -> Value {
     let mut object = case.object.clone();
     if let Some(patch) = case.decide(Phase::Mutate).patch {
@@ -154,8 +154,8 @@ fn writes_references_and_values_where_allowed() {
     );
 }
 
-/// Regression test for issue 18 (Crossplane, item 5): of the values that functions write to the composite,
-/// Crossplane applies only those in `status`. So Portcullis writes the other values only if that is configured.
+/// Regression test for issue 18 (Crossplane, item 5): functions write values to the composite, but Crossplane applies
+/// only the values in `status`. So Portcullis writes the other values only if the configuration allows it.
 #[test]
 fn writes_values_of_functions_only_if_configured() {
     let object = composite(json!({"stage": "prod", "region": "mine"}));
@@ -274,7 +274,8 @@ fn native_environments_in_mode_pipeline_have_no_references() {
 }
 
 /// Regression test for issue 18 (Crossplane, item 4): Portcullis writes an optional reference even if the
-/// EnvironmentConfig is missing, and keeps it. It uses the EnvironmentConfig as soon as it exists.
+/// EnvironmentConfig is missing, and keeps the reference in later requests. As soon as the EnvironmentConfig exists,
+/// Portcullis uses its data.
 #[test]
 fn keeps_optional_references_to_missing_objects() {
     let optional = NATIVE
@@ -782,8 +783,8 @@ fn reports_unsortable_selections() {
     );
 }
 
-/// Returns the CompositeResourceDefinition with an extended schema: the field `region` is immutable, and there are
-/// further fields.
+/// Returns the CompositeResourceDefinition with a changed schema. The field `region` is immutable, and the schema also
+/// declares the fields `a`, `b` and `c`.
 fn definition_with_immutable_region() -> String {
     DEFINITION.replace(
         "region: {type: string}",
@@ -898,9 +899,11 @@ fn without_mutable_fields(object: &Value) -> Value {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Checks these properties of the mutator for any patches of a Composition: mutation is idempotent. The mutator
-    /// changes only fields that it may change, and no immutable fields. The patch in the annotation equals the change
-    /// that the engine computes for the composed resource.
+    /// Checks the mutator with any patches of a Composition:
+    ///
+    /// - Mutation is idempotent.
+    /// - The mutator changes only fields that it may change, and no immutable fields.
+    /// - The patch in the annotation equals the change that the engine computes for the composed resource.
     #[test]
     fn mutating_composites(
         data in data(), spec in data(), patches in patches(), resource in proptest::collection::vec("[a-c]([.][a-c])?", 0..3),
@@ -955,8 +958,8 @@ fn as_stored(object: &Value, definition: &Value) -> Value {
     kept
 }
 
-/// Returns, as a JSON Patch, how the engine changes the base of the only composed resource. Returns `None` if the
-/// engine changes nothing.
+/// Returns a JSON Patch with the changes that the engine makes to the base of the only composed resource. Returns
+/// `None` if the engine changes nothing.
 fn engine_patch(composition: &Value, object: &Value, stored: &[Value]) -> Option<Value> {
     use portcullis::crossplane::environment::{ActionOutcome, compute};
     let declaration = portcullis::crossplane::composition::declaration(composition)?;
@@ -1005,8 +1008,8 @@ fn reports_type_mismatches_but_not_optional_values() {
     );
 }
 
-/// Corresponds to `ErrorOnKubeListError` in upstream's `TestSelect`. As long as the EnvironmentConfigs have not been
-/// listed, Portcullis computes no environment, and reports no findings, because they might be wrong.
+/// Corresponds to `ErrorOnKubeListError` in upstream's `TestSelect`. Before Portcullis has listed the
+/// EnvironmentConfigs, it computes no environment. It also reports no findings, because such findings might be wrong.
 #[test]
 fn waits_for_the_list_of_environment_configs() {
     let object = composite(json!({"stage": "prod"}));

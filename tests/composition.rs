@@ -36,8 +36,8 @@ fn found(object: Value) -> Vec<Finding> {
     Case::new(Operation::Create, object).decide(Phase::Validate).findings
 }
 
-/// Returns rule, level, the end of the field path, and message of every finding about a Composition, except those of
-/// EN006, which compares the Composition with the objects in the cluster.
+/// Returns the findings about a Composition, each as text with the rule, the level, the end of the field path, and the
+/// message. Omits findings of EN006, which compares the Composition with the objects in the cluster.
 fn summaries(object: Value) -> Vec<String> {
     let line = |finding: &Finding| {
         let field = finding.field.to_string();
@@ -272,7 +272,8 @@ fn environment_config(name: &str, labels: Value) -> Value {
            "metadata": {"name": name, "labels": labels}, "data": {}})
 }
 
-/// Returns field and message of every finding of EN006, which compares a Composition with the objects in the cluster.
+/// Returns field and message of every finding of EN006 about the Composition `object`. EN006 compares a Composition
+/// with the objects in the cluster, which are `stored`.
 fn en006_findings(object: Value, stored: &[Value]) -> Vec<String> {
     let verdict = Case::new(Operation::Create, object).stored(stored.to_vec()).decide(Phase::Validate);
     let line = |finding: &Finding| format!("{}: {}", finding.field, finding.message);
@@ -374,7 +375,8 @@ fn with_annotation(mut composition: Value, annotation: &str, text: &str) -> Valu
     composition
 }
 
-/// Returns level, field and message of every finding of EN008.
+/// Returns level, field and message of every finding of EN008 about the Composition `object`. `stored` are the objects
+/// in the cluster.
 fn en008_findings(object: Value, stored: &[Value]) -> Vec<String> {
     let verdict = Case::new(Operation::Create, object).stored(stored.to_vec()).decide(Phase::Validate);
     let found = verdict.findings.iter().filter(|finding| finding.rule == "EN008");

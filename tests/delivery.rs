@@ -715,7 +715,8 @@ fn reports_a_stored_kustomization_without_a_path() {
     assert_eq!(denials_after(&[], Operation::Create, object), ["KZ050"]);
 }
 
-/// A patch that copies an object into itself forty times would expand to 10^12 objects.
+/// Checks that a build stops at a limit if patches copy an object into itself. Each copy doubles the size of the
+/// object. Without a limit, forty copies would expand it to about 10^12 values.
 #[test]
 fn bounds_patches_that_copy_recursively() {
     let copies: String =
@@ -744,8 +745,9 @@ fn denying_cluster() -> Cluster {
     Cluster::with_levels(Limits::default(), &[("flux-trees", Level::Deny)])
 }
 
-/// Regression test for issue 18 (Flux, item 1): one apply may change both a Kustomization and the branch of its source.
-/// If the Kustomization were denied, the whole apply would fail, so the source would not be changed either.
+/// Regression test for issue 18 (Flux, item 1): Flux may change a Kustomization and the branch of its source in one
+/// apply operation. If Portcullis denied the Kustomization, the whole operation would fail, and the source would not be
+/// changed either.
 #[tokio::test]
 async fn never_denies_a_path_missing_in_the_revision() {
     let cluster = denying_cluster();
@@ -910,7 +912,8 @@ async fn publish_revision(cluster: &Cluster, before: &Value, artifact: &Artifact
     update_status(cluster, &announced, complete).await
 }
 
-/// Sends an update of a source's status to both webhooks. Returns the source as it is stored after the update.
+/// Sends an update of a source's status to the mutating webhook, and then the result to the validating webhook. Returns
+/// the source as it is stored after the update.
 async fn update_status(cluster: &Cluster, before: &Value, now: Value) -> Value {
     let decide = async |phase, object: Value| {
         let mut request = Case::new(Operation::Create, object).update(before.clone()).request();
@@ -986,7 +989,8 @@ fn shrunk_artifact(cluster: &Cluster, revision: &str) -> Artifact {
     cluster.server.artifact(&packed(files), revision)
 }
 
-/// Returns a source that has published `artifact` as its first artifact, even if the guard would withhold it.
+/// Returns a source whose first artifact is `artifact`. The source has this artifact even if the guard would withhold
+/// the artifact.
 async fn source_serving(cluster: &Cluster, artifact: &Artifact) -> Value {
     let mut empty = source(artifact);
     empty["status"] = json!({});

@@ -1,6 +1,6 @@
-//! Tests of the contract for deployers. Compares the results of our rules with the recorded behavior of Landscaper.
-//! Also compares them, for every possible status update, with the table of transitions and with the prose of the
-//! contract, which is the text in Landscaper's documentation.
+//! Tests of the contract for deployers. Compares the results of our rules with the recorded behavior of Landscaper. For
+//! every possible status update, also compares the results with the table of transitions, and with the prose of the
+//! contract in Landscaper's documentation.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -76,8 +76,8 @@ fn pickup_equals_landscapers() {
     }
 }
 
-/// DP012 reports exactly the Helm arguments that the helm deployer rejects. Its level is `warn`, because a newer
-/// deployer may accept them.
+/// Checks that DP012 reports exactly the Helm arguments that the helm deployer rejects. The level of DP012 is `warn`,
+/// because a newer deployer may accept these arguments.
 #[test]
 fn helm_arguments_are_those_of_the_deployer() {
     let file = vectors("landscaper/deployers.json");
@@ -163,7 +163,8 @@ fn both_generations_are_read_alike() {
     }
 }
 
-/// Returns all combinations of the status fields that the contract covers. A job ID is empty or one of three values.
+/// Returns one status for each combination of values of the fields that the contract covers. A job ID is empty or has
+/// one of three values.
 fn statuses(being_deleted: bool) -> Vec<Status<'static>> {
     let times = [None, Some(1_800_000_000), Some(1_800_000_060)];
     let times = times.map(|time| time.map(|time| OffsetDateTime::from_unix_timestamp(time).unwrap()));
@@ -190,8 +191,8 @@ fn for_each_change(mut visit: impl FnMut(&Change<'_>)) {
     }
 }
 
-/// A status update from a valid to an invalid state violates the rule that prevents the invalid state. The valid
-/// updates are exactly the transitions in the table.
+/// Checks two properties. A status update from a valid to an invalid state violates the rule that prevents the invalid
+/// state. For each transition in the table [`TRANSITIONS`], there is a status update that violates no rule.
 #[test]
 fn the_table_and_the_requirements_agree() {
     let mut seen = BTreeSet::new();
@@ -270,8 +271,9 @@ fn violated_sentence(Change { old, new }: &Change<'_>) -> Option<&'static str> {
     None
 }
 
-/// Returns whether the new `lastReconcileTime` may be the current time, as the contract requires. This is the case if
-/// it is not earlier than the old one. The two may be equal, because the resolution is one second.
+/// Returns whether `lastReconcileTime` in `new` may be the current time, as the contract requires. This is the case if
+/// it is not earlier than `lastReconcileTime` in `old`. The two times may be equal, because their resolution is one
+/// second.
 fn is_after(old: &Status<'_>, new: &Status<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
 }

@@ -72,7 +72,7 @@ impl Simulation {
         &self.item()["status"][key]
     }
 
-    /// Applies an update by Landscaper.
+    /// Applies `change` to the DeployItem in the same way as an update by Landscaper.
     fn update_as_landscaper(&mut self, change: &Value) {
         self.write(change, "landscaper", &["status", "metadata"]);
     }

@@ -321,7 +321,8 @@ fn a_type_that_nobody_processes_in_a_dry_run_is_denied_where_items_are_routed() 
     assert_eq!(dr012_findings(&format!("dryRun: {{}}\n{with_honours_dry_run}\n"), item()), []);
 }
 
-/// A live reader with one object that the catalog does not have yet. `None` means that each read fails.
+/// A live reader that finds one object, which the catalog does not contain yet. If the reader contains `None`, each
+/// read fails.
 struct LiveObject(Option<Value>);
 
 impl LiveReader for LiveObject {

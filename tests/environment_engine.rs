@@ -1,5 +1,5 @@
-//! Tests of the engine of composition environments beyond the recorded cases. Upstream is Crossplane with its
-//! functions. These are the tests:
+//! Tests of the engine of composition environments, in addition to the recorded cases. Upstream means Crossplane and
+//! its functions. The tests are:
 //!
 //! - the cases of upstream's unit tests, with upstream's names
 //! - the scenarios of upstream's end-to-end tests, with recorded values
@@ -45,7 +45,8 @@ fn selection(text: &str) -> Selection {
 /// The names of the selected EnvironmentConfigs, or the error.
 type SelectionResult = Result<Vec<String>, String>;
 
-/// Returns the names of the EnvironmentConfigs in `all` that `sources` select for a composite.
+/// Returns the names of the EnvironmentConfigs in `all` that `sources` select for `composite`. `profile` says whether
+/// Crossplane or a function selects them.
 fn selected(profile: Profile, sources: &str, composite: &str, all: &str) -> SelectionResult {
     let all = configs(all);
     let sources = select(profile, &selection(sources), &yaml(composite), all.as_slice());
@@ -76,7 +77,7 @@ fn label(matcher: &str) -> String {
     format!("{{environmentConfigs: [{{type: Selector, selector: {{matchLabels: [{matcher}]}}}}]}}")
 }
 
-/// Tests the cases of Crossplane's `TestSelect`. The expected results are those of Crossplane, and those of
+/// Tests the cases of Crossplane's `TestSelect`. Each case has two expected results: that of Crossplane, and that of
 /// function-environment-configs.
 #[test]
 fn select_cases_of_upstream() {
@@ -243,7 +244,8 @@ fn fetch_cases_of_upstream() {
     assert_eq!(optional.failure, None, "NoErrorOnKubeGetErrorIfResolutionNotRequired");
 }
 
-/// Tests the cases of Crossplane's `TestEnvironmentShouldResolve`.
+/// Tests the cases of Crossplane's `TestEnvironmentShouldResolve`. The references to EnvironmentConfigs are resolved if
+/// the composite has none yet, or if the policy is `resolve: Always`.
 #[test]
 fn resolves_references_if_empty_or_always() {
     let all = configs(STAGES);
@@ -457,8 +459,8 @@ spec:
     );
 }
 
-/// Tests the six scenarios of Crossplane's `environmentconfig_test.go`, with our own manifests and with upstream's
-/// values.
+/// Tests the six scenarios of Crossplane's `environmentconfig_test.go`. The manifests are our own. The expected values
+/// are those of Crossplane's test.
 #[test]
 fn the_scenarios_of_upstream_give_the_recorded_values() {
     let config = |name: &str, stage: &str, priority: i64, f: &str| {
@@ -611,9 +613,9 @@ spec:
     assert_eq!(composed(composite(json!({"shadow": "s"}))), "s", "PatchComposedResourceFromEnvironmentShadowedSet");
 }
 
-/// Regression test for issue 18 (Crossplane, item 9): patches of the types `CombineFromEnvironment` and
-/// `CombineToEnvironment` have no effect if they are among the patches of an environment. function-patch-and-transform
-/// also rejects such patches in its validation.
+/// Regression test for issue 18 (Crossplane, item 9): the engine ignores patches of the types `CombineFromEnvironment`
+/// and `CombineToEnvironment` in `environment.patches`. The validation of the patches for function-patch-and-transform
+/// reports them as invalid.
 #[test]
 fn combinations_of_the_environment_are_ignored_among_environment_patches() {
     for kind in ["CombineFromEnvironment", "CombineToEnvironment"] {

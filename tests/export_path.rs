@@ -46,8 +46,8 @@ fn class(name: &str) -> Class {
     }
 }
 
-/// The end of an error message whose text is not compared. Landscaper's message contains a whole map in Go's syntax,
-/// but the message of Portcullis contains shortened JSON.
+/// The end of one error message of Landscaper. Messages with this end are not compared: they contain a whole map in
+/// Go's syntax, while the message of Portcullis contains shortened JSON.
 const CANNOT_BE_FILTERED: &str = "is not array or slice and cannot be filtered";
 
 #[test]
@@ -205,7 +205,8 @@ proptest! {
         }
     }
 
-    /// If `construct` builds an object from a key and a value, `find` with the same key as path returns the value.
+    /// `construct` writes `value` into an object at the path `key`. From this object, `find` with the path `key` must
+    /// return `value` again.
     #[test]
     fn finds_the_value_that_a_key_builds(key in "[a-c](\\.[a-c]){0,4}", value in object()) {
         prop_assert_eq!(find(&key, &construct(&key, &value).unwrap()).unwrap(), value);

@@ -1,5 +1,5 @@
-//! Tests of KZ043 beyond the examples on its page: which findings are warnings, and how the result of a live read
-//! affects the findings.
+//! Tests of rule KZ043 that the examples in its documentation do not cover: which findings are warnings, and how the
+//! result of a live read affects the findings.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;

@@ -121,8 +121,8 @@ impl CountingGate {
     }
 }
 
-/// Returns variants of an object, each with a description. Two variants have a dry-run annotation, two are as a
-/// controller leaves them after a reconciliation, and one has outdated annotations of Portcullis. `admitted` is the
+/// Returns variants of an object, each with a description. Two variants have a dry-run annotation. Two have the changes
+/// that a controller makes during a reconciliation. One has outdated annotations of Portcullis. `admitted` is the
 /// object as the API server stores it after admission.
 fn variants(object: &Value, admitted: &Value) -> Vec<(&'static str, Value)> {
     let with = |change: fn(&mut Value)| {

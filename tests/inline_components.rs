@@ -118,8 +118,8 @@ fn references_follow_the_overwritten_repository_of_the_root() {
     assert_eq!(versions[1]["value"], "v9", "{patch}");
 }
 
-/// As in Landscaper, a descriptor in a label is unpacked only if the outermost component also has a label with a
-/// descriptor.
+/// Checks that Portcullis patches a descriptor in a label only if the outermost component also has a label with a
+/// descriptor. Landscaper unpacks descriptors in labels under the same condition.
 #[test]
 fn nested_descriptors_are_patched_where_landscaper_unpacks_them() {
     let nested = json!({"meta": {"schemaVersion": "v2"}, "component": {"name": "example.org/store", "version": "v1",
@@ -145,7 +145,8 @@ fn an_unreadable_descriptor_still_gets_its_own_reference_patched() {
     assert_eq!(patch.as_array().map(Vec::len), Some(2), "{patch}");
 }
 
-/// A patch that is too large for an annotation is omitted, with a warning.
+/// Checks that the patch annotation omits the references of an inline descriptor if the annotation would otherwise be
+/// too large. The warnings list only the first changes, and the number of remaining changes.
 #[test]
 fn omits_a_patch_that_does_not_fit_an_annotation() {
     let mut case = case(INSTALLATION, Mode::Annotate);

@@ -136,8 +136,8 @@ const KUSTOMIZE_ERRORS: [(&str, &str); 15] = [
     ("failed to find unique target", "KZ030"),
 ];
 
-/// The first finding corresponds to kustomize's error: it is from the rule in [`KUSTOMIZE_ERRORS`], and its position is
-/// that of the invalid entry.
+/// Checks that the first finding corresponds to kustomize's error. The rule of the finding must be the rule for this
+/// error in [`KUSTOMIZE_ERRORS`], and the position must be that of the invalid entry.
 #[test]
 fn the_first_finding_is_kustomizes_error() {
     let mut reported = 0;
@@ -262,8 +262,8 @@ fn verdicts_for_flux_equal_fluxs() {
     assert!(wrong.is_empty(), "{} differ:\n{}", wrong.len(), wrong.join("\n\n"));
 }
 
-/// Compares our verdicts with recorded verdicts of Flux. The cases have random specs of Kustomizations and random root
-/// files. Unknown verdicts are accepted.
+/// Compares our verdicts with recorded verdicts of Flux. The cases have random specs of Flux Kustomizations, and random
+/// kustomization files in the folder `spec.path`. Unknown verdicts are accepted.
 #[test]
 fn verdicts_for_whole_specs_equal_fluxs() {
     let given = std::env::var("PORTCULLIS_FLUX_SPECS").ok();
@@ -289,7 +289,7 @@ fn verdicts_for_whole_specs_equal_fluxs() {
     assert!(agreed > 2 * unknown.len(), "{agreed} agree, {} are unknown", unknown.len());
 }
 
-/// Returns our report about the tree of a case, built as Flux builds it with the spec of the case.
+/// Returns our report about the tree of a case. The tree is built with `spec` of the case, as Flux builds it.
 fn judge_for_flux(case: &Value) -> Report {
     let options = Options { flux: flux_spec(&case["spec"]), ..Options::of(Profile::Flux) };
     analyse(&tree(case), &TreePath::from(text(&case["spec"]["path"])), &options)
@@ -324,7 +324,7 @@ fn rejects_specs_that_flux_rejects() {
     assert!(reason.contains("the content of ConfigMap/vars is unknown"), "{reason}");
 }
 
-/// Regression test for issue 18 (Flux, item 2): Flux accepts these root files, but Portcullis rejected them.
+/// Regression test for issue 18 (Flux, item 2): Flux accepts these kustomization files, but Portcullis rejected them.
 #[test]
 fn accepts_root_files_that_flux_converts() {
     for (name, root) in [
@@ -420,7 +420,8 @@ fn hostile_trees_stay_within_bounds() {
     }
 }
 
-/// Each of twenty folders lists the next folder twice. Without a limit, there would be a million visits.
+/// Checks that the number of visited folders is limited. Each of twenty folders lists the next folder twice, so there
+/// would be a million visits without a limit.
 #[test]
 fn folders_that_multiply_are_bounded() {
     let folder = |n: usize| format!("resources: [../f{0}, ../f{0}]\n", n + 1);

@@ -58,9 +58,9 @@ fn build_case(case: &Value) -> Result<String, Stop> {
     built.text()
 }
 
-/// Returns what the engine would need for a result that is unknown because of `cause`, such as the network. The test
-/// skips cases with these unknown results. Returns `None` if the test must fail for an unknown result with this
-/// `cause`.
+/// Returns what a build would need so that its result is known, such as the network. `cause` is the cause of the
+/// unknown result. The test skips such builds. Returns `None` if the test must fail, because nothing that a build could
+/// need is missing.
 fn not_executed(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Network => Some("network"),

@@ -43,7 +43,8 @@ fn reports_the_position_of_unprintable_values() {
     assert!(error.to_string().starts_with("data.k\u{85}: a key with a next-line character"), "{error}");
 }
 
-/// Generates texts that the YAML 1.2 parser of Portcullis and go-yaml v2 interpret identically.
+/// Returns a strategy that generates texts. The YAML 1.2 parser of Portcullis and go-yaml v2 interpret these texts
+/// identically.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![
         "[ -~]{0,12}",
@@ -69,8 +70,8 @@ fn text() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Generates keys other than `<<`. kustomize prints the key `<<` without quotes, so parsers would treat it as a YAML
-/// merge key.
+/// Returns a strategy that generates keys other than `<<`. kustomize prints the key `<<` without quotes, so parsers
+/// would treat it as a YAML merge key.
 fn key() -> impl Strategy<Value = String> {
     text().prop_filter("a merge key", |key| key != "<<")
 }

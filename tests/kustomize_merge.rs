@@ -1,5 +1,5 @@
-//! Compares strategic merge patches with the results of kustomize's own library, in
-//! `tests/vectors/kustomize/merge.json`.
+//! Compares how Portcullis and kustomize's own library apply strategic merge patches. The results of the library are
+//! recorded in `tests/vectors/kustomize/merge.json`.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -67,8 +67,8 @@ fn a_comment_holds_the_schema_of_a_list() {
 }
 
 proptest! {
-    /// An empty patch must not change an object of a custom kind. Custom kinds have no schema, so mappings are merged,
-    /// and lists are replaced.
+    /// Checks that an empty patch does not change an object of a custom kind without null values. Custom kinds have no
+    /// schema, so mappings are merged, and lists are replaced.
     #[test]
     fn an_empty_patch_changes_no_object_without_nulls(keys in prop::collection::hash_map("[a-z]{1,3}", "[a-z0-9]{1,5}", 0..6)) {
         let entries: Vec<_> = keys.iter().map(|(key, value)| format!("\"{key}\": [{{\"name\": \"{value}\"}}, {{}}]")).collect();

@@ -11,11 +11,11 @@ use portcullis::catalog::{LiveReader, LiveReading, Reference};
 use portcullis::gate::{Gate, Policy, Registry};
 use serde_json::{Value, json};
 
-/// Number of objects in the catalog that use the object of the request. A rule reads at most five objects at once.
+/// Number of objects in the catalog that refer to the object of the request. A rule reads at most five of them at once.
 const USERS: usize = 12;
 
-/// An API server in which only the object `unchanged` is as in the catalog. All others have lost their content, or
-/// are deleted if `others_exist` is false.
+/// A simulated API server whose objects differ from those in the catalog. Only the object `unchanged` is equal. All
+/// other objects have lost their content, or are deleted if `others_exist` is false.
 struct ChangedObjects {
     unchanged: Option<Value>,
     others_exist: bool,
@@ -71,7 +71,8 @@ fn root_of_deployed_items(number: usize) -> (Value, Case) {
     (item, Case::new(Operation::Update, dry_run).update(root))
 }
 
-/// Returns the messages of a rule for a request. The catalog has all users, and the API server has changed objects.
+/// Returns the messages of a rule for the request of `make`. The catalog contains [`USERS`] objects that refer to the
+/// object of the request. `api_server` contains changed versions of these objects.
 fn messages(rule: &str, make: Make, api_server: ChangedObjects) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let users = (0..USERS).map(|number| make(number).0).collect();
@@ -82,8 +83,8 @@ fn messages(rule: &str, make: Make, api_server: ChangedObjects) -> Vec<String> {
     verdict.findings.into_iter().filter(|finding| finding.rule == rule).map(|finding| finding.message).collect()
 }
 
-/// Regression test: only the first five users in the catalog were read. If none of them used the object any more, the
-/// request was admitted, although another user still used it.
+/// Regression test: Portcullis read only the first five objects that refer to the object of the request. If none of
+/// these five still referred to it, the request was admitted, although another object still did.
 #[test]
 fn reads_further_users_until_one_still_uses_the_object() {
     let rules: [(&str, Make); 3] =

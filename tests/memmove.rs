@@ -1,4 +1,5 @@
-//! Compiles `native/memmove.c` with a C compiler and tests it. Only the static binary contains the code of this file.
+//! Compiles `native/memmove.c` with a C compiler and tests it. Of all binaries of Portcullis, only the static one
+//! contains the code of `native/memmove.c`.
 #![cfg(target_arch = "x86_64")]
 #![allow(clippy::unwrap_used, reason = "in a test a panic is the report")]
 

@@ -92,7 +92,7 @@ fn rows(shown: &str) -> BTreeSet<String> {
     types.iter().map(row).collect()
 }
 
-/// Returns the suffix that the text format appends to the names of metrics of this type.
+/// Returns the suffix that the Prometheus text format appends to the names of metrics of the type `kind`.
 fn suffix(kind: &str) -> &'static str {
     match kind {
         "counter" => "_total",

@@ -14,8 +14,8 @@ use portcullis::landscaper::repository_context::RepositoryContext;
 use portcullis::landscaper::substitution::{self, Entry, Outcome, Substitution};
 use serde_json::{Value, json};
 
-/// Returns a member of a case's input as JSON text. If the case has `rawInput`, returns the text in `rawInput`.
-/// Otherwise, serializes the value, as an API server does.
+/// Returns the field `member` of the input of `case` as JSON text. If the case has the field `rawInput`, this field
+/// already contains the text. Otherwise, serializes the value in `input`, as an API server does.
 fn text(case: &Value, member: &str) -> Option<String> {
     match case.get("rawInput") {
         Some(raw) => raw.get(member).map(|text| text.as_str().expect("rawInput holds texts").to_owned()),
@@ -91,8 +91,8 @@ fn reported(entry: &Entry, outcome: &Outcome, original: &ComponentReference) -> 
     }
 }
 
-/// Normalizes an expected value: a repository context that is `null` is removed, and all numbers are converted to
-/// floating point.
+/// Prepares the result or the expected result of a case for the comparison. Removes repository contexts that are
+/// `null`, and converts all numbers to floating point.
 fn normalize(mut value: Value) -> Value {
     if let Some(after) = value.get_mut("referenceAfter").and_then(Value::as_object_mut) {
         after.retain(|_, part| !part.is_null());
@@ -124,8 +124,8 @@ fn every_case_has_the_recorded_outcome() {
     }
 }
 
-/// Checks that overwrites have the same meaning as parsed objects and as JSON texts. The other tests parse overwrites
-/// from JSON texts, but Portcullis reads them from parsed objects.
+/// Checks that parsing overwrites from a JSON text and reading them from a parsed object have the same result. The
+/// other tests parse overwrites from JSON texts, but Portcullis reads them from parsed objects.
 #[test]
 fn parses_values_and_their_texts_alike() {
     let file = vectors("landscaper/overwrites.json");
@@ -176,8 +176,9 @@ fn warns_about_an_installation_whose_context_names_missing_overwrites() {
     assert_eq!(found(Vec::new()), ["warn spec.context: Context \"default\" does not exist in namespace ns"]);
 }
 
-/// If an object contains a number that Landscaper cannot decode, [`Object::read`] returns an error, so the request is
-/// denied. This is also the case if an earlier call read only a part of the object without this number.
+/// Checks that [`Object::read`] returns an error if an object contains a number that Landscaper cannot decode, so that
+/// the request is denied. An earlier call that read only a part of the object without this number must not hide the
+/// error.
 #[test]
 fn a_number_out_of_range_is_reported() {
     for case in vectors("landscaper/deployers.json")["numbers"].as_array().expect("it is a list") {

@@ -191,7 +191,8 @@ fn released_artifacts_have_traces() {
     assert!(text("Containerfile").contains("-unknown-linux-musl\" --features otlp)"));
 }
 
-/// The chart uses its `appVersion` as the tag of the image, without the `v` of the git tag.
+/// The chart uses its `appVersion` as the tag of the image. So a release must push the image with this tag, which does
+/// not have the `v` of the git tag.
 #[test]
 fn release_pushes_the_tag_that_the_chart_pulls() {
     let mut make = Command::new("make");

@@ -2,9 +2,9 @@
 //! declares the parts that rules may read. Every rule must have the same result with a catalog that stores only these
 //! parts as with a catalog that stores whole objects.
 //!
-//! The objects are those of the rule pages, the vectors, the examples and the recordings. Objects of one source are
-//! stored together, and each of them is created, updated and deleted. `Case::decide` makes the same comparison in other
-//! tests.
+//! The objects come from the examples on the rule pages, and from the files in `tests/vectors`, `tests/recordings` and
+//! `examples`. The objects of one example, or of one case in a file, are stored together. Each of them is created,
+//! updated and deleted. `Case::decide` makes the same comparison in other tests.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -26,7 +26,7 @@ use portcullis::rule::{Match, Rule, RuleInfo};
 use portcullis::yaml;
 use serde_json::{Value, json};
 
-/// Maximum number of objects of one source that are stored together.
+/// Maximum number of objects that one catalog stores in this test.
 const MAX_GROUP: usize = 40;
 
 /// Adds the Kubernetes objects in a value, including those in YAML texts, to `found`.
@@ -61,7 +61,8 @@ fn files(folder: &Path, found: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the objects of this test, grouped by the example on a rule page or the file that contains them.
+/// Returns the objects of this test in groups. A group contains the objects of one example on a rule page, or of one
+/// case in a file.
 fn groups() -> BTreeMap<String, Vec<Value>> {
     let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
     for rule in Registry::standard().rules() {
@@ -104,7 +105,7 @@ fn groups() -> BTreeMap<String, Vec<Value>> {
     groups
 }
 
-/// Returns a policy in which every rule is enabled, with all sections of the configuration from the rule pages.
+/// Returns a policy in which every rule is enabled. Its settings are those that the rule pages show for all rules.
 fn policy(registry: &Registry) -> Policy {
     let mut policy = Policy { composites: HashSet::from(["*".to_owned()]), ..Policy::default() };
     for rule in registry.rules() {

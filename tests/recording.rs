@@ -201,7 +201,7 @@ fn context() -> Value {
            "metadata": {"name": "base", "namespace": "demo"}, "componentVersionOverwrites": "mirror"})
 }
 
-/// A live reader that finds every object.
+/// A live reader that returns an object for every reference, as if every object existed.
 struct EveryObjectReader;
 
 impl LiveReader for EveryObjectReader {
@@ -318,8 +318,8 @@ async fn two_versions_of_a_kind_are_replayed_as_two_kinds() {
     .await;
 }
 
-/// Regression test for issue 18 (recorded traffic): if the catalog changes while a decision waits for live reads, rules
-/// use the changed catalog after the live reads.
+/// Regression test for issue 18 (recorded traffic). If the catalog changes while a decision waits for live reads, the
+/// rules use the changed catalog after these reads. A replay must do the same.
 #[tokio::test]
 async fn decisions_are_replayed_with_the_changes_during_live_reads() {
     let cluster = Cluster::new();

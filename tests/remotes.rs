@@ -176,8 +176,8 @@ fn serve_request(stream: impl Read + Write, served: &Content, log: &Mutex<Vec<St
     stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&content)).and_then(|()| stream.flush()).unwrap();
 }
 
-/// The environment of a test: a folder with a git repository, a kustomize root and a cache, and a server for the
-/// repository.
+/// The environment of a test. The folder contains a git repository, a kustomize root and a cache. The server serves the
+/// git repository.
 struct TestSetup {
     folder: TempDir,
     server: Server,
@@ -203,7 +203,8 @@ impl TestSetup {
         command.env("GIT_TERMINAL_PROMPT", "0").output().unwrap()
     }
 
-    /// Starts an HTTPS server with the same repository. Later calls of `build` trust its certificate.
+    /// Starts an HTTPS server for the git repository of this environment. Later calls of `build` trust the certificate
+    /// of the server.
     fn start_https_server(&self, redirect_address: &str) -> Server {
         let certified_key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let bundle = OpenOptions::new().create(true).append(true).open(self.folder.path().join("authority.pem"));

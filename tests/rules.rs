@@ -130,7 +130,7 @@ fn assert_flux_deletes_nothing(verdict: &Verdict, case: &Case) {
     }
 }
 
-/// Returns all strings in a value.
+/// Returns all strings in a JSON value, at any depth.
 fn texts(value: &Value) -> Vec<String> {
     match value {
         Value::String(text) => vec![text.clone()],

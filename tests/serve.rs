@@ -179,8 +179,8 @@ async fn reloads_the_configuration_and_keeps_the_last_valid_one() {
     assert_eq!(server.post("/validate", &refused).await["response"]["allowed"], false);
 }
 
-/// A configuration file in a folder like that of a mounted ConfigMap: the file is a symbolic link through the link
-/// `..data`, and an update replaces `..data`.
+/// A configuration file in a folder like that of a mounted ConfigMap. The file is a symbolic link to
+/// `..data/portcullis.yaml`, and `..data` is a symbolic link to a folder. An update replaces the link `..data`.
 struct ConfigMount {
     folder: tempfile::TempDir,
     version: std::cell::Cell<usize>,

@@ -22,7 +22,8 @@ struct Root {
     siblings: Vec<Value>,
 }
 
-/// Returns a Kustomization that builds the folder `app` and has this inventory.
+/// Returns a Kustomization that builds the folder `app`. `files` contains the files of its source, and `inventory` the
+/// ids of the objects in its inventory.
 fn root(files: &[(&'static str, &str)], inventory: &[&str]) -> Root {
     let entries: Vec<_> = inventory.iter().map(|id| json!({"id": id, "v": "v1"})).collect();
     let mut object = kustomization("app", json!({}));
@@ -98,7 +99,8 @@ fn map(name: &str) -> String {
     object("v1", "ConfigMap", "a", name)
 }
 
-/// Returns the findings about the deletion of the object `deleted` by kustomize-controller, with the guard enabled.
+/// Returns the findings about a request of kustomize-controller to delete the object `deleted`, with the default
+/// policy. `stored` contains the objects in the cluster.
 fn deletion_findings(stored: &[Value], deleted: Value) -> Vec<String> {
     let case = Case::new(Operation::Delete, deleted).stored(stored.to_vec()).policy(Policy::default());
     let verdict = case.user("system:serviceaccount:flux-system:kustomize-controller").decide(Phase::Validate);
@@ -265,8 +267,8 @@ const CASES: [PruningCase; 30] = [
     }),
 ];
 
-/// Checks that the deletion of the inventory entry `entry`, an object of a protected kind, is reported by KZ060, with a
-/// message that contains `words`.
+/// Checks that KZ060 reports the deletion of `entry`, the inventory entry of an object of a protected kind. The message
+/// of the finding must contain `words`.
 fn assert_protected_kind(entry: &str, words: &str) {
     let found = root(&[("app/a.yaml", &map("a"))], &["a_a__ConfigMap", entry]).findings();
     assert!(found.len() == 1 && found[0].starts_with("KZ060") && found[0].contains(words), "{found:?}");

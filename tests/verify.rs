@@ -12,8 +12,8 @@ const REGISTRATION: &str = "/apis/admissionregistration.k8s.io/v1/validatingwebh
 const SERVED: &str = "/apis/apiextensions.crossplane.io/v1alpha1/environmentconfigs?dryRun=All";
 const CONFIG_MAPS: &str = "/api/v1/namespaces/default/configmaps?dryRun=All";
 
-/// Returns the status, a header and the body of the answer to a request. `registered` are the resources for which
-/// webhooks are registered.
+/// Returns the response of the simulated API server to a request for `path`: the status, a header and the body.
+/// `registered` contains the resources for which webhooks are registered.
 fn answer(path: &str, registered: &[&str]) -> (&'static str, &'static str, Value) {
     let rules = json!([{"resources": registered}]);
     let webhooks = json!([{"name": "validate.portcullis.dev", "rules": rules}]);
@@ -86,8 +86,8 @@ fn uses_a_version_that_the_cluster_serves() {
     assert_eq!(code, Some(0), "{text}");
 }
 
-/// Regression test for issue 18 (Crossplane, item 10): if no webhook is registered for ConfigMaps, `verify` must not
-/// wait until a webhook answers a request about ConfigMaps.
+/// Regression test for issue 18 (Crossplane, item 10): if no webhook is registered for ConfigMaps, `verify` must finish
+/// although no webhook answers its request about ConfigMaps.
 #[test]
 fn waits_only_for_registered_kinds() {
     let (code, text) = run_verify(&["environmentconfigs"], "30");

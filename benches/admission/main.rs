@@ -48,11 +48,11 @@ const KIB: usize = 1024;
 /// Sizes of reviews in bytes, each with the number of reviews of this size in a round. With these numbers, the reviews
 /// of each size take a few tenths of a second per round.
 const SIZES: [(usize, usize); 4] = [(KIB, 10_000), (3 * KIB, 10_000), (6 * KIB, 7_500), (2 * KIB * KIB, 100)];
-/// The typical size of a review in bytes, and the number of reviews of this size in a round. The targets for the costs
-/// of calls apply to this size.
+/// The typical size of a review in bytes, and the number of reviews of this size in a round. The report compares the
+/// costs with a target only for this size.
 const TYPICAL: (usize, usize) = SIZES[1];
-/// Numbers of objects in the catalog. The results for the second and third number are compared with the results for the
-/// first number.
+/// The measured sizes of the catalog, as numbers of objects. The costs for the second and the third size are compared
+/// with the costs for the first size.
 const CATALOGS: [usize; 3] = [10, 1_000, 100_000];
 
 fn main() {
@@ -137,8 +137,8 @@ impl Bench {
         is_selected
     }
 
-    /// Measures the baseline and each kind of call. All reviews have the size `size` in bytes, and each round has
-    /// `count` reviews.
+    /// Measures the cost of calls to the baseline server and of each kind of call to Portcullis. All reviews have the
+    /// size `size` in bytes, and each round has `count` reviews.
     async fn by_size(&self, size: usize, count: usize) -> Vec<Costs> {
         let (unhandled, installation) = (reviews::unhandled(size), reviews::installation(size));
         let mut rounds = Rounds::new(count, self.rounds);
@@ -151,7 +151,8 @@ impl Bench {
         rounds.run().await
     }
 
-    /// Measures reviews of a ComponentVersionOverwrites object with 100 entries. Several rules check this object.
+    /// Measures the cost of a review of a ComponentVersionOverwrites object with 100 entries. Several rules check this
+    /// object.
     async fn overwrites(&self) -> Vec<Costs> {
         let review = reviews::overwrites(100);
         let mut rounds = Rounds::new(TYPICAL.1 / 10, self.rounds);
@@ -162,7 +163,8 @@ impl Bench {
         rounds.run().await
     }
 
-    /// Measures reviews of the same Installation with catalogs of increasing size.
+    /// Measures the cost of a review of an Installation with each catalog size in [`CATALOGS`]. Returns each size with
+    /// the costs for this size.
     async fn by_catalog(&self) -> Vec<(usize, Vec<Costs>)> {
         let installation = reviews::installation(TYPICAL.0);
         let mut rounds = Rounds::new(TYPICAL.1, self.rounds);
@@ -177,7 +179,8 @@ impl Bench {
         CATALOGS.into_iter().zip(costs.chunks(2).map(<[Costs]>::to_vec)).collect()
     }
 
-    /// Compares two builds: their memory, and the cost of reviews of the same Installation.
+    /// Compares the build at the path `before` with the measured build: their memory usage, and the cost of reviews of
+    /// the same Installation.
     async fn compare_with(&self, before: &Path) -> Comparison {
         let memory = [self.memory(before).await, self.memory(&self.binary).await];
         let mut comparison = Comparison { rounds: self.rounds, costs: Vec::new(), memory };

@@ -31,7 +31,8 @@ pub struct Process {
     pub admin: Option<SocketAddr>,
 }
 
-/// Starts the baseline server. This executable contains the server, and is started as a new process.
+/// Starts the baseline server in a new process. The process runs this executable, which also contains the baseline
+/// server.
 pub fn floor(certs: &Path) -> Process {
     floor_with_command(Command::new(std::env::current_exe().unwrap()), certs)
 }
@@ -42,15 +43,16 @@ pub fn floor_with_command(mut command: Command, certs: &Path) -> Process {
     Process::start(command)
 }
 
-/// Starts the Portcullis executable `build` with its default settings.
+/// Starts Portcullis with its default settings. `build` is the path of the executable.
 pub fn portcullis(build: &Path, certs: &Path, manifests: &Path) -> Process {
     portcullis_with_command(Command::new(build), certs, manifests)
 }
 
-/// The path of the executable of this build.
+/// The path of the Portcullis executable that Cargo has built together with this benchmark.
 pub const PORTCULLIS: &str = env!("CARGO_BIN_EXE_portcullis");
 
-/// Starts Portcullis with its default settings. `command` must run the executable, directly or through another program.
+/// Starts Portcullis with its default settings. `command` must run the Portcullis executable, directly or through
+/// another program.
 pub fn portcullis_with_command(mut command: Command, certs: &Path, manifests: &Path) -> Process {
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--lame-duck=0"]);
     command.arg("--certs").arg(certs).arg("--manifests").arg(manifests);
@@ -67,7 +69,8 @@ pub fn portcullis_with_admin(admin: SocketAddr, mut command: Command, certs: &Pa
 }
 
 impl Process {
-    /// Starts a server and waits until it logs its address. The log goes to a pipe, as in a container.
+    /// Starts a server with `command`, and waits until the server logs its address. Reads the log through a pipe,
+    /// because the log of a container also goes to a pipe.
     fn start(mut command: Command) -> Self {
         let mut child = Running(command.stderr(Stdio::piped()).spawn().unwrap());
         let mut log = BufReader::new(child.0.stderr.take().unwrap());

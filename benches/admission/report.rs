@@ -26,8 +26,8 @@ pub struct Costs {
     aim: Option<f64>,
     floor: f64,
     cost: f64,
-    /// Median over all rounds of the cost of the call divided by the cost of the baseline. `spread` is half of the
-    /// interquartile range of these quotients.
+    /// The cost of the call as a multiple of the cost of the baseline. Each round has its own ratio, and this is the
+    /// median of all rounds. `spread` is half of the interquartile range of the ratios.
     ratio: f64,
     spread: f64,
 }
@@ -145,7 +145,7 @@ fn write(name: &str, text: &str) {
 /// The costs and the memory of two builds.
 pub struct Comparison {
     pub rounds: usize,
-    /// The number of objects in the catalog, with the costs of both builds. In [`Costs`], `floor` is then the cost of
+    /// The number of objects in the catalog, with the costs of both builds. In these [`Costs`], `floor` is the cost of
     /// the earlier build, and `cost` is the cost of the measured build.
     pub costs: Vec<(usize, Costs)>,
     /// The memory with an empty catalog. Index 0: the earlier build. Index 1: the measured build.

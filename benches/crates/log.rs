@@ -1,8 +1,9 @@
 //! Measures the CPU time of writing a log record. Compares Portcullis's own log writer and formats with the crates
 //! tracing-appender and tracing-subscriber.
 //!
-//! Records have the fields of a decision, and come in bursts at the rate of a busy server. They go through a pipe to a
-//! process that discards them, as with a container runtime. The measured CPU time includes all threads of this process.
+//! Each record has the fields of a decision. Records are written in bursts, at the rate of a busy server. As in a
+//! container, the output is a pipe. A process at the other end of the pipe discards the records. The measured CPU time
+//! includes all threads of this process.
 
 use std::fs;
 use std::io::Write;
@@ -33,8 +34,8 @@ const VARIANTS: [Variant; 4] = [
 
 struct Variant {
     name: &'static str,
-    /// Creates a subscriber that writes its records to the given pipe. Also returns a guard. When the guard is dropped,
-    /// it writes the remaining records.
+    /// Creates a subscriber that writes its records to the given pipe. Also returns a guard, which writes the remaining
+    /// records when it is dropped.
     install: fn(ChildStdin) -> (Box<dyn Subscriber + Send + Sync>, Guard),
 }
 
@@ -80,7 +81,8 @@ fn measure(variant: &Variant) -> Duration {
     used.saturating_sub(idle) / u32::try_from(BURST * BURSTS).unwrap()
 }
 
-/// Returns the CPU time of [`write_in_bursts`] if it writes no records.
+/// Returns the CPU time that [`write_in_bursts`] needs without writing records. It is subtracted from the measured
+/// times.
 fn idle_cost() -> Duration {
     let before = cpu();
     write_in_bursts(|_| ());

@@ -55,8 +55,8 @@ async fn our_attempts() -> usize {
     }
 }
 
-/// Counts the attempts with kube-runtime's scheduler. It is used in the same way as in the controller of kube-runtime:
-/// an attempt starts immediately after each change. If an attempt fails, the next one starts after a delay.
+/// Counts the attempts with the scheduler of kube-runtime. As in the controller of kube-runtime, an attempt starts
+/// immediately after each change of the object. If an attempt fails, the next attempt starts after a delay.
 async fn their_attempts() -> usize {
     let (failed, failures) = unbounded();
     let changes = ticks().map(|()| ScheduleRequest { message: object(0), run_at: Instant::now() });

@@ -1,9 +1,10 @@
 //! Measures the admission of a Flux Kustomization whose kustomize tree is checked: with empty caches, with a cached
 //! tree, and with a cached check result.
 //!
-//! 2 000 Kustomizations use one source of 5 000 files. Their reviews are decided one after another. Each time is
-//! measured from the bytes of an AdmissionReview to the bytes of its answer. Artifacts come from a server on this
-//! machine. TLS and HTTP are excluded, because other tables in `docs/performance.md` measure them.
+//! 2 000 Kustomizations use one source of 5 000 files. The benchmark decides an AdmissionReview for each Kustomization,
+//! one after another. Each time is measured from the bytes of an AdmissionReview to the bytes of its answer. Artifacts
+//! come from a server on this machine. TLS and HTTP are excluded, because other tables in `docs/performance.md` measure
+//! them.
 //!
 //! `cargo bench --bench delivery` prints the table; `-- --write` also writes it into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]

@@ -1,9 +1,9 @@
 //! Measures the cost of a composite's environment at admission: five EnvironmentConfigs are selected and merged, and
 //! fifty patches are computed.
 //!
-//! The gate decides on the creation of a composite in both phases, mutation and validation. It runs in this process,
-//! without HTTP and TLS. Catalogs of several sizes are measured in turn, so that other load on the machine affects all
-//! of them equally.
+//! A [`Gate`] decides about the creation of a composite in both admission phases, mutation and validation. The
+//! benchmark calls the gate directly, without HTTP and TLS. It alternates between catalogs of several sizes, so that
+//! other load on the machine affects all of them equally.
 //!
 //! `cargo bench --bench environment` prints the table; `-- --write` also writes it into `docs/performance.md`.
 #![allow(unreachable_pub, reason = "a benchmark has no other crate to reach")]
@@ -149,7 +149,7 @@ fn micros(time: Duration) -> String {
     format!("{:.0}", time.as_secs_f64() * 1e6)
 }
 
-/// Writes the table into `docs/performance.md`, between the markers.
+/// Replaces the text between the markers [`BEGIN`] and [`END`] in `docs/performance.md` with `table`.
 fn write(table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).unwrap();

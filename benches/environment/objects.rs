@@ -56,8 +56,9 @@ fn definition() -> Value {
     })
 }
 
-/// Returns a Composition that uses EnvironmentConfigs in four ways: two references, a selector that matches one
-/// EnvironmentConfig, and a selector that matches ten and selects two of them.
+/// Returns a Composition with four entries in `environmentConfigs`. Two entries refer to an EnvironmentConfig by name.
+/// One entry is a selector that matches one EnvironmentConfig. One entry is a selector that matches ten
+/// EnvironmentConfigs and selects two of them.
 fn composition() -> Value {
     let label =
         |key: &str, path: &str| json!({"key": key, "type": "FromCompositeFieldPath", "valueFromFieldPath": path});

@@ -15,7 +15,7 @@ const PATCHES: usize = 50;
 /// Name of the folder with the root of the tree.
 pub const ROOT: &str = "third";
 
-/// Writes a tree with this number of objects into a folder.
+/// Writes a tree with `objects` objects into a folder.
 pub fn write(folder: &Path, objects: usize) -> io::Result<()> {
     let groups = objects / KINDS;
     let base = folder.join("base");
@@ -32,8 +32,8 @@ pub fn write(folder: &Path, objects: usize) -> io::Result<()> {
     write_overlay(folder, ("second", ROOT), "nameSuffix: -third\nnamespace: third\n", PATCHES / 2..PATCHES)
 }
 
-/// Writes the overlay `name`, which builds on the folder `below`. The overlay patches the Deployments with the numbers
-/// in `patches`.
+/// Writes the overlay `name`, whose base is the folder `below`. The overlay patches each Deployment whose number is in
+/// the range `patches`.
 fn write_overlay(
     folder: &Path,
     (below, name): (&str, &str),

@@ -156,11 +156,11 @@ fn memory_percent(ours: Cost, theirs: Cost) -> f64 {
 /// A program other than Portcullis that builds a root.
 enum Builder<'a> {
     Kubectl(&'a Path),
-    /// The `kustomize` in `PATH`, with this version.
+    /// The program `kustomize` that is found in `PATH`. The string is its version.
     Kustomize(String),
 }
 
-/// Returns the `kustomize` in `PATH`, if any.
+/// Returns the program `kustomize` that is found in `PATH`; `None` if there is none.
 fn kustomize() -> Option<Builder<'static>> {
     let reported =
         Command::new("kustomize").arg("version").output().ok().filter(|reported| reported.status.success())?;
@@ -337,7 +337,7 @@ fn met(aim: bool) -> &'static str {
     if aim { "met" } else { "missed" }
 }
 
-/// Writes the table into `docs/performance.md`, between the markers.
+/// Replaces the text between two markers in `docs/performance.md` with `table`.
 fn write(table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).unwrap();

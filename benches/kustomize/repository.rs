@@ -14,8 +14,8 @@ pub struct Size {
     pub parts: usize,
 }
 
-/// Writes a repository into a folder. Each root has a folder in `roots`, each base has a folder in `bases`, and each
-/// component has a folder in `components`.
+/// Writes a repository of the size `size` into `folder`. Each root has a folder in `roots`, each base has a folder in
+/// `bases`, and each component has a folder in `components`.
 pub fn write(folder: &Path, size: Size) -> io::Result<()> {
     let half = size.parts / 2;
     (0..half).try_for_each(|number| write_all(&folder.join(base(number)), &base_files(number)))?;
@@ -43,8 +43,9 @@ fn write_all(folder: &Path, files: &[File]) -> io::Result<()> {
     files.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
 }
 
-/// Returns the kustomization file of a root with two bases and up to three components. Roots with consecutive numbers
-/// share some of these bases and components.
+/// Returns the kustomization file of the root with the number `number`. The root has two bases and up to three
+/// components. Roots with consecutive numbers share some of them. `half` is the number of bases in the repository, and
+/// also the number of components.
 fn root_file(number: usize, half: usize) -> File {
     let (first, next) = (number * 3 / 2 % half, (number * 3 / 2 + 1) % half);
     let (one, two, three) = (first, next, (number * 7 + 5) % half);
@@ -116,8 +117,8 @@ spec:
     [("kustomization.yaml", kustomization), ("deployment.yaml", deployment), ("service.yaml", service)]
 }
 
-/// Returns the files of a component. Even numbers add a ConfigMap with settings, odd numbers add a sidecar to every
-/// Deployment.
+/// Returns the files of the component with the number `number`. A component with an even number adds a ConfigMap with
+/// settings. A component with an odd number adds a sidecar to every Deployment.
 fn component_files(number: usize) -> [File; 2] {
     let head = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\n";
     if number.is_multiple_of(2) {

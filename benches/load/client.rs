@@ -24,14 +24,15 @@ const IDLE_TIMEOUT: Duration = Duration::from_secs(90);
 /// Default timeout of a webhook in the API server.
 const WEBHOOK_TIMEOUT: Duration = Duration::from_secs(10);
 /// Maximum number of unanswered requests. If there are more, the benchmark fails, because the client is then too slow,
-/// and not the server.
+/// and the results would not describe the server.
 const MAX_IN_FLIGHT: usize = 20_000;
 
 /// A request that the client sends repeatedly.
 pub struct Call {
     pub path: &'static str,
     pub body: Vec<u8>,
-    /// Weight of this request among all kinds of requests in a mix.
+    /// The weight of this request if the client sends several different requests. The probability of each request is
+    /// proportional to its weight.
     pub share: u64,
 }
 
@@ -107,7 +108,7 @@ impl Client {
         Self::with_connections(server, config, CONNECTIONS).await
     }
 
-    /// Creates a client that imitates three API servers. Opens this number of connections for each of them.
+    /// Creates a client that imitates three API servers. Opens `connections` connections for each of them.
     pub async fn with_connections(server: &Process, config: &ClientConfig, connections: usize) -> Self {
         let config = Arc::new(config.clone());
         let mut pools = Vec::new();

@@ -1,4 +1,4 @@
-//! Measures the latency, the memory usage and the start-up time of the server. Also measures the latency of a baseline
+//! Measures the latency, the memory usage and the start-up time of Portcullis. Also measures the latency of a baseline
 //! server, for comparison.
 
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ const STARTS: usize = 15;
 
 const P99_AIM: Duration = Duration::from_millis(2);
 const START_AIM: Duration = Duration::from_millis(100);
-/// The aim for the resident memory: at most this size, in KiB.
+/// The target for the resident memory of Portcullis, in KiB. The memory should not exceed this value.
 const MEMORY_AIM: usize = 16 * KIB;
 
 pub async fn run(setting: &Setting) -> String {
@@ -53,8 +53,8 @@ pub async fn run(setting: &Setting) -> String {
     text
 }
 
-/// Measures the latency of baseline and server, at a typical rate and at half of the server's capacity. Appends the
-/// results to `text`. Returns the server's p99 at half of its capacity.
+/// Measures the latency of the baseline server and of Portcullis, at the typical rate and at half of the capacity of
+/// Portcullis. Appends the results to `text`. Returns the p99 of Portcullis at half of its capacity.
 async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> Duration {
     let (floor, server) = (setting.floor(), setting.portcullis(10));
     let config = setting.client();
@@ -84,8 +84,8 @@ async fn write_latency(text: &mut String, setting: &Setting, time: Duration) -> 
     p99_at_half
 }
 
-/// Returns the resident memory of the server after a load at the typical rate, and the maximum since its start. Both
-/// are in KiB.
+/// Returns two values in KiB: the resident memory of Portcullis after a load at the typical rate, and its maximum since
+/// the start of the process.
 async fn memory(setting: &Setting, time: Duration) -> (usize, usize) {
     let server = setting.portcullis(0);
     let client = Client::new(&server, &setting.client()).await;

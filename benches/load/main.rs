@@ -1,8 +1,9 @@
 //! Measures latency, overload and endurance with an open-loop client.
 //!
 //! A closed-loop client waits for an answer before its next request, so it omits the moments at which the server is
-//! slow ("coordinated omission"). The client of this benchmark follows a schedule of random arrivals, and measures from
-//! the scheduled time. It keeps as many connections open as three API servers, with 25 connections for each.
+//! slow ("coordinated omission"). The client of this benchmark sends requests at random times of a schedule. It
+//! measures each response time from the scheduled time of the request. It keeps as many connections open as three API
+//! servers, with 25 connections for each.
 //!
 //! `cargo bench --bench load -- latency` (or `overload`, `soak`) prints a table; `--write` also writes it into
 //! `docs/reliability.md`. `--seconds=N` sets the duration, `--rate=N` the requests per second of `soak`, and
@@ -34,7 +35,8 @@ mod support;
 
 use setting::Setting;
 
-/// The allocator of the baseline server, the same as that of `portcullis`.
+/// The allocator of this benchmark executable, which also runs the baseline server. `portcullis` uses the same
+/// allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

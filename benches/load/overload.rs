@@ -20,15 +20,15 @@ use super::setting::Setting;
 
 /// Number of EnvironmentConfigs in the catalog.
 const CONFIGS: usize = 100;
-/// Number of patches between the composite and its environment.
+/// Number of patches that copy values between the composite and its environment.
 const PATCHES: usize = 5;
 /// Number of keys of each EnvironmentConfig.
 const KEYS: usize = 8;
 /// Number of concurrent requests while the capacity is measured. With four requests, the server is always busy, but no
 /// request waits in its queue.
 const WORKERS: usize = 4;
-/// Number of connections per API server. There are enough connections for all requests in the server's queue, so no
-/// request waits in the client.
+/// Number of connections that the client, which stands for one API server, opens to the server. There are enough
+/// connections for all requests in the server's queue, so no request waits in the client.
 const CONNECTIONS: usize = 100;
 const CAPACITY_TIME: Duration = Duration::from_secs(5);
 const BEFORE: Duration = Duration::from_secs(15);
@@ -71,7 +71,8 @@ pub async fn run(setting: &Setting) -> String {
 }
 
 /// Creates a catalog with a Composition and its EnvironmentConfigs. A request needs several times as much CPU time in
-/// the server as in the client. So the client can send three times the server's capacity without delay.
+/// the server as in the client. So the client can send three times as many requests as the server can process, and does
+/// not become the bottleneck.
 fn catalog(setting: &Setting) -> PathBuf {
     let folder = setting.folder("composition");
     let mut items = objects::stored(CONFIGS);
@@ -122,9 +123,9 @@ fn write_aims(text: &mut String, unloaded: &Samples, overload: &Samples, after: 
     }
 }
 
-/// Returns the time that the server needs to recover after the overload. The server has recovered in the first 100 ms
-/// in which it decides at least 95 % of the requests within `limit`. `after` contains the outcomes of the requests
-/// after the overload.
+/// Returns the time that the server needs to recover after the overload. The server counts as recovered in the first
+/// interval of 100 ms in which it decides at least 95 % of the requests within `limit`. `after` contains the outcomes
+/// of the requests after the overload.
 fn recovery(after: &Samples, limit: Duration) -> Duration {
     const WINDOW: Duration = Duration::from_millis(100);
     let windows = (after.time.as_millis() / WINDOW.as_millis()) as u32;

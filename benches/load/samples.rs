@@ -30,7 +30,8 @@ impl Samples {
         self.with(status).count()
     }
 
-    /// Returns the number of requests that failed, which means that they were neither decided nor rejected with 429.
+    /// Returns the number of failed requests. All requests failed that were not answered with status 200 (a decision)
+    /// or 429 (a rejection).
     pub fn failed(&self) -> usize {
         self.all.len() - self.count(200) - self.count(429)
     }

@@ -44,7 +44,8 @@ impl Setting {
         }
     }
 
-    /// Returns the number in the argument `--name=number`, or the default.
+    /// Returns the number in the command-line argument `name`, or `default` if the argument is missing. For example,
+    /// the argument `--seconds=5` has the name `--seconds` and the number 5.
     pub fn number(&self, name: &str, default: u64) -> u64 {
         self.value(name).map_or(default, |number| number.parse().expect("a whole number"))
     }
@@ -53,7 +54,7 @@ impl Setting {
         self.arguments.iter().find_map(|argument| argument.strip_prefix(name)?.strip_prefix('='))
     }
 
-    /// Returns the duration in the argument `--seconds=number`, or the default.
+    /// Returns the duration in the command-line argument `--seconds`, or `default` seconds if the argument is missing.
     pub fn seconds(&self, default: u64) -> Duration {
         Duration::from_secs(self.number("--seconds", default))
     }
@@ -71,8 +72,8 @@ impl Setting {
         self.portcullis_with_catalog(&self.catalog(objects))
     }
 
-    /// Starts the server with ten objects in its catalog and the probes at `admin`. Does not wait until the server logs
-    /// its address.
+    /// Starts the server with ten objects in its catalog. The server answers health probes at the address `admin`. Does
+    /// not wait until the server logs its address.
     pub fn portcullis_with_admin(&self, admin: SocketAddr) -> Running {
         process::portcullis_with_admin(admin, self.command(self.binary()), self.mount.path(), &self.catalog(10))
     }

@@ -17,12 +17,13 @@ use super::setting::Setting;
 
 const KIB: usize = 1024;
 const RATE: u64 = 200;
-/// Number of rows of the table. Each row covers the same duration.
+/// Number of rows in the table of results. Each row covers the same duration.
 const ROWS: u32 = 12;
 const ROTATION_INTERVAL: Duration = Duration::from_secs(60);
 const CHANGE_INTERVAL: Duration = Duration::from_secs(10);
 const SAMPLE_INTERVAL: Duration = Duration::from_secs(5);
-/// Maximum ratio of the mean memory in the last quarter to that in the second quarter. The first quarter is warm-up.
+/// Maximum ratio of the mean memory in the last quarter of the test to the mean memory in the second quarter. The first
+/// quarter does not count, because the server still warms up.
 const GROWTH_AIM: f64 = 1.05;
 
 /// A sample of the server's memory in KiB and of its number of threads.
@@ -87,7 +88,7 @@ async fn rotate(setting: &Setting) {
     }
 }
 
-/// Adds a file to the catalog and removes it again, repeatedly.
+/// Repeatedly changes the catalog: adds a file with an Installation, and removes the file again.
 async fn change(setting: &Setting) {
     let file = setting.catalog(1000).join("more.json");
     let more = reviews::small_installation("more").to_string();

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// Number of namespaces.
 const NAMESPACES: usize = 40;
 
-/// A kind of objects that is measured, and the number of its objects. The results fill one row of the table.
+/// A kind of objects that is measured, and the number of its objects. The benchmark prints one table row for each kind.
 #[derive(Clone, Copy)]
 pub struct Row {
     pub name: &'static str,
@@ -17,7 +17,8 @@ pub struct Row {
     pub kind: &'static str,
     pub is_namespaced: bool,
     pub count: usize,
-    /// Returns the object with this number, without its API version, kind, name and namespace.
+    /// A function that creates the object with the given number. The object has no API version, kind, name and
+    /// namespace yet.
     pub make: fn(usize) -> Value,
 }
 
@@ -92,8 +93,8 @@ pub fn namespaces() -> impl Iterator<Item = String> {
     (0..NAMESPACES).map(namespace)
 }
 
-/// Returns all rows, for the measurement of all kinds together. The row for Installations has more objects than in the
-/// measurement of Installations alone, as in a large cluster.
+/// Returns the rows of all kinds, to measure all kinds together. The row for Installations has 100 000 objects, as in a
+/// large cluster. This is more than in the measurement of Installations alone.
 pub fn all_rows() -> Vec<Row> {
     let mut rows = ROWS.to_vec();
     rows[1].count = 100_000;

@@ -14,8 +14,8 @@ use tempfile::TempDir;
 
 /// The folder where client libraries expect the credentials of a service account.
 const MOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Shell script that copies the files of the folder `$1` to `$MOUNT` in its mount namespace, then runs the other
-/// arguments as a command.
+/// Shell script that copies the files of the folder `$1` to the folder `$MOUNT`, and then runs the other arguments as a
+/// command. The script runs in its own mount namespace, so the folder `$MOUNT` of the machine does not change.
 const SCRIPT: &str = r#"set -e
 mount -t tmpfs tmpfs "$(readlink -f /var/run)"
 mkdir -p "$MOUNT"

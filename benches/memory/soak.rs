@@ -10,7 +10,7 @@ use crate::thousands;
 /// Number of changes of objects per second.
 const RATE: u32 = 200;
 
-/// Changes objects for a duration, and returns a table of the server's memory.
+/// Changes objects for the time `length`, and returns a table of the server's memory.
 pub fn table(program: &Program, length: Duration) -> String {
     let rows: Vec<_> = ROWS.iter().map(|row| Row { count: row.count / 10, ..*row }).collect();
     let cluster = PopulatedCluster::with(&rows);

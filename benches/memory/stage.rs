@@ -40,7 +40,8 @@ impl PopulatedCluster {
         self.cluster.kubeconfig(User::Admin)
     }
 
-    /// Returns a process environment like that of a pod in the cluster. `None` if this machine cannot provide it.
+    /// Returns the environment in which a server runs as in a pod: a folder with credentials, and the address of the
+    /// API server. `None` if this machine does not permit mount namespaces.
     pub fn pod(&self) -> Option<Pod> {
         Pod::new(&self.kubeconfig(), User::Admin.token())
     }

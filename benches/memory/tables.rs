@@ -46,7 +46,7 @@ impl Measured {
         Self { rows: rows.to_vec(), json, memory, catalog_bytes, ready, transfer_time, informer: None }
     }
 
-    /// Returns the memory of the objects: the resident memory minus that of an empty server.
+    /// Returns the memory of the objects: the resident memory of the measured server, minus that of an empty server.
     fn objects_memory(&self, empty: Memory) -> u64 {
         self.memory.resident.saturating_sub(empty.resident)
     }
@@ -86,8 +86,8 @@ fn name_of(rows: &[Row]) -> String {
     }
 }
 
-/// Returns the rows that each run measures. The first run has no rows and measures an empty server. Then each row has
-/// its own run. The last run measures all kinds together.
+/// Returns the rows that each run measures. A [`Row`] describes the objects of one kind. The first run has no rows and
+/// measures an empty server. Then each row has its own run. The last run measures all kinds together.
 fn runs() -> Vec<Vec<Row>> {
     let single = ROWS.iter().map(|row| vec![*row]);
     std::iter::once(Vec::new()).chain(single).chain([all_rows()]).collect()

@@ -91,12 +91,12 @@ fn main() {
 /// The results of one pass over all Installations.
 struct Pass {
     took: Duration,
-    /// Number of requests to the registry since the start.
+    /// Number of requests to the registry since the start of the controller manager.
     requests: usize,
     /// Peak memory of the controller manager since its start, in MiB.
     memory: u64,
-    /// The values of the field `from` in the annotations [`NOTE`]. A value is a hash of the overwrites and of an
-    /// Installation's component reference.
+    /// The values of the field `from` in the annotations [`NOTE`] of all Installations. A value is a hash of the
+    /// overwrites and of an Installation's component reference.
     sources: HashSet<String>,
 }
 
@@ -133,9 +133,9 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    /// Waits until the controller manager has written a new, complete record of the overwrites into an annotation of
-    /// every Installation. A record is new if its hash (`from`) is not in `before`. Returns the results of this pass,
-    /// which started at `begin`.
+    /// Waits until the controller manager has written a new, complete summary into the annotation [`NOTE`] of every
+    /// Installation. A summary is new if its hash (`from`) is not in `before`. Returns the results of this pass, which
+    /// started at `begin`.
     fn pass(&self, begin: Instant, before: &HashSet<String>) -> Pass {
         let sources = loop {
             let sources = self.cluster.block_on(sources(&self.cluster.client()));

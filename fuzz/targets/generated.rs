@@ -1,6 +1,6 @@
-//! Checks generated kustomize trees in every profile, and builds them. If the text of the built objects is parsed, the
-//! result must equal the objects. The bytes of the fuzzer determine the choices of the generator. The differential test
-//! uses the same generator.
+//! Generates a kustomize tree, checks it in every profile, and builds it. The text of the built objects must parse to
+//! the same objects. The bytes of the fuzzer determine the choices of the generator. The differential test uses the
+//! same generator.
 #![no_main]
 
 #[allow(dead_code)]

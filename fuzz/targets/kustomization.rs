@@ -1,4 +1,5 @@
-//! Parses bytes as a kustomization file, as a file of the field `configurations`, and as a file of manifests.
+//! Parses bytes in three ways: as a kustomization file, as a file that the field `configurations` lists, and as a file
+//! of manifests.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

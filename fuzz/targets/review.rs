@@ -1,5 +1,5 @@
-//! Decides about the request in the body of a webhook call. If the body has a uid, the server must send a response that
-//! the API server accepts.
+//! Fuzz target: the body of a webhook call. If the body has a uid, the response must be one that the API server
+//! accepts.
 #![no_main]
 
 #[allow(dead_code, unreachable_pub)]

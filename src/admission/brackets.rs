@@ -159,7 +159,7 @@ mod tests {
 
     use super::*;
 
-    /// Finds brackets byte by byte, to compare with [`Brackets`].
+    /// Finds the brackets in a text byte by byte. The test compares this simple implementation with [`Brackets`].
     fn bracket_by_bracket(text: &str) -> Vec<Bracket> {
         let (mut quoted, mut escaped, mut found) = (false, false, Vec::new());
         for (at, byte) in text.bytes().enumerate() {

@@ -55,7 +55,8 @@ impl fmt::Display for Operation {
     }
 }
 
-/// The resource of a request, after the API server's conversion (`matchPolicy: Equivalent`).
+/// The resource type of a request. If the API server has converted the object to another version because of
+/// `matchPolicy: Equivalent`, this is the type after the conversion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Resource<'a> {
     /// API group, empty for the core group.
@@ -79,9 +80,9 @@ pub struct User<'a> {
     pub groups: Vec<Cow<'a, str>>,
 }
 
-/// User names of the controllers that delete objects after their namespace or owner is deleted. These are the namespace
-/// controller and the garbage collector. The controller manager is included because all its controllers may share its
-/// identity. Denying requests of these users would only block the cleanup.
+/// User names of the Kubernetes controllers that delete objects after their namespace or owner is deleted. These are
+/// the namespace controller and the garbage collector. `kube-controller-manager` is included, because both controllers
+/// may run under its user name. Denying requests of these users would only block the cleanup.
 pub const COLLECTORS: [&str; 3] = [
     "system:serviceaccount:kube-system:namespace-controller",
     "system:serviceaccount:kube-system:generic-garbage-collector",
@@ -129,8 +130,8 @@ impl<'a> Object<'a> {
     }
 
     /// Creates an unparsed object from its JSON text, as [`Object::raw`] does. `jumps` contains the start and end
-    /// positions of nested values, which an earlier scan of the text recorded. They make it faster to skip these
-    /// values.
+    /// positions of nested values, which an earlier scan of the text recorded. With these positions, the parser can
+    /// skip the values faster.
     pub(super) fn scanned(raw: Option<&'a str>, jumps: Vec<Jump>) -> Self {
         Self { raw, jumps, ..Self::default() }
     }

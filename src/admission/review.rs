@@ -101,7 +101,7 @@ fn string(text: &str) -> Option<String> {
 #[serde(transparent)]
 struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
 
-/// The JSON text of a member, if present.
+/// The JSON text of a member of a JSON object; `None` if the member is missing.
 type Raw<'a> = Option<&'a str>;
 
 #[derive(Default)]

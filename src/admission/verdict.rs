@@ -38,7 +38,7 @@ pub enum Refusal {
     Undecided(String),
 }
 
-/// The outcome of a request: findings, notices and patch.
+/// The decision about a request, with findings, notices and a patch.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Verdict {
     /// The findings of the rules. A finding of level `deny` denies the request.
@@ -57,7 +57,7 @@ pub struct Verdict {
     pub is_quiet: bool,
 }
 
-/// The outcome of a decision, in order of severity.
+/// The kind of a decision about a request. The variants are in order of severity, the most severe first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// The request is denied.

@@ -99,7 +99,8 @@ impl Question {
 }
 
 impl Artifacts {
-    /// Creates an empty cache. Each fetch runs on the Tokio runtime of its first caller.
+    /// Creates an empty cache. If several callers wait for the same fetch, it runs on the Tokio runtime of the first
+    /// caller.
     pub fn new(limits: Limits, metrics: Metrics) -> Self {
         let state = Arc::new(State {
             trees: Lru::new(limits.kept_trees, limits.max_trees),

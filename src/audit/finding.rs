@@ -95,7 +95,8 @@ pub struct Entry {
     pub message: String,
     /// A text that says how to fix the finding; `None` if the rule provides no such text.
     pub help: Option<String>,
-    /// Whether the finding is not in the previous report; `None` without a previous report.
+    /// Whether the finding is new, which means that the previous report does not contain it. `None` without a previous
+    /// report.
     pub is_new: Option<bool>,
 }
 

@@ -13,8 +13,9 @@ use crate::gate::Gate;
 /// this name.
 pub(super) const USER: &str = "portcullis:audit";
 
-/// Parses an object from the JSON text of a list. Sets its API version and kind, because lists may omit them. If the
-/// text cannot be parsed, returns an audit result that contains only this error.
+/// Parses an object of a list. `text` is the JSON text of this object. Sets the API version and the kind of the object,
+/// because they may be missing in lists. If the text cannot be parsed, returns an audit result that contains only this
+/// error.
 pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     let (why, mut object) = match json::parse(text) {
         Ok(Value::Object(object)) => (None, object),

@@ -10,8 +10,8 @@
 //!    the PolicyReports in the cluster, which are then updated.
 //!
 //! So a finding of level `deny` means that the next update of the object will be denied. Rules about changes report
-//! nothing for an update without changes. Rules that tolerate existing errors report them at a lower level. Rules that
-//! apply only to creations run on a request that creates the object instead.
+//! nothing for an update without changes. Rules that tolerate existing errors report them at a lower level. For rules
+//! that apply only to creations, the audit uses an admission request that creates the object.
 //!
 //! The objects that rules look up are loaded into a cache, the catalog. The checked objects are not kept in memory.
 

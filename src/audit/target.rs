@@ -1,5 +1,4 @@
-//! Selects the stored objects to check. An audit checks the objects of every resource that a rule matches and that the
-//! cluster serves.
+//! Selects the stored objects to check. An audit covers every resource that a rule checks and that the cluster serves.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -52,12 +51,12 @@ pub(super) struct Target {
     pub(super) versions: Vec<String>,
     pub(super) plural: String,
     pub(super) kind: String,
-    /// The subresources that rules match; `""` is the main resource.
+    /// The subresources that rules check; `""` is the main resource.
     pub(super) subresources: Vec<&'static str>,
     /// Ids of the rules that check updates of the resource or of one of its subresources. The audit runs these rules on
     /// a simulated update of each object.
     pub(super) asked: HashSet<&'static str>,
-    /// Ids of the rules that match creations but not updates.
+    /// Ids of the rules that check create requests, but not update requests.
     pub(super) of_creation: HashSet<&'static str>,
 }
 

@@ -24,8 +24,8 @@ pub struct Leaf {
 }
 
 impl Leaf {
-    /// Returns whether the leaf certificate should be replaced. This is the case if the CA `signer` did not sign it, or
-    /// after two thirds of its lifetime ([`Certificate::is_due`]).
+    /// Returns whether the leaf certificate should be replaced. This is the case if the CA `signer` did not sign the
+    /// leaf certificate, or if two thirds of the lifetime of the leaf certificate are over ([`Certificate::is_due`]).
     pub fn is_due(&self, signer: &Certificate, now: OffsetDateTime) -> bool {
         self.signer != *signer || self.certificate.is_due(now)
     }

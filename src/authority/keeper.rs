@@ -85,10 +85,10 @@ pub struct Keeper {
     settings: Settings,
     cluster: Cluster,
     leaf: Option<Leaf>,
-    /// The last state of the CA that was read, and the monotonic time at which this state was first read.
+    /// The state of the CA that was read last, and the monotonic time at which this state was first read.
     known: Option<(State, Duration)>,
-    /// The last state of the CA that contained a signing CA. If the Secret of the CA loses the signing CA, the control
-    /// loop can restore it from this state.
+    /// The most recent state of the CA that contained a signing CA. If the signing CA is lost from the Secret, the
+    /// control loop can restore the CA from this state.
     remembered: Option<State>,
     problems: Vec<String>,
     failure: Option<String>,

@@ -5,7 +5,7 @@
 //! The module has these parts:
 //!
 //! - `keeper` is the control loop of a replica. It reads the Secret and the caBundles, renews the leaf certificate, and
-//!   takes one step after the other.
+//!   takes the steps that `steps` computes, one after the other.
 //! - `steps` computes the next step, such as creating the next CA, from the Secret, the caBundles and the time.
 //!   [`provided`] does the same for replicas whose certificate is issued elsewhere, for example by cert-manager. Both
 //!   are pure functions.

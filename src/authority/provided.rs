@@ -73,7 +73,8 @@ fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State
 }
 
 /// Returns the next step to remove all CAs except `provided` from the Secret. The step is often a wait, because
-/// replicas may still use the other CAs.
+/// replicas may still use the other CAs. `announced` is the time at which every caBundle was found to contain
+/// `provided`.
 fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], timing: &Timing) -> Step {
     let Some(switched) = seen.state.switched.filter(|switched| *switched <= seen.now + timing.overlap) else {
         return Step::Redate;

@@ -147,9 +147,10 @@ impl State {
     }
 
     /// Returns the CA that should sign the leaf certificate of a replica. This is the current CA, if there is one.
+    /// `has_good_leaf` says whether the replica has a valid leaf certificate.
     ///
-    /// Otherwise, returns the next CA, but only for a replica without a valid leaf certificate. No client connects to
-    /// such a replica yet. A replica with a valid leaf certificate keeps this certificate.
+    /// If there is no current CA, returns the next CA, but only for a replica without a valid leaf certificate. No
+    /// client connects to such a replica yet. A replica with a valid leaf certificate keeps this certificate.
     pub fn signer(&self, has_good_leaf: bool) -> Option<&Authority> {
         let next = self.next.as_ref().filter(|_| !has_good_leaf).map(|next| &next.authority);
         self.current.as_ref().or(next)

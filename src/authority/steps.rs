@@ -171,7 +171,8 @@ pub struct Seen<'s> {
     pub remembered: Option<&'s State>,
     /// The current time, by the wall clock.
     pub now: OffsetDateTime,
-    /// Time for which this process has observed this state without a change, measured with the monotonic clock.
+    /// Time since this process first read the current value of `state`, measured with the monotonic clock. Changes of
+    /// `State::used` do not count.
     pub unchanged: Duration,
     /// Whether an annotation on the Secret requests a new CA.
     pub rotation_requested: bool,
@@ -185,11 +186,12 @@ pub enum Step {
     /// Record these CAs as former CAs. This step is needed if caBundles contain CAs but the Secret has no signing CA.
     /// Replicas may still serve leaf certificates of these CAs.
     Keep(Vec<Certificate>),
-    /// Write this state, because the Secret was lost. The state contains the signing CA that this process remembers.
+    /// Write this state into the Secret, because the Secret was lost. The state contains the signing CA that this
+    /// process remembers.
     Restore(Box<State>),
-    /// Delete the record that every caBundle contains the next CA, because a caBundle no longer contains it. The record
-    /// is a time in the Secret. When every caBundle contains the next CA again, a new time is recorded. The wait before
-    /// this CA signs certificates then begins again.
+    /// Delete a record from the Secret: the time at which every caBundle contained the next CA. It is deleted because a
+    /// caBundle no longer contains this CA. When every caBundle contains the CA again, a new time is recorded, and the
+    /// wait before the CA signs certificates begins again.
     Withdraw,
     /// Write these CA certificates into every caBundle that differs.
     Publish(Vec<Certificate>),
@@ -379,8 +381,8 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
 }
 
 /// Returns the next step after the very first CA was created. `unchanged` is the time since this replica read the
-/// current state for the first time. If it is zero, the step is a short wait, in which other replicas may change the
-/// state. Otherwise, the CA begins to sign certificates.
+/// current state for the first time. If `unchanged` is zero, the step is a short wait, in which other replicas may
+/// change the state. Otherwise, the CA begins to sign certificates.
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }

@@ -24,8 +24,8 @@ impl Change {
     }
 }
 
-/// An observer of changes in the catalog. The catalog calls its methods synchronously after each change, so they must
-/// be quick.
+/// An observer of changes in the catalog. The catalog calls the methods of the observer synchronously after each
+/// change, so the methods must return quickly.
 pub trait Observe: Send + Sync {
     /// Receives a change of an object in the catalog: the object was created, changed or deleted.
     fn changed(&self, change: &Change, catalog: &Catalog);

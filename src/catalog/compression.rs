@@ -2,8 +2,8 @@
 //!
 //! Objects of one kind have much in common, such as keys, prefixes, registries and namespaces. So Zstandard compresses
 //! each object with a dictionary of the first objects of its kind. Each object is compressed separately. So any object
-//! can be read, replaced or dropped without the others. A trained dictionary would save another 5 to 15 %, but training
-//! takes 6 MB that the C allocator does not return.
+//! can be read, replaced or dropped without the others. A trained dictionary would save another 5 to 15 %. But training
+//! allocates 6 MB, and the C allocator does not return this memory to the operating system.
 
 use std::cell::RefCell;
 use std::fmt;

@@ -219,9 +219,9 @@ impl DeclaredKinds {
         }
     }
 
-    /// Updates the set of stored kinds. This is necessary after a change of an object that declares a kind, such as a
-    /// CompositeResourceDefinition, or of the selection of declared kinds. Adds a store for each new kind. Removes the
-    /// store of each kind that is no longer declared, or no longer selected.
+    /// Updates the set of stored kinds. Must be called after an object that declares a kind changes, such as a
+    /// CompositeResourceDefinition, and after the selection of declared kinds changes. Adds a store for each new kind.
+    /// Removes the store of each kind that is no longer declared, or no longer selected.
     fn follow(&self, declaring: &AllDeclaring) {
         let chosen = declaring.iter().filter(|((_, name), declaring)| self.is_chosen(name, declaring));
         let mut wanted: Vec<(&'static Declaration, &'static Kind)> = chosen

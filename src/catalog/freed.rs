@@ -1,9 +1,9 @@
 //! Runs work that uses much memory, and then returns the freed memory to the operating system.
 //!
 //! The allocator mimalloc keeps freed memory for later use. It returns the memory of a running thread only when this
-//! thread allocates again or ends, and the threads of an idle server do neither. So large manifests are loaded on a
-//! separate thread. After this thread has ended, a few short threads start and end. This makes mimalloc return the
-//! memory that the loading thread freed.
+//! thread allocates again or ends. The threads of an idle server do not allocate, and they do not end. So large
+//! manifests are loaded on a separate thread. After this thread has ended, a few short threads start and end. This
+//! makes mimalloc return the memory that the loading thread freed.
 
 use std::hint::black_box;
 use std::num::NonZero;

@@ -55,7 +55,7 @@ impl Posting {
         self.few().iter().copied().chain(self.many().into_iter().flat_map(Ordered::iter))
     }
 
-    /// Creates a list of the ids of two objects.
+    /// Creates the list of the ids of two objects.
     fn two(one: Id, other: Id, records: &Records) -> Self {
         let mut ids = [one, other];
         ids.sort_by_key(|id| records.name_bytes(*id));
@@ -76,8 +76,8 @@ impl Posting {
             .map_or_else(|_| Self::Many(Box::new(ordered(&ids, records))), Self::Three);
     }
 
-    /// Removes an object from this list of ids. Returns the id of the last object if only one is left, and otherwise
-    /// `None`.
+    /// Removes an object from this list of ids. If only one object remains, returns the id of this object. Otherwise
+    /// returns `None`.
     fn remove(&mut self, id: Id, records: &Records) -> Option<Id> {
         if let Self::Many(many) = self {
             many.remove(id, records);
@@ -93,7 +93,7 @@ impl Posting {
     }
 }
 
-/// Returns a list of these ids on the heap.
+/// Returns a list on the heap with the same ids, sorted by the names of the objects.
 fn ordered(ids: &[Id], records: &Records) -> Ordered {
     let mut ordered = Ordered::default();
     for id in ids {
@@ -194,9 +194,9 @@ impl Postings {
         single + several + self.shared * SHARED_BYTES
     }
 
-    /// Reserves memory for the keys of `more` new objects. `stored` is the number of objects in the index. Expects that
-    /// a new object has as many keys as the objects in the index have on average, but at most one key. Without this
-    /// maximum, a stored object with very many keys would cause a large reservation.
+    /// Reserves memory for the keys of `more` new objects. `stored` is the number of objects in the index. Assumes that
+    /// a new object has as many keys as a stored object has on average, but at most one key. Without this maximum, a
+    /// stored object with very many keys would cause a large reservation.
     pub(super) fn reserve(&mut self, more: usize, stored: usize) {
         let keys = |stored_keys: usize| more.min(more.saturating_mul(stored_keys) / stored.max(1));
         self.single.reserve(keys(self.single.len()), |single| single.hash);

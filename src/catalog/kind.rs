@@ -22,7 +22,7 @@ pub struct Kind {
     pub scope: Scope,
     /// Indexes for look-ups other than by name, for example by label.
     pub indexes: &'static [&'static Index],
-    /// The fields of each object that the catalog stores, and whether it watches the objects of this kind.
+    /// Which fields of an object the catalog stores, and whether the catalog watches the objects of this kind.
     pub storage: Storage,
 }
 
@@ -84,7 +84,7 @@ impl Kind {
         text("kind") == self.kind && group == self.group
     }
 
-    /// Returns whether objects of this kind are not watched, but only read from the API server by name.
+    /// Returns whether Portcullis only reads objects of this kind from the API server by name, and does not watch them.
     pub fn is_read_by_name(&self) -> bool {
         !self.storage.is_watched()
     }

@@ -98,7 +98,7 @@ impl Catalog {
         }
     }
 
-    /// Sets the declarations. Each one says which objects define further kinds at run time. For example,
+    /// Sets the declarations. Each declaration says which objects define further kinds at run time. For example,
     /// CompositeResourceDefinitions define the kinds of composites.
     #[must_use]
     pub fn declaring(mut self, declarations: Vec<&'static Declaration>) -> Self {
@@ -132,9 +132,9 @@ impl Catalog {
         self.live_reader = Some(reader);
     }
 
-    /// Sets which declared kinds the catalog includes. `names` contains the names of the objects that declare them,
-    /// such as CompositeResourceDefinitions. The name `*` includes all declared kinds. Kinds whose declaring object has
-    /// the label [`CHOOSING_LABEL`] are always included.
+    /// Sets which declared kinds the catalog includes. `names` contains the names of objects that declare kinds, such
+    /// as CompositeResourceDefinitions. The name `*` includes all declared kinds. Kinds whose declaring object has the
+    /// label [`CHOOSING_LABEL`] are always included.
     pub fn choose(&self, names: HashSet<String>) {
         self.declared.choose(names);
     }

@@ -36,11 +36,13 @@ pub struct Projection {
 }
 
 impl Projection {
-    /// Decodes the parts of an object that `part` selects. `text` is the JSON text of the object.
+    /// Decodes the parts of an object that `part` selects. `text` is the JSON text of the object, and `kind` is its
+    /// kind.
     ///
     /// # Errors
     ///
-    /// If the text is not a JSON object, if it is nested too deep, or if the name of the object is too long.
+    /// If the text is not a JSON object, if it is nested too deep, or if the name or namespace of the object is too
+    /// long.
     pub(super) fn of(kind: &Kind, part: &Part, text: &str) -> Result<Self, Undecodable> {
         let mut decoded = Decoded::default();
         let checked = decode(part, text, &mut decoded).and_then(|()| check(&decoded));

@@ -77,8 +77,8 @@ impl<'b> Record<'b> {
         Some(Self { form, namespace, text_length, name, stored, length: bytes.len() - rest.len() })
     }
 
-    /// Decodes only the namespace and the name of a stored object. Searches in an index read only these two, because
-    /// indexes are sorted by name. `None` if the bytes are damaged.
+    /// Decodes only the namespace and the name of a stored object. This is sufficient to find an object in an index,
+    /// because indexes are sorted by name. `None` if the bytes are damaged.
     pub(super) fn read_name(bytes: &'b [u8]) -> Option<(NamespaceId, &'b [u8])> {
         let mut rest = bytes.get(1..)?;
         let namespace = take_number(&mut rest)?;

@@ -327,7 +327,8 @@ impl Store {
     }
 }
 
-/// Returns a function that computes the hash of an object's namespace and name, for [`Store::names`].
+/// Returns a function for the table [`Store::names`]. The function gets the id of an object, and returns a hash of the
+/// namespace and the name of the object.
 fn hasher(records: &Records, seed: &RandomState) -> impl Fn(&Id) -> u64 {
     move |id| records.namespace_and_name(*id).map_or(0, |name| seed.hash_one(name))
 }

@@ -35,7 +35,7 @@ enum Source {
 pub(super) struct Held {
     pub(super) kind: &'static Kind,
     pub(super) namespace: Arc<str>,
-    /// The id of the record. Ids are reused after a removal.
+    /// The id of the record. After the object is removed, another object can get the same id.
     pub(super) id: Id,
     pub(super) bytes: Box<[u8]>,
     pub(super) dictionary: Option<Arc<Dictionary>>,

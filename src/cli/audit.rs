@@ -54,7 +54,7 @@ pub(super) struct Args {
     strict: bool,
 }
 
-/// The result of an audit, and of its comparison with the earlier policy reports.
+/// The result of an audit, and the result of reading and writing policy reports.
 struct Outcomes {
     audited: Audited,
     /// The version of Portcullis that wrote the earlier policy reports; `None` if there are none.

@@ -45,7 +45,7 @@ pub(super) type Sources = BTreeMap<(String, String), TreePath>;
 /// The folders with kustomization files, and the references of these files to other folders.
 pub(super) struct Folders {
     folders: Vec<TreePath>,
-    /// The kustomize roots: folders with a kustomization file that no other kustomization refers to.
+    /// The kustomize roots. A root is a folder with a kustomization file to which no other kustomization refers.
     pub(super) roots: Vec<TreePath>,
     pub(super) references: HashMap<TreePath, References>,
 }
@@ -89,7 +89,7 @@ pub(super) struct Scan {
     pub(super) manifests: Vec<TreePath>,
     /// The folders with kustomization files.
     pub(super) folders: Vec<TreePath>,
-    /// The kustomize roots: folders with a kustomization file that no other kustomization refers to.
+    /// The kustomize roots. A root is a folder with a kustomization file to which no other kustomization refers.
     pub(super) roots: Vec<TreePath>,
     /// The files and folders to which the kustomization in each folder refers.
     pub(super) references: HashMap<TreePath, References>,
@@ -202,8 +202,8 @@ pub(super) struct Known {
 }
 
 impl Known {
-    /// Reads the given configuration file, by default the `portcullis.yaml` of the repository. Flux sources in `flags`
-    /// override those of the file.
+    /// Reads the configuration file `config`, or the `portcullis.yaml` of the repository if `config` is `None`. Flux
+    /// sources in `flags` override the Flux sources in the file.
     pub(super) fn read(config: Option<&Path>, flags: &[SourceFolder], registry: &Registry) -> Result<Self, Unusable> {
         let file = inputs::repository_file(config);
         let policy = inputs::policy(file.as_deref(), registry)?;

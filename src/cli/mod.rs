@@ -118,7 +118,7 @@ impl Unusable {
         Self(text.into())
     }
 
-    /// Creates an error from a subject and a reason. The subject is, for example, the path of a file. The message looks
+    /// Creates an error about the subject `what`, such as the path of a file. `why` is the reason. The message looks
     /// like `config.yaml: not found`.
     fn because(what: impl std::fmt::Display, why: impl std::fmt::Display) -> Self {
         Self(format!("{what}: {why}"))

@@ -9,7 +9,7 @@ use super::{DENIED, OK, Unusable, inputs, pretty, print};
 use crate::recording::{Aspect, Difference, Recording, Replayed, replay};
 
 /// Maximum size of a recording, in bytes. The limit exists because a recording is read as a whole. The default of
-/// `serve --record-limit` is a quarter of it.
+/// `serve --record-limit` is a quarter of this limit.
 const MAX_FILE_BYTES: u64 = 1024 * 1024 * 1024;
 /// Maximum nesting depth of the folders that are searched for recordings. Deeper folders are skipped. Deeper nesting is
 /// probably a mistake, such as a symbolic link to a parent folder.

@@ -152,7 +152,7 @@ impl Serialize for Root {
     }
 }
 
-/// A list of findings that converts one finding at a time to JSON while the list is written. The JSON values of all
+/// A list of findings that is serialized as JSON. Converts only one finding at a time, so the JSON values of all
 /// findings are never in memory together.
 struct Each<'a>(&'a [Rc<Located>]);
 

@@ -38,8 +38,8 @@ impl Landscaper {
         Self { options, recorder, items, jobs: AtomicUsize::new(0), created: Mutex::default() }
     }
 
-    /// Creates a DeployItem as an Execution does, and returns its name. The name contains `scenario`. `target` is the
-    /// name of its Target, and `config` is its `spec.config`.
+    /// Creates a DeployItem as Landscaper does for an Execution, and returns the name of the DeployItem. The name
+    /// contains `scenario`. `target` is the name of its Target, and `config` is its `spec.config`.
     pub(super) async fn create(
         &self,
         scenario: &str,

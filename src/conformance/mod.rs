@@ -1,7 +1,7 @@
 //! The conformance kit, which tests deployers of Landscaper.
 //!
-//! It simulates Landscaper on a cluster, watches every write of the deployer, and reports which requirements of
-//! Landscaper's deployer contract the deployer meets or violates.
+//! It simulates Landscaper on a cluster, and watches every write of the deployer. Then it reports which requirements of
+//! Landscaper's deployer contract the deployer meets, and which it violates.
 //!
 //! ```text
 //! scenarios ─► DeployItems, jobs, deletions ─► the deployer

@@ -23,7 +23,7 @@ pub(super) struct Version {
     pub(super) object: Value,
     /// The `metadata.resourceVersion` of this version.
     pub(super) resource_version: String,
-    /// Whether the watch event has the type `DELETED`. The DeployItem then no longer exists.
+    /// Whether the watch event has the type `DELETED`, which means that the DeployItem no longer exists.
     pub(super) is_gone: bool,
 }
 
@@ -74,8 +74,8 @@ impl Recorder {
         lock(&self.record).own.extend(object.resource_version());
     }
 
-    /// Waits until the last recorded version of the DeployItem `name` meets the condition `wanted`. Returns true in
-    /// this case, and false if the condition is not met within the time `limit`.
+    /// Waits until the last recorded version of the DeployItem `name` meets the condition `wanted`, and returns true.
+    /// Returns false if this does not happen within the time `limit`.
     pub(super) async fn wait(&self, name: &str, limit: Duration, wanted: impl Fn(&Version) -> bool) -> bool {
         let mut changed = self.changed.clone();
         let fulfilled =

@@ -128,7 +128,8 @@ impl Evidence {
     }
 }
 
-/// Returns the manager of the most recent entry in `metadata.managedFields`.
+/// Returns the field manager of the most recent entry in `metadata.managedFields`. Returns an empty string if there is
+/// no entry.
 fn manager(object: &Value) -> String {
     let text = |entry: &Value, key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let last = Metadata::of(object).managed_fields().max_by_key(|entry| text(entry, "time"));

@@ -1,4 +1,4 @@
-//! The EnvironmentConfigs of the catalog, found by name or labels through indexes.
+//! Finds EnvironmentConfigs in the catalog, by name or by labels.
 
 use std::sync::Arc;
 
@@ -54,7 +54,8 @@ impl<'v> Configs<'v> {
         found
     }
 
-    /// Returns the existing values of a label that are most similar to `value`, as suggestions.
+    /// Returns suggestions for `value`, a value of the label `key`. These are the most similar values that this label
+    /// has in existing EnvironmentConfigs.
     pub fn similar_values(&self, key: &str, value: &str) -> Vec<String> {
         let found = self.view.indexed(self.kind, &BY_LABEL_KEY, "", key, MAX_COMPARED);
         nearest(value, found.iter().filter_map(|stored| label(stored, key)))
@@ -107,7 +108,7 @@ impl environment::Configs for ConfigsWith<'_> {
 pub struct ConfigsWithout<'v> {
     /// The EnvironmentConfigs of the catalog.
     pub configs: Configs<'v>,
-    /// The name of the removed EnvironmentConfig.
+    /// The name of the EnvironmentConfig that is treated as deleted.
     pub name: &'v str,
 }
 

@@ -67,8 +67,8 @@ pub fn assess(users: &[User], name: &str, before: &dyn Configs, after: &dyn Conf
     Impact { effects, passed_to_functions, not_assessed, is_complete }
 }
 
-/// A composite and its Composition, for which the environment is computed. If no composite of the Composition is known,
-/// an empty composite is used.
+/// A composite for which the environment is computed, and its Composition. If no composite of the Composition is known,
+/// the composite is empty.
 struct Subject {
     object: Reference,
     composite: Arc<Stored>,

@@ -303,7 +303,7 @@ pub static WITH_REFERENCES: Index = Index {
 /// least one EnvironmentConfig.
 pub const WITH_REFERENCES_KEY: &str = "true";
 
-/// Returns a matcher for admission requests: those with one of `operations` on a composite of any kind.
+/// Returns a matcher for admission requests. It matches requests with one of `operations` on a composite of any kind.
 /// `failure_policy` decides about these requests while Portcullis does not answer.
 pub(super) const fn composites(operations: &'static [Operation], failure_policy: FailurePolicy) -> Match {
     let plural = COMPOSITES_NAME;
@@ -319,8 +319,8 @@ pub(super) const fn composites(operations: &'static [Operation], failure_policy:
     }
 }
 
-/// Returns a matcher for admission requests: those with one of `operations` on a claim of any kind. `failure_policy`
-/// decides about these requests while Portcullis does not answer.
+/// Returns a matcher for admission requests. It matches requests with one of `operations` on a claim of any kind.
+/// `failure_policy` decides about these requests while Portcullis does not answer.
 pub(super) const fn claims(operations: &'static [Operation], failure_policy: FailurePolicy) -> Match {
     let plural = CLAIMS_NAME;
     Match {
@@ -335,9 +335,9 @@ pub(super) const fn claims(operations: &'static [Operation], failure_policy: Fai
     }
 }
 
-/// Returns a matcher for admission requests: those with one of `operations` on objects of `kind` in one of `versions`.
-/// It does not match requests for subresources. `failure_policy` decides about these requests while Portcullis does not
-/// answer.
+/// Returns a matcher for admission requests. It matches requests with one of `operations` on objects of `kind` in one
+/// of `versions`. It does not match requests for subresources. `failure_policy` decides about these requests while
+/// Portcullis does not answer.
 pub(super) const fn matches(
     kind: &'static Kind,
     versions: &'static [&'static str],

@@ -112,8 +112,8 @@ fn is_independent(source: &EnvironmentSource) -> bool {
         || selector.into_iter().all(|matcher| matcher.kind() == LabelMatcherType::Value)
 }
 
-/// Returns whether a patch reads at least one value, and no value that it reads is missing in the environment. If a
-/// value is missing, it is not certain that the patch always fails, because a real composite may provide the value.
+/// Returns true if a patch reads at least one value, and if every value that it reads exists. If a value is missing in
+/// `environment`, the patch may succeed for a real composite, because the composite may provide the value.
 fn has_value(outcome: &PatchOutcome, environment: &Value) -> bool {
     !outcome.reads.is_empty()
         && outcome.reads.iter().all(|read| {

@@ -131,7 +131,8 @@ impl Search<'_> {
     }
 
     /// Returns how a selector uses the EnvironmentConfig. `None` if the selector never selects it. If the selector
-    /// reads the value of a label from the composite, this function accepts any value of the label.
+    /// compares a label with a value from the composite, every value of this label counts as equal, because no
+    /// composite is given.
     fn selected(&self, selector: &Selector, profile: Profile) -> Option<Usage> {
         let is_fixed = |kind| kind == LabelMatcherType::Value;
         let own = Metadata::of(self.config);

@@ -56,8 +56,9 @@ pub struct Gate {
 type Clock = Arc<dyn Fn() -> OffsetDateTime + Send + Sync>;
 
 impl Gate {
-    /// Creates a gate that runs the rules of `registry` and looks up objects in `catalog`. It checks only kustomize
-    /// trees whose files are in the objects themselves. To check trees that must be fetched, use [`Gate::with_trees`].
+    /// Creates a gate that runs the rules of `registry` and looks up objects in `catalog`. The gate checks a kustomize
+    /// tree only if the object in a request contains the files of the tree. To check trees that must be fetched, use
+    /// [`Gate::with_trees`].
     pub fn new(registry: Registry, policy: Policy, catalog: Arc<Catalog>) -> Self {
         catalog.choose(policy.composites.clone());
         let (policy, trees) = (ArcSwap::from_pointee(policy), Arc::new(Inline));
@@ -65,8 +66,8 @@ impl Gate {
     }
 
     /// Replaces the component that builds and checks kustomize trees, which are folders with kustomization files. The
-    /// default component checks only trees whose files are in the object itself. Another component can fetch the files,
-    /// for example from Flux artifacts.
+    /// default component checks a tree only if the object in the request contains the files of the tree. Another
+    /// component can fetch the files, for example from Flux artifacts.
     #[must_use]
     pub fn with_trees(self, trees: Arc<dyn Judge>) -> Self {
         Self { trees, ..self }
@@ -100,8 +101,8 @@ impl Gate {
         self.policy.store(Arc::new(policy));
     }
 
-    /// Returns the rules, the mutators and the checks of kustomization files that apply to a request. `phase` says
-    /// whether they are for mutation or for validation. `None` if none of them applies.
+    /// Returns everything that runs for a request in the admission phase `phase`: mutators or rules, and checks of
+    /// kustomization files. `None` if none of them applies to the request.
     fn matching(&self, phase: Phase, request: &Request<'_>) -> Option<Matching> {
         let declared_as = self.declared_as(request);
         let deliveries = self.registry.deliveries_for(request);

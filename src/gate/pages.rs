@@ -1,4 +1,4 @@
-//! Formats the rules: the page of one rule, and the list of all as Markdown, a table or JSON.
+//! Formats the page of one rule, and the list of all rules. The list is formatted as Markdown, as a table or as JSON.
 
 use serde_json::{Value, json};
 

@@ -10,8 +10,8 @@ use crate::catalog::Settings;
 use crate::kustomize::delivery::Delivery;
 use crate::rule::{Mode, Mutator, Rule, RuleInfo};
 
-/// The label that excludes an object from mutation and limits its findings to level `audit`. It has this effect if its
-/// value is `"true"` and the configuration honors it.
+/// The label that excludes an object from mutation, and limits findings about the object to the level `audit`. The
+/// label has an effect only if its value is `"true"`, and if the configuration honors the label.
 pub const SKIP_LABEL: &str = "portcullis.dev/skip";
 
 /// The configuration of rules, mutators and checks of kustomization files. Without configuration, each of them has its
@@ -93,7 +93,8 @@ impl Policy {
         own.or_else(|| entry(&self.levels, id, family)).unwrap_or(default)
     }
 
-    /// Returns whether the level of a rule is above `off` in at least one namespace.
+    /// Returns whether the level of the rule `id` of `family` is above `off` in at least one namespace. `default` is
+    /// the level of the rule if the configuration sets no level.
     pub fn may_report(&self, id: &str, family: &str, default: Level) -> bool {
         let of_namespaces = self.namespaces.iter().filter_map(|levels| entry(&levels.levels, id, family));
         of_namespaces.chain([entry(&self.levels, id, family).unwrap_or(default)]).any(|level| level > Level::Off)
@@ -107,8 +108,8 @@ impl Policy {
 
     /// Combines the level of a finding with the `default` level and the `configured` level of its rule.
     ///
-    /// A finding has the default level of its rule or a lower level. If it has the default level, the configured level
-    /// replaces it. If it has a lower level, the configured level is the maximum.
+    /// If `level` is the default level, returns `configured`. If a rule has reported a finding at a lower level,
+    /// returns the lower one of `level` and `configured`.
     pub fn levelled(level: Level, default: Level, configured: Level) -> Level {
         if level >= default { configured } else { level.min(configured) }
     }

@@ -38,7 +38,7 @@ fn fixed(value: f64, precision: Option<usize>) -> String {
 }
 
 /// Returns the significant digits of a number, and the decimal exponent of the first digit. `precision` is the number
-/// of digits after the first one. If it is `None`, returns the fewest digits that identify the number.
+/// of digits after the first one. If `precision` is `None`, returns the fewest digits that identify the number.
 fn digits(value: f64, precision: Option<usize>) -> (String, i32) {
     let Some(precision) = precision else { return shortest(&serde_json::to_string(&value).unwrap_or_default()) };
     let text = format!("{value:.*e}", precision.min(MAX_DIGITS));
@@ -52,8 +52,8 @@ fn digits(value: f64, precision: Option<usize>) -> (String, i32) {
 /// Returns the significant digits of a number that `serde_json` printed, and the decimal exponent of the first digit.
 /// Zeros at both ends are removed.
 ///
-/// Several decimal numbers may parse to the same float. If the two shortest ones are equally near to it, Go and
-/// `serde_json` use the one with an even last digit. The standard library of Rust uses the larger one.
+/// Several decimal numbers may parse to the same float. If the two shortest ones are equally close to this float, Go
+/// and `serde_json` use the one with an even last digit. The standard library of Rust uses the larger one.
 fn shortest(json: &str) -> (String, i32) {
     let (mantissa, exponent) = json.split_once('e').unwrap_or((json, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));

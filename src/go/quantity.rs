@@ -126,8 +126,9 @@ fn scale(suffix: &str) -> Option<Scale> {
     })
 }
 
-/// Returns the number `digits` × 10^(−`fraction`), rounded up to a multiple of 10⁻⁹. `digits` contains ASCII digits. If
-/// `fraction` is positive, it is the number of digits after the decimal point.
+/// Returns the number `digits` × 10^(−`fraction`), rounded up to a multiple of 10⁻⁹. `digits` contains ASCII digits.
+/// `fraction` is the number of digits after the decimal point. If it is negative, the number has that many additional
+/// zeros at its end.
 fn nano(mut digits: Vec<u8>, fraction: i64) -> f64 {
     if digits.iter().all(|digit| *digit == b'0') {
         return 0.0;

@@ -27,7 +27,8 @@ pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
     Some(text)
 }
 
-/// The text of a kustomization file, and the parsed document, which contains the positions of the lists.
+/// The text of a kustomization file, and the same text as a parsed document. The document contains the positions of the
+/// lists.
 struct Lists<'t> {
     text: &'t str,
     document: Document,

@@ -138,8 +138,8 @@ impl Search<'_> {
         candidates.iter().filter(|file| !is_convention(file)).filter_map(|file| self.finding(file)).collect()
     }
 
-    /// Returns the finding that `file` is a forgotten manifest. The file must contain objects. Returns `None` in these
-    /// cases:
+    /// Returns a finding that says that `file` is a forgotten manifest. `file` must contain objects. Returns `None` in
+    /// these cases:
     ///
     /// - The folder has no kustomization file, or this kustomization file is empty, or kustomize cannot read it.
     /// - Another file in the same folder mentions the name of the file.
@@ -254,7 +254,8 @@ fn is_applied(object: &Node) -> bool {
     text(&["metadata", "name"]).is_some() && !is_local && !is_of_tool && !APPLIED_BY_HAND.contains(&(group, kind))
 }
 
-/// Returns whether a text contains a file name as a separate word. A longer name that contains `name` does not count.
+/// Returns whether `text` contains the file name `name` as a separate word. A longer name that contains `name` does not
+/// count.
 fn has_word(text: &str, name: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     text.match_indices(name).any(|(at, _)| {
@@ -266,8 +267,8 @@ fn has_word(text: &str, name: &str) -> bool {
     })
 }
 
-/// Returns the `path` of each source of an Argo CD Application or ApplicationSet that has the field `directory`. Argo
-/// CD applies the manifests in these folders without kustomize. Empty for other objects.
+/// Returns the folders that an Argo CD Application or ApplicationSet applies without kustomize. These are the values of
+/// `path` in all its sources that have the field `directory`. The result is empty if `object` is of another kind.
 fn plain(object: &Value) -> Vec<String> {
     let spec = object.pointer("/spec/template/spec").or_else(|| object.get("spec"));
     let Some(spec) =

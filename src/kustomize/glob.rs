@@ -24,8 +24,8 @@ pub(super) fn pattern(glob: &str) -> Option<Regex> {
 }
 
 /// Returns the existing paths that match the pattern `glob`, sorted. The pattern and the returned paths are relative to
-/// the folder `root`. A segment of the pattern without `*`, `?` and `[` matches only the same name. A segment that does
-/// not start with `.` matches no name that starts with `.`.
+/// the folder `root`. A segment of the pattern without `*`, `?` and `[` matches only the same name. A name that starts
+/// with `.` is matched only by a segment that also starts with `.`.
 pub(super) fn matching(tree: &Tree, root: &TreePath, glob: &str) -> Vec<String> {
     let mut found = vec![String::new()];
     for part in glob.split('/').filter(|part| !part.is_empty()) {

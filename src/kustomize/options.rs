@@ -286,8 +286,8 @@ pub struct Options {
     pub flux: FluxSpec,
     /// The kustomize options of an Argo CD Application. Empty if another tool than Argo CD runs the build.
     pub argo: ArgoSpec,
-    /// Whether the folder to build may contain a Component instead of a Kustomization. Portcullis then assumes that
-    /// some other kustomization includes this Component, and that the content of this kustomization is unknown.
+    /// Whether the folder to build may contain a Component instead of a Kustomization. Portcullis then assumes that a
+    /// kustomization with unknown content includes this Component.
     pub lone_components: bool,
 }
 

@@ -119,9 +119,13 @@ fn separator(text: &str, like_scp: bool) -> Option<usize> {
 
 /// Splits the path of a git URL into the path of the repository and the path of a folder in the repository.
 ///
-/// The path of the repository ends after the segment that follows `_git/`. Without `_git/`, it ends before `//`, or
-/// else after `.git`. If the path has none of these, the whole path is the repository if `whole` is set. Otherwise the
-/// first two segments are the repository, and the result is `None` for a path of one segment.
+/// The first of these rules that applies determines where the path of the repository ends:
+///
+/// - If `path` contains `_git/`: after the segment that follows `_git/`.
+/// - If `path` contains `//`: before `//`.
+/// - If `path` contains `.git`: after `.git`.
+/// - If `whole` is true: at the end of `path`.
+/// - Otherwise: after the second segment. The result is `None` if `path` has only one segment.
 fn split(path: &str, whole: bool) -> Option<(&str, &str)> {
     if let Some(at) = path.find("_git/") {
         let after = at + "_git/".len();

@@ -22,9 +22,9 @@ pub struct References {
     pub parts: BTreeSet<TreePath>,
 }
 
-/// Returns the components that the object of Flux or Argo CD adds to the folder `root`. They come from `spec.components`
-/// of a Flux Kustomization, or from `kustomize.components` of a source of an Argo CD Application. Entries of the latter
-/// may be patterns such as `../components/*`, which are expanded. The paths are relative to `root`.
+/// Returns the components that a Flux or Argo CD object adds to the folder `root`. For Flux, these are the entries of
+/// `spec.components` of a Kustomization. For Argo CD, these are the entries of `kustomize.components` in a source of an
+/// Application. Patterns in these entries, such as `../components/*`, are expanded. The paths are relative to `root`.
 pub fn added_components(tree: &Tree, root: &TreePath, options: &Options) -> Vec<String> {
     let of_argo = options.argo.components.iter().flat_map(|entry| glob::matching(tree, root, entry));
     options.flux.components.iter().cloned().chain(of_argo).collect()

@@ -15,7 +15,8 @@ pub const DEFAULT: &str = "default";
 /// The fields of a Landscaper Context that determine component references and overwrites.
 #[derive(Debug, Clone, Default)]
 pub struct Context {
-    /// The repository context for component references that have none of their own; `None` if the Context has none.
+    /// The repository context for component references that do not set a repository context. `None` if the Context has
+    /// no repository context.
     pub repository_context: Option<RepositoryContext>,
     /// The name of the ComponentVersionOverwrites object that the Context uses, in the same namespace; `None` if it
     /// uses none.

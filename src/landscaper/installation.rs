@@ -50,8 +50,8 @@ impl Location {
     /// Returns the JSON value to write at [`Location::pointer`], to set an attribute of the component reference to
     /// `value`.
     ///
-    /// This is usually `value` itself. It is a list that contains only `value`, if `value` is a repository context, and
-    /// the inline component descriptor has no list of repository contexts yet.
+    /// Usually, this is `value` itself. There is one exception: if an inline component descriptor has no list of
+    /// repository contexts, and `value` is a repository context, returns a list that contains only `value`.
     pub fn wrap(self, attribute: Attribute, value: Value) -> Value {
         match (self, attribute) {
             (Self::Inline { repository_contexts: None }, Attribute::RepositoryContext) => json!([value]),

@@ -127,8 +127,8 @@ impl PartialEq for RepositoryContext {
 
 impl Eq for RepositoryContext {}
 
-/// Reports whether two values are equal for Landscaper: Go must decode and encode them to the same JSON text. Go
-/// decodes all numbers as floats, so 1 equals 1.0. But 0 does not equal -0.
+/// Reports whether Landscaper treats two values as equal. This is the case if Go decodes and encodes both to the same
+/// JSON text. Go decodes all numbers as floats, so 1 equals 1.0. But 0 does not equal -0.
 fn same(a: &Value, b: &Value) -> bool {
     match (a, b) {
         (Value::Number(a), Value::Number(b)) => a.as_f64().map(f64::to_bits) == b.as_f64().map(f64::to_bits),

@@ -1,7 +1,7 @@
-//! Credentials for registries: pull secrets of type `kubernetes.io/dockerconfigjson`.
+//! Credentials for registries, from pull secrets of type `kubernetes.io/dockerconfigjson`. An entry of a pull secret
+//! applies to a host, or to a path prefix on that host. The longest matching entry applies.
 //!
-//! Source: `DockerConfigJSON` in Kubernetes' `pkg/credentialprovider`: an entry applies to a host, or to a
-//! path prefix on that host. The longest matching entry applies.
+//! Source: `DockerConfigJSON` in Kubernetes' `pkg/credentialprovider`.
 
 use std::fmt;
 

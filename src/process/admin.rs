@@ -34,7 +34,7 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 
 /// A source of the readiness conditions and current measurements of a process.
 pub trait Report: Send + Sync + 'static {
-    /// Returns the readiness conditions of the process, met or not.
+    /// Returns all readiness conditions of the process, both those that are met and those that are not met.
     fn conditions(&self) -> BoxFuture<'_, Vec<Condition>>;
 
     /// Updates gauges that are computed only when metrics are scraped. The default does nothing.

@@ -174,7 +174,7 @@ mod tests {
 
     use super::super::telemetry::{Format, Telemetry};
 
-    /// Calls `log`, and returns the log records that it writes in this format.
+    /// Calls `log`, and returns the log records that this closure writes. `format` is the format of the records.
     fn logged(format: Format, log: impl FnOnce()) -> String {
         struct Buffer(Arc<Mutex<Vec<u8>>>);
         impl std::io::Write for Buffer {

@@ -83,7 +83,7 @@ pub struct Tools {
 pub enum Next {
     /// The object is reconciled again only after a change.
     Done,
-    /// The object is reconciled again after this time. If it changes earlier, it is reconciled after the change.
+    /// The object is reconciled again after this time, or earlier if it changes.
     Again(Duration),
 }
 

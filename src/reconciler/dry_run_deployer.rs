@@ -146,8 +146,8 @@ impl DryRunDeployer {
 /// the dry-run annotations of `item` with those that it inherits from its root. The root is the last object in its
 /// chain of owners, usually an Installation.
 ///
-/// - Returns `true` if both are equal, or if `item` has no root.
-/// - Returns `false` if they differ, because the annotations of `item` may be outdated.
+/// - Returns `true` if these annotations are equal, or if `item` has no root.
+/// - Returns `false` if these annotations differ, because those of `item` may be outdated.
 /// - Fails if an owner cannot be read.
 async fn is_in_dry_run(object: &Reference, item: &Value, tools: &Tools) -> Result<bool, Failure> {
     match with_live_reads(tools, |view| inheritance(item, &object.namespace, view)).await {
@@ -318,8 +318,8 @@ mod tests {
 
     use super::*;
 
-    /// Checks that the message of the Event does not contain "nothing was deployed". This would be wrong if another
-    /// deployer had deployed the item before the dry-run deployer processed it.
+    /// Checks that the message of the Event does not contain "nothing was deployed". This statement would be wrong if
+    /// another deployer had deployed the item before the dry-run deployer processed it.
     #[test]
     fn the_event_does_not_claim_that_nothing_was_deployed() {
         let note = |deployer: &str| {

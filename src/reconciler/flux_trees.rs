@@ -75,8 +75,8 @@ impl Controller for FluxTrees {
         &deployed::KINDS
     }
 
-    /// Returns the kind Kustomization. The controller reads the inventories of Kustomizations from the API server,
-    /// because the catalog does not contain them.
+    /// Returns the kind Kustomization of Flux. The controller reads Kustomizations from the API server, because the
+    /// catalog does not contain their inventories.
     fn reads(&self) -> Vec<&'static Kind> {
         vec![deployed::KINDS[0]]
     }

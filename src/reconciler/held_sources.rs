@@ -23,9 +23,9 @@ use crate::kustomize::delivery::deployed;
 /// Field manager of this controller's writes, as in `metadata.managedFields`.
 const MANAGER: &str = "portcullis-held-sources";
 
-/// A controller that makes Flux reconcile a source as soon as a user approves deletions. It is for sources with a
-/// revision that the admission webhook rejected because Flux would delete objects. Without the controller, the user
-/// waits until the next interval of the source.
+/// A controller for Flux sources with a revision that the admission webhook rejected, because Flux would delete
+/// objects. As soon as a user approves the deletions, the controller makes Flux reconcile the source. Without the
+/// controller, the user waits until the next interval of the source.
 pub(super) struct HeldSources;
 
 impl Controller for HeldSources {

@@ -8,9 +8,9 @@ use crate::reconciler::Tools;
 /// example, one reads an object, and the next one reads the owner of this object.
 const ROUNDS: usize = 8;
 
-/// Calls `compute` until it has all objects that it needs, and returns its last result. If `compute` returns a
-/// reference, this function reads the object from the API server, and calls `compute` again. It makes at most `ROUNDS`
-/// reads.
+/// Calls `compute` until it returns no reference, and returns its last result. A reference names an object that
+/// `compute` needs. This function reads the object from the API server, and then calls `compute` again. It reads at
+/// most `ROUNDS` objects.
 pub(super) async fn with_live_reads<T>(tools: &Tools, compute: impl Fn(&View<'_>) -> (T, Option<Reference>)) -> T {
     let mut with_live_reads = LiveReads::new();
     for _ in 0..ROUNDS {

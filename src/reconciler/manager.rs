@@ -23,7 +23,7 @@ const RECONCILE_TIMEOUT: Duration = Duration::from_secs(60);
 /// grace period.
 const GRACE: Duration = Duration::from_secs(5);
 /// Interval for checking whether the initial list requests of a controller's watches are complete. The controller
-/// starts its work only after that.
+/// starts its work only after all of them are complete.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A controller manager. It runs controllers, and each controller has a queue.
@@ -169,9 +169,9 @@ impl Run {
         }
     }
 
-    /// Waits until the catalog contains all objects that the controller watches or looks up. Then queues all objects of
-    /// the watched kinds. A full queue drops objects. If this has happened, queues all objects again as soon as the
-    /// queue has room.
+    /// Waits until the catalog contains all objects that the controller watches or looks up. Then adds all objects of
+    /// the watched kinds to the queue. A full queue drops new objects. If the queue has dropped any, adds all objects
+    /// again as soon as the queue has room.
     async fn feed(self: Arc<Self>, tools: Arc<Tools>) {
         let kinds = [self.controller.watches(), self.controller.looks_up()].concat();
         while tools.catalog.pending().iter().any(|pending| kinds.iter().any(|kind| std::ptr::eq(*kind, *pending))) {

@@ -7,9 +7,9 @@
 //! ```
 //!
 //! A [`Controller`] names the kinds that it watches. Each controller has several workers, so it reconciles several
-//! objects at the same time, but no object twice at the same time. A reconciliation reads the object from the API
-//! server, computes the next write with a pure function, and makes one write after the other. No progress is stored in
-//! memory, so a restarted process continues where the previous one stopped.
+//! objects at the same time. But only one worker at a time reconciles an object. A reconciliation reads the object from
+//! the API server, computes each write with a pure function, and makes the writes one after the other. No progress is
+//! stored in memory, so a restarted process continues where the previous one stopped.
 //!
 //! A replica may not notice at once that it is no longer the leader. The API server rejects its updates of objects that
 //! the new leader has changed, because each update contains the resourceVersion that the replica has read.

@@ -91,8 +91,9 @@ impl Queue {
         self.len() == 0
     }
 
-    /// Queues an object. If it is being reconciled, it is reconciled again afterwards. If it waits after a failure, it
-    /// keeps its delay. The object is dropped if the queue is closed or full.
+    /// Queues an object. If a worker is reconciling the object, it is reconciled again afterwards. If the object waits
+    /// for a retry after a failure, the time of the retry does not change. The object is dropped if the queue is closed
+    /// or full.
     pub fn push(&self, object: Reference) {
         let mut state = self.state();
         let state = &mut *state;
@@ -156,7 +157,7 @@ impl Queue {
         }
     }
 
-    /// Ends the reconciliation of an object. `next` is the time of its next reconciliation, or `None` if this
+    /// Ends the reconciliation of an object. `next` says when the object is reconciled again. It is `None` if the
     /// reconciliation failed.
     pub fn done(&self, object: &Reference, next: Option<Next>) {
         let mut state = self.state();

@@ -23,8 +23,8 @@ pub struct Registration {
     pub namespace: String,
     /// The name of the controller manager's ServiceAccount.
     pub service_account: String,
-    /// The rule families that are enabled. A family is the letters of a rule id, such as `OW`. In the Helm chart, the
-    /// values of the release select the families.
+    /// The rule families that are enabled. The letters at the start of a rule id, such as `OW`, name its family. In the
+    /// Helm chart, the values of the release select the families.
     pub families: Choice,
 }
 
@@ -107,8 +107,9 @@ impl Registration {
         )
     }
 
-    /// Returns the RBAC rules that a controller needs to watch, read, list and write objects. A controller that watches
-    /// any kind may also watch CustomResourceDefinitions, because it must notice kinds that are installed later.
+    /// Returns the RBAC rules that a controller needs to watch, read, list and write objects. If the controller watches
+    /// at least one kind, the rules also permit it to watch CustomResourceDefinitions, because it must notice kinds
+    /// that are installed later.
     fn rules(&self, controller: &dyn Controller) -> String {
         let definitions = line("apiextensions.k8s.io", &["customresourcedefinitions"], &[], &["list", "watch"]);
         let definitions = (!controller.watches().is_empty()).then_some(definitions);

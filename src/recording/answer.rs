@@ -12,8 +12,8 @@ use crate::admission::{Level, Refusal, Verdict};
 pub struct Answer {
     /// Whether the request was allowed.
     pub allowed: bool,
-    /// The reason why the request was denied before the rules ran, such as an unreadable request or an expired
-    /// deadline. `None` if there was no such denial.
+    /// The reason for a denial that does not come from a rule, such as an unreadable request or an expired deadline.
+    /// `None` if there was no such denial.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refusal: Option<String>,
     /// The findings of the rules, except those with level `off`.

@@ -19,8 +19,8 @@ pub enum Aspect {
     Findings,
     /// The decisions differ in their number of notices. A notice is a message from a mutator to the user.
     Notices,
-    /// The decisions differ in the patches of the mutators. Applied to the object in the request, the recorded patch
-    /// and the new patch give different results.
+    /// The decisions differ in the patches of the mutators. The recorded patch and the new patch give different results
+    /// when they are applied to the object in the request.
     Patch,
     /// Some findings or notices of the decisions differ only in their wording.
     Wording,

@@ -1,5 +1,5 @@
-//! Records the decisions of the gate. The recording code is a wrapper between the server and the gate, which runs the
-//! rules and mutators.
+//! Records the decisions of the gate. The gate runs the rules and mutators. The server calls the recording code, which
+//! calls the gate.
 
 use std::sync::Arc;
 

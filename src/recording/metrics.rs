@@ -4,7 +4,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-/// Counters of written bytes and of dropped changes and decisions.
+/// Counters of the bytes that were written to the recording, and of the changes and decisions that are missing in the
+/// recording.
 #[derive(Debug, Clone)]
 pub struct Metrics {
     pub(super) bytes: Counter,

@@ -16,8 +16,8 @@
 //! replay: lines sorted by change ─► recorded catalog, policy and time ─► gate ─► comparison with recorded decision
 //! ```
 //!
-//! The recording contains the changes of the catalog, not the objects that each decision read. The reason is that new
-//! rules may look up other objects than old rules.
+//! The recording contains all changes of the catalog, and not only the objects that a decision has read. So a newer
+//! version of portcullis can replay the recording, even if its rules look up other objects.
 
 mod answer;
 mod compare;

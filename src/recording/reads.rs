@@ -61,7 +61,8 @@ impl<C: LiveReader> LiveReader for RecordedReads<C> {
     }
 }
 
-/// A read from the API server in progress. It is recorded when it is dropped, even if its caller stopped waiting.
+/// A read from the API server that is in progress. When this value is dropped, the read is recorded, even if the caller
+/// has stopped waiting for it.
 struct Read<'a> {
     reference: &'a Reference,
     answer: Result<Option<String>, String>,

@@ -55,7 +55,7 @@ impl Recorder {
         &self.path
     }
 
-    /// Records the text of the configuration file. Portcullis uses this configuration from now on.
+    /// Records `text`, the content of the configuration file that Portcullis uses from now on.
     pub fn configured(&self, text: String) {
         self.change(|change| Entry::Configuration { change, text });
     }

@@ -27,8 +27,9 @@ pub(super) fn is_sensitive(group: &str, kind: &str) -> bool {
     SENSITIVE.iter().any(|known| known.group == group && known.kind == kind)
 }
 
-/// Replaces every value in the sensitive fields of an object, but no keys. Returns the JSON pointers of the fields with
-/// replaced values.
+/// Removes credentials from an object. Replaces every value in its sensitive fields, and keeps the keys. Also removes
+/// the annotation with the last applied configuration, which repeats the whole object. Returns the JSON pointers of the
+/// fields with replaced values.
 pub(super) fn redact(object: &mut Value) -> Vec<&'static str> {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
     let (api_version, kind) = (text("apiVersion"), text("kind"));

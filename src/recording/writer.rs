@@ -57,7 +57,8 @@ impl Writer {
         Self { file: BufWriter::new(file), path, written: 0, limit: options.limit, families, shared }
     }
 
-    /// Writes entries until the recording is finished, the limit is reached, or writing fails.
+    /// Writes the received entries until the recorder ends the recording, the recording reaches its maximum size, or
+    /// writing fails.
     pub(super) fn run(mut self, entries: &Receiver<Entry>) {
         let end = self.write_all(entries);
         self.shared.has_ended.store(true, Ordering::Release);

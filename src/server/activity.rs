@@ -50,8 +50,9 @@ impl State {
 #[derive(Debug)]
 pub(super) struct Activity {
     began: Instant,
-    /// The state and the time of the last change of the state, in one word, so that both change atomically. The lowest
-    /// two bits contain the state, and the other bits the milliseconds since `began`.
+    /// The state of the connection, and the time of the last change of the state. One integer contains both, so that
+    /// they change atomically. The lowest two bits contain the state. The other bits contain the milliseconds from
+    /// `began` to the change.
     state: AtomicU64,
     served: AtomicBool,
 }

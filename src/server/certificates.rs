@@ -77,7 +77,8 @@ pub enum CertificateError {
     },
 }
 
-/// A certificate chain and its private key, checked to match.
+/// A certificate chain and the private key of its leaf certificate. The key was checked to belong to the leaf
+/// certificate.
 #[derive(Debug, Clone)]
 pub struct Pair {
     key: Arc<CertifiedKey>,
@@ -166,8 +167,8 @@ fn version_of(folder: &Path) -> PathBuf {
     fs::canonicalize(folder.join("..data")).unwrap_or_else(|_| folder.to_owned())
 }
 
-/// Maximum duration of a handshake of the readiness probe. After a replacement of the certificate, the probe accepts
-/// the previous certificate for this time, because a handshake may have started with it.
+/// Maximum duration of a handshake of the readiness probe. After the certificate is replaced, the probe accepts the
+/// previous certificate for this time, because a handshake may have started before the replacement.
 pub(super) const HANDSHAKE_TIME: Duration = Duration::from_secs(1);
 
 /// The current serving certificate. A new certificate is used from the next handshake on.
@@ -190,7 +191,7 @@ impl Certificates {
         Self { current: ArcSwap::from_pointee(Served { pair, before: None }), folder: None }
     }
 
-    /// Loads `tls.crt` and `tls.key` of a folder. A running server watches them for changes.
+    /// Loads the files `tls.crt` and `tls.key` from a folder. A running server watches these files for changes.
     ///
     /// # Errors
     /// If the files cannot be read, or are not a valid certificate with its key.

@@ -1,9 +1,9 @@
 //! Verifies the CA and the names of client certificates, if the server requires client certificates.
 //!
 //! The server checks the CA and the names during the TLS handshake, before it reads a request. The operator of the API
-//! server sees which check failed. Go reports the TLS alert as `remote error: tls: certificate required`, or with
-//! `unknown certificate authority` or `access denied` at the end. The server's log contains the names of rejected
-//! clients.
+//! server sees which check failed. If the client sent no certificate, Go reports the TLS alert as `remote error: tls:
+//! certificate required`. For a wrong CA, the alert ends with `unknown certificate authority`. For a wrong name, it
+//! ends with `access denied`. The server's log contains the names of rejected clients.
 
 use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};

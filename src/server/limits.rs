@@ -160,7 +160,8 @@ impl Default for Limits {
     }
 }
 
-/// Returns the number of processors that the process may use, by its CPU affinity and control group.
+/// Returns the number of processors that the process may use. Its CPU affinity and its control group (cgroup) determine
+/// this number.
 pub(super) fn processors() -> usize {
     available_parallelism().map_or(1, NonZero::get)
 }
@@ -201,7 +202,7 @@ impl Load {
         self.requests.try_acquire().ok()
     }
 
-    /// Reserves `count` bytes of memory for a body until the permit is dropped. Returns `None` if they are not
+    /// Reserves `count` bytes of memory for a body until the permit is dropped. Returns `None` if less memory is
     /// available.
     pub(super) fn bytes(&self, count: usize) -> Option<OwnedSemaphorePermit> {
         Arc::clone(&self.bytes).try_acquire_many_owned(u32::try_from(count).ok()?).ok()

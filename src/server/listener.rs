@@ -112,7 +112,8 @@ fn address_of(listener: &TcpListener, address: SocketAddr) -> Result<SocketAddr,
 pub struct Parts {
     /// The decision logic: it decides about each admission request. The server itself contains no rules.
     pub decide: Arc<dyn Decide>,
-    /// The serving certificate. If it comes from a folder, the server reloads it when its files change.
+    /// The serving certificate. If the certificate comes from files in a folder, the server reloads it when the files
+    /// change.
     pub certificates: Arc<Certificates>,
     /// The server's metrics.
     pub metrics: Arc<Metrics>,

@@ -35,8 +35,8 @@
 //! # }
 //! ```
 //!
-//! C1 to C16 in these modules refer to the numbered facts in docs/admission-contract.md, which describe what the API
-//! server expects of a webhook. The main facts are:
+//! Comments in these modules refer to C1 to C16. These are numbered facts in docs/admission-contract.md, which say what
+//! the API server expects of a webhook. The main facts are:
 //!
 //! * Calls use HTTP/1.1 over TLS.
 //! * The client closes idle connections.

@@ -24,7 +24,7 @@ pub(super) struct ServerReport {
 
 impl Report for ServerReport {
     /// Returns the readiness conditions. The conditions of the server come first. During shutdown, returns only the
-    /// unmet condition `serving`.
+    /// condition `serving`, which is then not met.
     fn conditions(&self) -> BoxFuture<'_, Vec<Condition>> {
         Box::pin(async move {
             if self.shutdown.stage() > Stage::Serving {

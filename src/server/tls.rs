@@ -40,7 +40,7 @@ pub fn server_config(certificates: Arc<Certificates>, floor: Floor) -> Result<Se
     server_config_for(certificates, floor, None)
 }
 
-/// Returns the server's TLS configuration. If `clients` is set, this verifier checks client certificates. Otherwise,
+/// Returns the server's TLS configuration. If `clients` is set, it verifies the client certificates. If it is `None`,
 /// the server requests no client certificates.
 pub(super) fn server_config_for(
     certificates: Arc<Certificates>,

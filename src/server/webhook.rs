@@ -188,7 +188,7 @@ impl Webhook {
     }
 
     /// Returns the result for a request whose decision panicked. Normally, this is an HTTP error. In shadow mode, the
-    /// result is a denial that is only recorded, and the request is admitted.
+    /// result is a denial. This denial is only recorded, and the API server gets an admission.
     fn panicked(&self) -> Result<Option<Verdict>, Rejection> {
         if !self.shadow {
             return Err(Rejection::Panicked);
@@ -197,7 +197,7 @@ impl Webhook {
         Ok(Some(Verdict::refused(Refusal::Undecided(Rejection::Panicked.to_string()))))
     }
 
-    /// Returns the outcome of a request. If there is no decision at the deadline, returns a denial. `None` if no rule
+    /// Returns the decision about a request, or a denial if there is no decision before the deadline. `None` if no rule
     /// matches the request.
     async fn verdict(&self, phase: Phase, request: &Request<'_>, began: Instant) -> Option<Verdict> {
         let decided = self.decide.decision(phase, request)?;

@@ -1,7 +1,8 @@
 //! Handles `...`, the YAML document end marker. Splits a text at the marker, and checks the text after it.
 //!
-//! Our YAML parser rejects other text on the line of the marker. go-yaml v3 treats such text as another document, but
-//! scans only its first one to three tokens. So only these tokens are checked here.
+//! go-yaml v3 treats the text after the marker as another document, but scans only its first one to three tokens. So
+//! this module checks only these tokens. The check is separate, because the YAML parser of Portcullis rejects other
+//! text on the line of the marker.
 //!
 //! Source: `yaml_parser_fetch_more_tokens` of go-yaml v3, and the observed behavior of `kubectl kustomize`.
 

@@ -79,7 +79,7 @@ pub enum Problem {
     TooDeep(usize),
 }
 
-/// A part of the error message with which our parser rejects a line within quotes that is not indented.
+/// A part of our parser's error message about a line in a multi-line quoted string that is not indented enough.
 const INDENTATION: &str = "invalid indentation in multiline quoted scalar";
 
 impl YamlError {

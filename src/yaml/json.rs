@@ -1,9 +1,9 @@
 //! Parses texts that consist only of JSON. `serde_json` parses the values, and a separate scanner finds their
 //! positions.
 //!
-//! A separate parser is needed, because kubectl parses a text as JSON if possible, and as YAML only if the text is not
-//! JSON. Nearly all JSON is also YAML. But a JSON parser and a YAML parser treat surrogate pairs, long keys, and floats
-//! without a fraction (`1.0`) differently.
+//! A separate parser is needed, because kubectl first tries to parse a text as JSON. It parses the text as YAML only if
+//! the text is not JSON. Nearly all JSON is also YAML. But a JSON parser and a YAML parser treat surrogate pairs, long
+//! keys, and floats without a fraction (`1.0`) differently.
 
 use serde_json::Value;
 
@@ -88,8 +88,8 @@ impl Walk<'_> {
         Some(Kids::List(items))
     }
 
-    /// Skips a comma before the next member or element, or the closing bracket of the object or array. Returns
-    /// `Some(true)` if another member or element follows. Returns `None` at the end of the text.
+    /// Skips the comma before the next member or element. At the end of the object or array, skips the closing bracket.
+    /// Returns `Some(true)` if another member or element follows. Returns `None` at the end of the text.
     fn more(&mut self) -> Option<bool> {
         self.here()?;
         match self.peek()? {

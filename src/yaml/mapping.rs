@@ -101,7 +101,7 @@ impl<'t> Reader<'t, '_> {
     ///
     /// # Errors
     ///
-    /// If the alias and its colon are on different lines. go-yaml rejects such a text.
+    /// If the alias and its colon are on different lines, and no `?` precedes the alias. go-yaml rejects such a text.
     pub(super) fn alias_key(&self, span: Span) -> Result<(), YamlError> {
         match self.other_key("", span) {
             Some(problem @ Problem::Syntax(_)) => Err(self.error(span, problem)),
@@ -109,10 +109,12 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Returns a problem if go-yaml rejects or may reject the mapping key at `span`, and otherwise `None`. For example,
-    /// go-yaml rejects a key of several lines, unless `?` precedes the key. `text` is the text of the key. In
-    /// manifests, a `text` longer than [`dialect::MAX_KEY_LENGTH`] is a problem too. Keys of Kubernetes objects are not
-    /// checked.
+    /// Returns a problem if go-yaml rejects or may reject the mapping key at `span`; otherwise `None`. For example,
+    /// go-yaml rejects a key of several lines, unless `?` precedes the key. `text` is the text of the key.
+    ///
+    /// The check depends on the kind of text that is parsed. It applies to kustomization files and manifests that
+    /// kustomize reads. In manifests, a key longer than [`dialect::MAX_KEY_LENGTH`] is also a problem. In objects that
+    /// kubectl reads ([`As::Object`]), keys are not checked.
     pub(super) fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
         if self.what == As::Manifest && text.len() > dialect::MAX_KEY_LENGTH {
             return Some(Problem::Dialect(dialect::LONG.to_owned()));

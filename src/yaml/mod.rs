@@ -208,11 +208,11 @@ pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError>
 /// tags. Aliases and merge keys (`<<`) are expanded. `source` is a number that the caller chooses for the file. It is
 /// stored in the [origin](node::Origin) of each node.
 ///
-/// The text is split at lines that begin with `---`. It is not split at the first line, nor at a last line without a
-/// line feed. Only the first YAML document of each part is parsed.
+/// The text is split at lines that begin with `---`. There are two exceptions: the first line of the text, and a last
+/// line without a line feed. Only the first YAML document of each part is parsed.
 ///
-/// The first key `<<` of each mapping is removed. This also applies to a quoted `"<<"`, although it is an ordinary key
-/// and nothing is merged. A mapping with two merge keys is an error.
+/// The first key `<<` of each mapping is removed after the merge. A quoted `"<<"` is not a merge key, so its value is
+/// not merged, but it is removed too. A mapping with two merge keys is an error.
 ///
 /// Source: `ByteReader.Read` of kyaml, which decodes into nodes of go-yaml v3, and `RNode.DeAnchor`.
 pub fn nodes<'t>(

@@ -46,9 +46,9 @@ pub(super) fn read(
     Ok(node)
 }
 
-/// Checks the text after the document end marker `...`, of which go-yaml scans only the first tokens. Returns an error
-/// if go-yaml rejects these tokens. If it is unknown whether go-yaml accepts them, returns an error unless our parser
-/// accepts the whole text.
+/// Checks `behind`, the text after the document end marker `...`. go-yaml scans only the first tokens of this text.
+/// Returns an error if go-yaml rejects these tokens. If it is unknown whether go-yaml rejects them, our parser parses
+/// the whole text. The function then returns an error only if our parser rejects the text.
 fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
     let checked = end::check(behind);
     let is_open = checked.as_ref().is_err_and(|error| error.problem == Problem::BehindEnd);
@@ -76,7 +76,7 @@ fn read_document(
     }
 }
 
-/// A node with the cost of copying it.
+/// A node with its size and height. Both are compared with limits when an alias copies the node.
 #[derive(Clone)]
 struct Built {
     node: Node,
@@ -89,7 +89,8 @@ struct Built {
 struct NodeReader<'t, 'l> {
     events: Reader<'t, 'l>,
     source: u32,
-    /// The value of each anchor. `None` while the value is being parsed.
+    /// The value of each anchor, by the number that the parser gives to the anchor. `None` while the value is being
+    /// parsed.
     anchors: HashMap<usize, Option<Built>>,
     /// Whether the text contains `# {`, which may begin a comment such as `# {"$ref": …}`. kyaml, the YAML library of
     /// kustomize, may use such a comment as the schema of a field.
@@ -105,7 +106,7 @@ struct NodeReader<'t, 'l> {
     with_anchors: bool,
     /// The end of the event that the parser returned last, as a byte offset in the whole file.
     end: usize,
-    /// The previous value of `token`. It belongs to the event that the parser returned before the last one.
+    /// The previous value of `token`. It belongs to the second-to-last event that the parser returned.
     last: usize,
     /// The end of the token of the event that the parser returned last, as a byte offset in the document. If this event
     /// begins a mapping, `token` is the start of the mapping.
@@ -243,7 +244,7 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         }
     }
 
-    /// Registers an anchor before its value is completely parsed.
+    /// Registers an anchor before its value is parsed. An alias inside the value is then reported as a recursion.
     fn open(&mut self, anchor: usize) {
         if anchor > 0 {
             self.anchors.insert(anchor, None);

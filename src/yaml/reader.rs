@@ -286,7 +286,8 @@ impl<'t, 'l> Reader<'t, 'l> {
         self.reach(depth, span)
     }
 
-    /// Returns an error if a value is nested deeper than the limit.
+    /// Returns an error if the nesting depth `depth` exceeds the limit. `span` is the position of the value, for the
+    /// error.
     pub(super) fn reach(&self, depth: usize, span: Span) -> Result<(), YamlError> {
         if depth > self.limits.depth {
             return Err(self.error(span, Problem::TooDeep(self.limits.depth)));

@@ -38,7 +38,8 @@ pub(super) fn is_bare_tag(tag: &Tag) -> bool {
 /// The text of the merge key. A quoted or tagged `<<` may be an ordinary key; see [`is_merge`].
 pub(super) const MERGE: &str = "<<";
 
-/// Returns whether the key `text` is the merge key `<<`. `plain` says whether the key is written without quotes.
+/// Returns whether the key `text` is the merge key `<<`. Returns `false` for a quoted `<<` without a tag, and for a
+/// `<<` with a tag other than `!` and `!!merge`. `plain` says whether the key is written without quotes.
 pub(super) fn is_merge(text: &str, plain: bool, tag: Option<&Tag>) -> bool {
     text == MERGE
         && match tag {
@@ -115,7 +116,7 @@ impl Scalar<'_> {
         })
     }
 
-    /// Converts the scalar to the key of a mapping. In sigs.k8s.io/yaml, such a key is always a string.
+    /// Converts the scalar to the key of a mapping. The key is always a string, as in sigs.k8s.io/yaml.
     pub(super) fn into_key(self) -> Result<String, Problem> {
         match self {
             Scalar::Null => Err(Problem::Key("null")),

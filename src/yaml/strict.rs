@@ -32,14 +32,15 @@ impl Fault {
     }
 }
 
-/// A checker that detects constructs that go-yaml rejects, in the parser's events and in the text between them.
+/// A checker that detects constructs that go-yaml rejects. It checks the events of our parser, and the text between the
+/// tokens.
 pub(super) struct Strict<'t> {
     text: &'t str,
     tabs: bool,
     what: As,
-    /// Number of open flow collections.
+    /// Number of flow collections (`[…]` or `{…}`) that are still open.
     pub(super) flow: usize,
-    /// The columns at which the open block mappings and block lists begin. The innermost one is last.
+    /// The start columns of the block mappings and block lists that are still open. The innermost one is last.
     columns: Vec<usize>,
     /// The byte offset in the text at which the last token ends.
     end: usize,

@@ -3,7 +3,7 @@
 /// The type of a node, as the short tag of go-yaml v3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tag {
-    /// The node was created without a tag. Its text determines its type when it is serialized.
+    /// The node was created without a tag. When the node is serialized, its text determines its type.
     None,
     /// `!!null`
     Null,

@@ -30,7 +30,8 @@ pub enum Answer {
     WaitForFlag(Arc<[u8]>, Arc<AtomicBool>),
     /// No response. The server closes the connection after two minutes.
     Hang,
-    /// A response that ends after half of these bytes, although its header contains their full length.
+    /// A response that ends after half of these bytes, although its header `Content-Length` states the length of all
+    /// bytes.
     Truncated(Arc<[u8]>),
     /// A response with chunked encoding that never ends.
     Endless,
@@ -159,7 +160,7 @@ impl Packer {
     }
 }
 
-/// Returns a small tar.gz archive that unpacks to this number of mebibytes.
+/// Returns a small tar.gz archive that unpacks to `megabytes` mebibytes.
 pub fn bomb(megabytes: usize) -> Vec<u8> {
     let mut archive = Packer::new();
     let zeros = vec![b' '; 1 << 20];

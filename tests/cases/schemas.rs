@@ -1,4 +1,4 @@
-//! The structural schemas of the kinds that mutators change. Tests use them for pruning and defaulting.
+//! The structural schemas of the kinds for which mutators exist. Tests use them for pruning and defaulting.
 
 use std::sync::LazyLock;
 
@@ -97,10 +97,10 @@ publishConnectionDetailsTo: {x-kubernetes-preserve-unknown-fields: true}
 writeConnectionSecretToRef: {properties: {name: {}, namespace: {}}}
 ";
 
-/// The Landscaper kinds whose objects mutators change.
+/// The Landscaper kinds for which mutators exist.
 pub const LANDSCAPER_KINDS: [&str; 3] = ["Installation", "Execution", "DeployItem"];
 
-/// Returns the structural schema of a Landscaper kind. `None` if mutators do not change objects of the kind.
+/// Returns the structural schema of a Landscaper kind. `None` if there is no mutator for the kind.
 pub fn landscaper(kind: &str) -> Option<Value> {
     let spec = LANDSCAPER_SCHEMAS.get(kind)?;
     let open = json!({"x-kubernetes-preserve-unknown-fields": true});

@@ -5,8 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use portcullis::admission::Phase;
 use serde_json::Value;
 
-/// Checks a v1 response, as `VerifyAdmissionResponse` of the API server does. Also checks the status of denials, and
-/// the limits of warnings and audit annotations. Returns the parsed AdmissionReview.
+/// Checks the AdmissionReview `answer` of version v1, as `VerifyAdmissionResponse` of the API server does. Also checks
+/// the status of denials, and the limits of warnings and audit annotations. Returns the parsed AdmissionReview.
 pub fn verify(answer: &[u8], uid: &str, phase: Phase) -> Result<Value, String> {
     let answer: Value = serde_json::from_slice(answer).map_err(|error| error.to_string())?;
     let require = |holds: bool, what: &str| if holds { Ok(()) } else { Err(format!("{what}: {answer}")) };

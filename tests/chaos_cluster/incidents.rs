@@ -18,7 +18,8 @@ const RENEWAL_TIMEOUT: Duration = Duration::from_secs(90);
 /// the old and the new CA (`--ca-overlap`), and a few poll intervals.
 const CA_CHANGE_TIMEOUT: Duration = Duration::from_secs(150);
 /// Maximum time after which a client notices that a connection to a killed replica has ended, even on a busy machine.
-/// The client is connected to a relay, which acts as the Service, and which then closes the client's connection.
+/// The client is connected to a relay, which acts as the Service. After the replica is killed, the relay closes the
+/// connection to the client.
 const DISCONNECT_DELAY: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 const ETCD_PAUSE: Duration = Duration::from_secs(4);
@@ -54,9 +55,10 @@ impl Killed {
     /// Service stopped using the replica, or if the call used a connection to the replica and the client had not
     /// noticed that this connection was closed.
     ///
-    /// For a call of the direct client, the message of the failure contains the client's address of the connection,
-    /// which identifies the replica. For a call of the API server, the replica is unknown. The kill then explains a
-    /// connection error if the call began at most [`DISCONNECT_DELAY`] after the Service stopped using the replica.
+    /// For a call of the direct client, the message of the failure contains the local address of the client's
+    /// connection. This address identifies the replica. For a call of the API server, the replica is unknown. The kill
+    /// then explains a connection error if the call began at most [`DISCONNECT_DELAY`] after the Service stopped using
+    /// the replica.
     fn explains(&self, failure: &Failure, environment: &TestEnvironment) -> bool {
         let from = failure.message.rsplit_once("(from ").and_then(|(_, rest)| rest.trim_end_matches(')').parse().ok());
         match from {

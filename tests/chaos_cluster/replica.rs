@@ -11,8 +11,8 @@ use crate::user::User;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const READY_LIMIT: Duration = Duration::from_secs(30);
-/// The lame-duck period in seconds. It is shorter than in production. But it is long enough, even on a busy machine: in
-/// this time, the relay that acts as the Service must notice that the replica is not ready.
+/// The lame-duck period in seconds. In this time, the relay that acts as the Service must notice that the replica is
+/// not ready. The period is shorter than in production, but sufficient even on a busy machine.
 const LAME_DUCK: &str = "3";
 
 /// A running replica. If it is dropped, the process is killed.

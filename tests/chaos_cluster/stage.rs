@@ -21,8 +21,8 @@ use crate::support::service::Service;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");
 const PERMISSIONS: &str = include_str!("../../certs/self-managed.yaml");
-/// Arguments of `portcullis serve` for self-managed certificates. The CA is valid for 30 days, so it changes only if a
-/// test requests it. The overlap of the old and the new CA is short.
+/// Arguments of `portcullis serve` for self-managed certificates. The CA is valid for 30 days, so that it is replaced
+/// only at the request of a test. The old and the new CA overlap only for a short time.
 const SELF_MANAGED: [&str; 7] = [
     "--self-managed=portcullis-system/portcullis-ca",
     "--server-name=127.0.0.1",
@@ -49,7 +49,7 @@ pub enum Certificates {
     Mounted { authority: Box<Authority>, mount: SecretMount },
 }
 
-/// The requirement that clients present a certificate: the CA for client certificates, and the accepted name.
+/// The client certificates that the replicas require: the CA that issues them, and the name that they must contain.
 pub struct Clients {
     /// The CA that issues client certificates.
     pub authority: Authority,

@@ -4,8 +4,8 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The Namespace that contains the Roles and the ServiceAccount. `portcullis manifests` writes this Namespace only with
-/// the option `--image`, so it is always added.
+/// The Namespace that contains the Roles and the ServiceAccount. The tests always add it to the manifests, because
+/// `portcullis manifests` writes it only with the option `--image`.
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: portcullis-system\n";
 
 /// The manifests in three parts. Each part is a stream of YAML documents.

@@ -1,5 +1,5 @@
-//! Scenarios that change `certificate.way`, which selects who issues the serving certificate. cert-manager's own
-//! controllers run.
+//! Scenarios that change the value `certificate.way` of the chart, which selects who issues the serving certificate.
+//! The real controllers of cert-manager run in the cluster.
 
 use std::time::Duration;
 

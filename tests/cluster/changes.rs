@@ -21,7 +21,7 @@ const IMAGES: &str = "kubectl -n portcullis-system get pods -l app.kubernetes.io
                       --field-selector=status.phase=Running -o jsonpath='{.items[*].spec.containers[0].image}'";
 const STATE: &str = "kubectl -n portcullis-system get deployment/portcullis configmap/portcullis \
                      -o jsonpath='{.items[*].metadata.generation} {.items[1].data}'";
-/// Timeout for the pods of a previous ReplicaSet to end. They have a grace period.
+/// Maximum time until the pods of a previous ReplicaSet have ended. These pods have a grace period.
 const POD_END_TIMEOUT: Duration = Duration::from_mins(2);
 
 /// Restarts all pods of the server with `kubectl rollout restart`.
@@ -43,7 +43,7 @@ pub fn scale(environment: &mut TestEnvironment) -> Result<(), String> {
     Ok(())
 }
 
-/// Deletes the pods of the server one by one, as when nodes are drained.
+/// Deletes the pods of the server one by one, as a drain of their nodes does.
 pub fn drain(environment: &mut TestEnvironment) -> Result<(), String> {
     let pods =
         environment.succeed("kubectl -n portcullis-system get pods -l app.kubernetes.io/name=portcullis -o name")?;
@@ -54,7 +54,7 @@ pub fn drain(environment: &mut TestEnvironment) -> Result<(), String> {
     Ok(())
 }
 
-/// Upgrades to another image, and rolls back as docs/upgrading.md says.
+/// Upgrades to another image, and rolls back as docs/upgrading.md describes.
 pub fn upgrade(environment: &mut TestEnvironment) -> Result<(), String> {
     let next = format!("{}:{}", images::REPOSITORY, images::NEXT);
     environment.succeed(&format!("{UPGRADE} --wait --set image.tag={}", images::NEXT))?;
@@ -66,7 +66,7 @@ pub fn upgrade(environment: &mut TestEnvironment) -> Result<(), String> {
     Ok(())
 }
 
-/// Changes the level of a rule, and back. Checks that no pod restarts.
+/// Changes the level of a rule, and then restores the old level. Checks that no pod restarts.
 pub fn configure(environment: &mut TestEnvironment) -> Result<(), String> {
     environment.shell.write("gap.yaml", TREE_WITH_MISSING_FILE);
     let before = environment.succeed(IMAGES.replace(".spec.containers[0].image", ".metadata.name").as_str())?;
@@ -81,8 +81,9 @@ pub fn configure(environment: &mut TestEnvironment) -> Result<(), String> {
     if before == after { Ok(()) } else { Err(format!("pods were replaced: {before}, {after}")) }
 }
 
-/// Tries to upgrade to a configuration with an unknown rule. Checks that the schema of the chart rejects it, that the
-/// hook rejects it if the schema is skipped, and that the release does not change.
+/// Tries to upgrade to a configuration with an unknown rule. Checks that the values schema of the chart rejects the
+/// configuration. If Helm skips this schema, the chart's hook must reject the configuration. In both cases, the release
+/// must not change.
 pub fn configure_badly(environment: &mut TestEnvironment) -> Result<(), String> {
     let before = environment.succeed(STATE)?;
     let bad = format!("{UPGRADE} --set config.rules.KZ999=warn");

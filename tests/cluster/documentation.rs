@@ -61,7 +61,7 @@ impl Page {
 }
 
 impl Shell {
-    /// Creates the working directory of the shell in the folder of the node.
+    /// Creates a shell. Its working directory is inside the folder of `node`.
     pub fn open(node: &Node) -> Self {
         let folder = node.folder().join("work");
         fs::create_dir_all(&folder).expect("the folder can be created");

@@ -1,4 +1,4 @@
-//! Writes the files of the node: certificates, kubeconfigs and configuration.
+//! Writes the files of the test cluster's only node: certificates, kubeconfigs and configuration.
 
 use std::fs;
 use std::io;
@@ -60,8 +60,8 @@ users: [{name: user, user: {client-certificate: FOLDER/USER.crt, client-key: FOL
 contexts: [{name: node, context: {cluster: node, user: user}}]
 current-context: node
 "#;
-/// The users with a client certificate and a kubeconfig. Each entry contains the file name, the user and the group,
-/// which may be empty.
+/// The users that get a client certificate and a kubeconfig. Each entry contains the name of the files, the name of the
+/// user, and the group of the user. The group is empty if there is none.
 const USERS: [(&str, &str, &str); 5] = [
     ("admin", "admin", "system:masters"),
     ("node", "system:node:node", "system:nodes"),

@@ -1,5 +1,5 @@
-//! The programs of the node. The end-to-end tests provide etcd, kube-apiserver and kubectl. Go builds the other
-//! programs once, and a cache keeps them.
+//! The programs that run on the node of the test cluster. The end-to-end tests provide etcd, kube-apiserver and
+//! kubectl. Go builds the other programs once, and a cache keeps them.
 
 use std::env::consts::{ARCH, OS};
 use std::fs;
@@ -42,7 +42,7 @@ impl Programs {
         })
     }
 
-    /// Returns whether the programs of the node are built.
+    /// Returns whether the cache contains all programs of the node.
     pub fn are_built() -> bool {
         let has = |key: &str, name: &str| Cache::open(key).is_ok_and(|cache| cache.has(name));
         has(&key(), "node") && has(&cert_manager_key(), "cert-manager")

@@ -1,5 +1,5 @@
-//! Simulates the reboot of a node, which loses its processes, mounts, network interfaces, firewall rules and the
-//! contents of `/run`.
+//! Simulates the reboot of a node. In a reboot, the node loses its processes, mounts, network interfaces, firewall
+//! rules and the contents of `/run`.
 
 use std::fs;
 use std::io;

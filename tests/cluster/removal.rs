@@ -110,8 +110,8 @@ pub fn install_restricted(environment: &mut TestEnvironment) -> Result<(), Strin
     uninstall(environment)
 }
 
-/// Follows docs/getting-started.md from the installation to the removal. Checks that the denial is as on the page, and
-/// that the log contains a record of the denial.
+/// Follows docs/getting-started.md from the installation to the removal. Checks that the denial is the same as on this
+/// page, and that the log contains a record of the denial.
 pub fn get_started(environment: &mut TestEnvironment) -> Result<(), String> {
     let page = Page::read("getting-started.md");
     environment.succeed(&page.block("## 2. Install Portcullis", "sh", 0))?;

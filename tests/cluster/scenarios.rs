@@ -91,7 +91,8 @@ fn check_denial_of_getting_started(environment: &TestEnvironment) -> Result<(), 
     check_denial_on_page(environment, &Page::read("getting-started.md"))
 }
 
-/// Runs the command of docs/getting-started.md that is denied, and checks that its output is the output on the page.
+/// Runs the command of docs/getting-started.md that applies a tree with a mistake. Checks that the output is the denial
+/// that this page shows.
 pub fn check_denial_on_page(environment: &TestEnvironment, page: &Page) -> Result<(), String> {
     let shown = page.block("## 3. Apply a tree with a mistake", "console", 0);
     let (command, expected) = shown.split_once('\n').ok_or("the page shows no output")?;

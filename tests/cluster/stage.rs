@@ -14,8 +14,8 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// Number of writes that each stream makes before a scenario starts, and again after the scenario has ended. A scenario
 /// fails if fewer than this number of writes of a stream were answered.
 const MIN_WRITES: usize = 40;
-/// Timeout for the writes before a scenario, and again for the writes after it. It ends the wait if the API server does
-/// not answer the writes.
+/// Maximum time to wait for the [`MIN_WRITES`] writes before a scenario. The same time applies to the writes after the
+/// scenario. The timeout is needed because the API server may not answer the writes.
 const MIN_WRITES_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The environment of the scenarios: the node, a shell, and a runtime for the streams of writes.

@@ -30,7 +30,7 @@ const SHOWN: usize = 10;
 pub struct Counts {
     /// Number of writes that the API server answered.
     pub writes: usize,
-    /// Number of writes that failed for another reason than a rule, for example because a webhook did not answer.
+    /// Number of writes that failed, but not because of a rule. For example, a webhook did not answer.
     pub failed: usize,
     /// Number of writes that the API server admitted although a rule denies the object.
     pub unchecked: usize,

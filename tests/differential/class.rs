@@ -1,6 +1,7 @@
-//! Classifies the errors of kustomize by the layer of the analysis that must detect them.
+//! Classifies the errors of kustomize. The class of an error determines which layer of Portcullis' analysis must detect
+//! the error.
 
-/// The layer of the analysis that must detect an error.
+/// The layer of Portcullis' analysis that must detect an error of kustomize.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
     /// The content of a kustomization file, without other files.
@@ -15,15 +16,15 @@ pub enum Layer {
     Content,
     /// Plugins, Helm charts and remote resources, which the analysis does not execute or fetch.
     Outside,
-    /// No layer: no part in `ERROR_PATTERNS` occurs in the error message.
+    /// No layer, because the error message contains none of the texts in `ERROR_PATTERNS`.
     Unclassified,
 }
 
 use Layer::{Content, File, Identity, Objects, Outside, References, Unclassified};
 
-/// Parts of error messages, each with its layer. The first part that occurs in a message determines the class and the
-/// layer of the error. Specific parts come first, because kustomize wraps errors: a message about an error in a folder
-/// also says that the folder is not a file.
+/// Texts that occur in error messages, each with the layer of these errors. The first text that a message contains
+/// determines the class and the layer of the error. Specific texts come first, because kustomize wraps errors: a
+/// message about an error in a folder also says that the folder is not a file.
 const ERROR_PATTERNS: &[(&str, Layer)] = &[
     ("index out of range [0] with length 0", References),
     ("panic: ", Content),
@@ -103,8 +104,8 @@ const ERROR_PATTERNS: &[(&str, Layer)] = &[
     ("trouble configuring builtin", Identity),
 ];
 
-/// Returns the class and the layer of an error of kustomize. The class is the first part in `ERROR_PATTERNS` that
-/// occurs in the message.
+/// Returns the class and the layer of an error of kustomize. The class is the first text in `ERROR_PATTERNS` that the
+/// error message contains.
 pub fn of(error: &str) -> (&'static str, Layer) {
     let error = error.rsplit_once("recursed accumulation of path").map_or(error, |(_, innermost)| innermost);
     ERROR_PATTERNS

@@ -246,7 +246,8 @@ fn recorded_cases() -> Vec<(bool, Case)> {
     cases.filter(|(_, case)| case.is_local()).collect()
 }
 
-/// Writes a tree to a temporary folder, builds it with kustomize, and analyzes it in memory and on disk.
+/// Writes the tree of `case` to a temporary folder, and builds it with kustomize. Also analyzes the tree with
+/// Portcullis, once in memory and once on disk.
 fn compare(case: &mut Case, oracle: &Oracle) -> io::Result<Comparison> {
     let folder = tempfile::Builder::new().prefix("portcullis-tree-").tempdir()?;
     let root = fs::canonicalize(folder.path())?;
@@ -285,7 +286,8 @@ impl Comparison {
     }
 }
 
-/// Minimizes the tree, writes it to a folder, and prints the tree and both results.
+/// Minimizes the tree, writes it to a folder, and prints the tree. Also prints the results of the analysis and of
+/// kustomize.
 fn print_minimized(disagreement: &Disagreement, comparison: &Comparison, oracle: &Oracle) {
     let still_disagrees = |case: &Case| {
         let same = engine::judge(case, oracle.kustomize).verdict == comparison.analysis.verdict;
@@ -306,7 +308,8 @@ fn print_minimized(disagreement: &Disagreement, comparison: &Comparison, oracle:
     }
 }
 
-/// Writes the tree to a permanent folder, together with a test vector for `found.json`. Returns the path of the folder.
+/// Writes the tree to a permanent folder, together with a test vector that developers can add to `found.json`. Returns
+/// the path of the folder.
 fn save(comparison: &Comparison, oracle: &Oracle) -> io::Result<PathBuf> {
     let name = format!("portcullis-differential-{}-", comparison.case.name.replace(' ', "-"));
     let folder = tempfile::Builder::new().prefix(&name).tempdir()?.keep();

@@ -14,8 +14,7 @@ use crate::oracle::Answer;
 /// printed, because they contain the reason.
 const SHOWN: usize = 160;
 
-/// The number of trees for each result of kustomize. The trees with one result are counted by the verdict of
-/// Portcullis's analysis.
+/// The number of trees for each pair of a kustomize result and a verdict of Portcullis's analysis.
 #[derive(Debug, Default)]
 pub struct Tally {
     rows: BTreeMap<(Option<Layer>, &'static str), Counts>,

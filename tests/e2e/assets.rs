@@ -81,7 +81,8 @@ pub struct Assets {
     programs: PathBuf,
     /// The folder with Landscaper's CRDs and the folder with Crossplane's CRDs, as YAML files.
     pub crds: [PathBuf; 2],
-    /// Whether the programs have the pinned versions. Otherwise, they come from `KUBEBUILDER_ASSETS`.
+    /// Whether the programs have the pinned versions. If false, the programs come from the folder in
+    /// `KUBEBUILDER_ASSETS`.
     pub pinned: bool,
 }
 

@@ -185,9 +185,9 @@ fn the_controller_manager_audits(ctx: &Context) {
     manager.terminate();
 }
 
-/// Checks that the controller manager reports a revision that does not build. It must add the findings to the policy
-/// report at once, without waiting for the next audit. An audit would write the same report. No request is denied in
-/// this test (issue 18, Flux 6).
+/// Checks that the controller manager reports a revision that does not build (issue 18, Flux 6). It must add the
+/// findings to the policy report at once, without waiting for the next audit. The report must be the same as the report
+/// of an audit.
 fn a_broken_tree_is_added_to_the_policy_report(ctx: &Context) {
     let (_reports, _lease) =
         (REPORT_CRDS_LOCK.lock().unwrap_or_else(PoisonError::into_inner), RELEASE_LEASE_LOCK.lock());

@@ -1,8 +1,8 @@
-//! Tests of changes between the ways to issue certificates, during writes to the API server.
+//! Tests that change the way in which certificates are issued, while clients write objects to the API server.
 //!
-//! For each change, every replica is replaced with a replica that has the arguments that the chart renders for the new
-//! way. The webhook configurations of the chart are applied again, as Helm 4 and Helm 3 apply them. The cluster has no
-//! kubelet and no Deployment controller, and the hooks of the chart do not run.
+//! For each change, every replica is replaced with a new one. The new replicas have the arguments that the chart
+//! renders for the new way. The webhook configurations of the chart are applied again, as Helm 4 and Helm 3 apply them.
+//! The cluster has no kubelet and no Deployment controller, and the hooks of the chart do not run.
 
 use std::path::PathBuf;
 
@@ -27,7 +27,7 @@ pub const CASES: &[Case] = &[(
 )];
 
 const REPLICAS: usize = 2;
-/// The lifetime of a leaf certificate in seconds. It is long enough for a busy machine, see `self_managed`.
+/// The lifetime of a leaf certificate in seconds. The constant of the same name in `self_managed` explains the value.
 const LEAF_LIFE: u32 = 24;
 
 /// A way to issue certificates: the chart values, and the files that would be mounted into a Pod.
@@ -39,7 +39,7 @@ struct Way {
 struct Mounted {
     authority: Authority,
     mount: SecretMount,
-    /// The folder that replaces the mounted ConfigMap.
+    /// The local folder that the server reads in place of the ConfigMap that a Pod would mount.
     config: PathBuf,
 }
 
@@ -115,7 +115,8 @@ fn registration(environment: &TestEnvironment, rendered: &Rendered) -> String {
     list(&registration)
 }
 
-/// Replaces the reference to the Service in every webhook with the local address that simulates the Service.
+/// Changes every webhook of a webhook configuration: replaces the reference to the Service with the local URL of the
+/// simulated Service.
 fn with_local_url(mut configuration: Value, environment: &TestEnvironment) -> Value {
     for webhook in configuration["webhooks"].as_array_mut().expect("the configuration has webhooks") {
         let client = webhook["clientConfig"].as_object_mut().expect("the webhook has a clientConfig");

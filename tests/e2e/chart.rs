@@ -56,7 +56,7 @@ pub const CASES: &[Case] = &[
     ),
 ];
 
-/// Tests that must run last, because portcullis is not registered after them.
+/// Tests that must run last, because they delete the webhook configurations of portcullis.
 pub const LAST: &[Case] = &[("chart::unregister_deletes_the_webhook_configurations", unregister)];
 
 const BINARY: &str = env!("CARGO_BIN_EXE_portcullis");

@@ -90,8 +90,8 @@ pub enum ClusterError {
 }
 
 impl Cluster {
-    /// Starts etcd and the API server, and waits until they are ready. Before that, calls `prepare` with the folder of
-    /// the cluster, so that the caller can add configuration files of the API server.
+    /// Calls `prepare` with the folder of the cluster, so that the caller can add configuration files of the API
+    /// server. Then starts etcd and the API server, and waits until they are ready.
     pub fn start(prepare: impl FnOnce(&Path)) -> Result<Self, ClusterError> {
         let (assets, delivery_crds) = (Assets::find()?, delivery_crds::folder()?);
         let (folder, runtime) = (temporary_folder()?, new_runtime()?);

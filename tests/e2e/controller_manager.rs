@@ -45,7 +45,7 @@ pub struct Options<'a> {
     pub timing: &'a [&'a str],
 }
 
-/// Flags for leader election with which another replica takes over about a second after the leader was killed.
+/// Flags for a fast leader election. If the leader is killed, another replica takes over after about a second.
 pub const FAST_TAKEOVER: [&str; 6] = ["--lease-duration", "1", "--renew-deadline", "0.8", "--retry-period", "0.2"];
 
 impl<'a> Options<'a> {

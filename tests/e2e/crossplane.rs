@@ -82,8 +82,8 @@ pub fn kubectl(ctx: &Context, args: &[&str]) -> Output {
     ctx.cluster.kubectl().args(args).run()
 }
 
-/// Creates the CompositeResourceDefinition, the CRD and the webhooks for its composites, once for all tests. Waits
-/// until the webhooks change composites at admission.
+/// Creates the CompositeResourceDefinition, the CRD of its composites, and the webhooks for these composites, once for
+/// all tests. Waits until the webhooks change composites at admission.
 pub fn prepare_composites(ctx: &Context) {
     static READY: OnceLock<()> = OnceLock::new();
     READY.get_or_init(|| {
@@ -106,8 +106,8 @@ pub fn prepare_composites(ctx: &Context) {
     });
 }
 
-/// Applies the webhook configurations and rights that `portcullis manifests --definitions` writes. These webhooks get
-/// the same CA and port as the webhooks that are already registered.
+/// Applies the webhook configurations and RBAC objects that `portcullis manifests --definitions` writes. The webhooks
+/// get the same CA and port as the webhooks that are already registered.
 fn apply_registration(ctx: &Context) {
     let get = ["get", "validatingwebhookconfiguration", "portcullis", "-o", "json"];
     let registered: Value =

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::cleanup::Process;
 
-/// The interval for polling.
+/// The time between two checks, when a test waits until a condition is met.
 pub const PAUSE: Duration = Duration::from_millis(50);
 /// The number of attempts to find free ports. Another process can take a port between the check and the bind.
 const ATTEMPTS: usize = 3;

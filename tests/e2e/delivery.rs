@@ -81,7 +81,8 @@ fn status(name: &str, artifact: &Artifact) -> Value {
     })
 }
 
-/// Returns a Flux Kustomization whose source is the GitRepository `source`.
+/// Returns a Flux Kustomization that builds the folder `path` of the GitRepository `source` with the given
+/// `components`.
 pub fn kustomization(name: &str, source: &str, path: &str, components: &[&str]) -> Value {
     json!({
         "apiVersion": "kustomize.toolkit.fluxcd.io/v1", "kind": "Kustomization", "metadata": {"name": name},

@@ -1,5 +1,5 @@
-//! Tests of the deployer contract at the real status subresource: writes of Landscaper and its deployers are admitted,
-//! and writes that break a requirement are denied.
+//! Tests of the deployer contract on a cluster, where deployers write the status subresource. The writes of Landscaper
+//! and its deployers are admitted, and writes that break a requirement of the contract are denied.
 
 use serde_json::{Value, json};
 
@@ -48,7 +48,7 @@ const MANIFEST: &str = "landscaper.gardener.cloud/kubernetes-manifest";
 const T1: &str = "2026-01-01T12:00:00Z";
 const T2: &str = "2026-01-01T12:01:00Z";
 
-/// A DeployItem, and the generation of deployers that write its status.
+/// A DeployItem, and the generation of the deployer that writes its status.
 struct Item<'c> {
     ctx: &'c Context,
     ns: String,
@@ -56,7 +56,8 @@ struct Item<'c> {
     generation: Generation,
 }
 
-/// A generation of deployers. The generations write different fields of the status.
+/// A generation of deployers: before or since Landscaper 0.52. The two generations write different fields of the
+/// status.
 #[derive(Clone, Copy, PartialEq)]
 enum Generation {
     /// The deployers since Landscaper 0.52, which write `phase`.

@@ -1,4 +1,4 @@
-//! Tests of dry runs, as a user of kubectl and as Landscaper.
+//! Tests of dry runs. Some requests are sent as a user of kubectl would send them, others as Landscaper would.
 
 use portcullis::landscaper::export_path::{Class, Path};
 use serde_json::{Value, json};
@@ -206,8 +206,9 @@ fn without_dry_run_nothing_changes(ctx: &Context) {
     patches(ctx, &ns, &item("item", "", &execution, ""), &[(DRY_RUN, Value::Null), (CONFIGURATION, Value::Null)]);
 }
 
-/// Checks that root Installations can be written while portcullis does not answer, and that the objects below them
-/// cannot. The test registers additional webhooks that apply only to its namespace, and whose server does not exist.
+/// Checks which objects can be written while portcullis does not answer: root Installations can be written, but not the
+/// objects that they own. The test registers additional webhooks for its own namespace. No server exists for these
+/// webhooks.
 fn without_a_server_only_roots_can_be_written(ctx: &Context) {
     let ns = create_namespace(ctx);
     let [root, ..] = create_chain(ctx, &ns, "");

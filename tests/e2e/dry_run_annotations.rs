@@ -1,4 +1,4 @@
-//! Tests that dry-run annotations reach existing objects.
+//! Tests that the controller manager copies the dry-run annotations of a root to existing objects below the root.
 
 use std::sync::PoisonError;
 
@@ -19,8 +19,8 @@ pub const CASES: &[Case] = &[
 const DRY_RUN: &str = "landscaper.gardener.cloud/dry-run";
 const CONFIGURATION: &str = "landscaper.gardener.cloud/dry-run-configuration";
 
-/// Creates a root Installation, a sub-installation, an Execution and two DeployItems. Returns the kind and name of each
-/// object below the root.
+/// Creates a root Installation with the annotations `annotations`. Below the root, creates a sub-installation, an
+/// Execution and two DeployItems. Returns the kind and name of each object below the root.
 fn create_tree(landscaper: &Landscaper<'_>, annotations: &Value) -> Vec<(&'static str, String)> {
     let spec = json!({"context": "default", "blueprint": {"inline": {"filesystem": {}}}});
     let root = json!({"metadata": {"name": "root", "annotations": annotations}, "spec": spec});

@@ -1,5 +1,5 @@
-//! Tests of the rules about environments, with kubectl and the API server. For each rule, one object is denied or
-//! warned about, and another object is accepted.
+//! Tests of the rules about environments, with kubectl and the API server. For each rule, the test sends a request that
+//! the API server must deny or warn about, and a request that it must accept.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub const CASES: &[Case] = &[
     ("environments::reads_a_schema_from_a_config_map", reads_a_schema_from_a_config_map),
 ];
 
-/// The expected result of an object that violates a rule.
+/// The expected response of the API server to a request that violates a rule.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expected {
     Denial,
@@ -80,7 +80,8 @@ fn by_priority(label: &str) -> String {
     selector(&format!("mode: Multiple, sortByFieldPath: data.priority, {labels}"))
 }
 
-/// Returns a Composition with the field `environment`. The tests apply this Composition only in dry runs.
+/// Returns a Composition whose field `environment` has the content `environment`. The tests apply this Composition only
+/// in dry runs.
 fn dry_run_composition(environment: &str) -> String {
     composition("ways-tried", environment)
 }

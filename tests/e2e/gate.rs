@@ -164,8 +164,8 @@ pub fn is_denied(cluster: &Cluster, domain: &str, yaml: &str) -> bool {
     answer.contains(&format!("{domain}\" denied the request"))
 }
 
-/// Creates the object `yaml` in a dry run. Returns whether the output of kubectl contains a warning and `words`. Used
-/// for [`GateOptions::is_active`].
+/// Creates the object `yaml` in a dry run. Returns whether the output of kubectl contains a warning and also the text
+/// `words`. Used for [`GateOptions::is_active`].
 pub fn is_warned_about(cluster: &Cluster, words: &str, yaml: &str) -> bool {
     let create = ["create", "--dry-run=server", "-f", "-"];
     let answer = cluster.kubectl().args(create).stdin(yaml).run().stderr;
@@ -173,7 +173,7 @@ pub fn is_warned_about(cluster: &Cluster, words: &str, yaml: &str) -> bool {
 }
 
 /// Writes the certificates and the configuration file of portcullis into `folder`. Returns the objects of the chart,
-/// rendered with this CA and this configuration.
+/// rendered with the CA of these certificates and with the configuration.
 fn prepare(folder: &Path, options: &GateOptions<'_>) -> Result<Rendered, GateError> {
     let (certs, config) = (folder.join("certs"), folder.join("config"));
     fs::create_dir_all(&certs).map_err(io_error("making a folder"))?;

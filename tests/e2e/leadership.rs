@@ -61,7 +61,7 @@ fn another_replica_takes_over_after_a_kill(ctx: &Context) {
 }
 
 /// Checks that a leader without a connection to the API server steps down before another replica becomes the leader.
-/// This is the worst case, because the first leader still runs, and cannot read who holds the Lease.
+/// This is the worst case, because the old leader still runs, but cannot read who holds the Lease.
 fn steps_down_before_another_takes_over(ctx: &Context) {
     let ns = ctx.cluster.namespace("lead");
     let proxy = Proxy::start(&ctx.cluster, usize::MAX, StopPoint::Before);

@@ -114,7 +114,8 @@ const WITH_GATE: &[&[Case]] = &[
     validation::CASES,
 ];
 /// The lists of tests that run one at a time after all other tests. `chart::LAST` deletes the webhook configurations.
-/// `rights::CASES` checks the audit log of the whole run, so these tests are skipped if other tests were filtered out.
+/// `rights::CASES` checks the audit log of the whole run. So the tests in `rights::CASES` run only if the arguments
+/// contain no filter.
 const LAST: &[&[Case]] = &[chart::LAST, rights::CASES];
 
 /// The configuration file of the portcullis process that all tests share, without the part for the tests in `delivery`.
@@ -125,7 +126,7 @@ kind: ComponentVersionOverwrites
 metadata: {name: probe}
 overwrites: [{source: {}, substitution: {repositoryContext: none}}]
 ";
-/// An object that rule OW005 warns about once the catalog watches Landscaper's kinds. The CRDs of these kinds are
+/// An object that rule OW005 warns about as soon as the catalog watches Landscaper's kinds. The CRDs of these kinds are
 /// installed after portcullis starts.
 const LATE_PROBE: &str = "apiVersion: landscaper.gardener.cloud/v1alpha1
 kind: Context

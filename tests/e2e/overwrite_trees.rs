@@ -22,8 +22,8 @@ const EXAMPLE_INSTALLATION: &str = include_str!("../../examples/landscaper/insta
 const ECHO: &str = "github.com/gardener/landscaper/echo-server";
 const INGRESS: &str = "github.com/gardener/landscaper/ingress-nginx";
 
-/// Publishes all components of the example to `registry`. These are the components in its component tree after the
-/// overwrites are applied.
+/// Publishes the components of the example Installation to `registry`. These are the components in the component tree
+/// of the Installation after the overwrites are applied.
 fn publish(registry: &Registry) {
     let pusher = Pusher::new(&registry.url(), None, Some(("reader", "secret")));
     let path = "my-own-registry/components";

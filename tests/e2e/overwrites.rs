@@ -57,7 +57,7 @@ spec:
   blueprint: {ref: {resourceName: blueprint}}
 ";
 
-/// Returns the YAML of the ComponentVersionOverwrites `my-overwrites`. `entries` is the YAML of its list `overwrites`.
+/// Returns the YAML of the ComponentVersionOverwrites `my-overwrites`. `entries` is the YAML of the field `overwrites`.
 fn overwrites(entries: &str) -> String {
     format!(
         "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: {{name: \
@@ -268,8 +268,8 @@ fn denies_deletion_of_a_context_in_use(ctx: &Context) {
     delete(ctx, &ns, &["context.landscaper.gardener.cloud/default"]).expect_success();
 }
 
-/// Checks that a Context can be deleted together with its overwrites. The catalog may still contain the Context, so
-/// portcullis reads it from the API server before it denies the deletion of the overwrites.
+/// Checks that a Context can be deleted together with its overwrites. The catalog may still contain the deleted
+/// Context. So portcullis reads the Context from the API server before it denies the deletion of the overwrites.
 fn context_and_overwrites_can_be_deleted_in_one_command(ctx: &Context) {
     for _ in 0..5 {
         let ns = ctx.cluster.namespace("ow006");

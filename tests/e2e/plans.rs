@@ -40,8 +40,9 @@ const FLUX: [&str; 2] = ["--as=system:serviceaccount:flux-system:kustomize-contr
 const ARGO_CD: [&str; 2] =
     ["--as=system:serviceaccount:argocd:argocd-application-controller", "--as-group=system:masters"];
 
-/// Returns a ConfigMap as YAML. The ConfigMap has the namespace `ns` of the test. Without it, several tests would
-/// render the same object, and portcullis compares the objects of all Kustomizations in the cluster.
+/// Returns a ConfigMap as YAML. `ns` is its namespace, which only one test uses. With a shared namespace, several tests
+/// would render the same object, and Portcullis would report it, because it compares the objects of all Kustomizations
+/// in the cluster.
 fn config_map(ns: &str, name: &str) -> String {
     format!("apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: {name}\n  namespace: {ns}\n")
 }
@@ -199,7 +200,8 @@ fn a_new_revision_is_reported(ctx: &Context) {
 const OLD_HASH: &str = "settings-2428d88g5t";
 const NEW_HASH: &str = "settings-thf66bgm55";
 
-/// Runs `portcullis plan` for the Kustomization `apps`, and returns its exit code and output.
+/// Runs `portcullis plan` for the Kustomization `apps`, and returns its exit code and output. `source` is the folder or
+/// archive with the files of the Flux source. `arguments` are additional arguments.
 fn plan(ctx: &Context, ns: &str, source: &Path, arguments: &[&str]) -> (Option<i32>, String) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_portcullis"));
     command.args(["plan", "kustomization/apps", "--namespace", ns, "--source"]).arg(source);
@@ -336,8 +338,8 @@ fn the_guard_denies_deletions_of_flux(ctx: &Context) {
     assert!(!denied.status.success() && denied.stderr.contains("its kind is protected"), "{denied}");
 }
 
-/// Merges `status` into the status of the GitRepository `fleet`, as source-controller does. Returns the output of
-/// kubectl.
+/// Merges `status` into the status of the GitRepository `fleet`, as source-controller does. `arguments` are additional
+/// arguments of kubectl. Returns the output of kubectl.
 fn write_status(ctx: &Context, ns: &str, status: &Value, arguments: &[&str]) -> Output {
     let patch = json!({"status": status}).to_string();
     let kubectl = ctx.cluster.kubectl().args(["patch", "gitrepository", "fleet", "--namespace", ns]);

@@ -1,5 +1,5 @@
-//! Tests that the chart grants exactly the required rights: in all tests, no request was forbidden, and every right was
-//! used.
+//! Tests that the chart grants exactly the required rights: no request of the other tests was forbidden, and these
+//! tests used every right.
 //!
 //! These tests evaluate the audit log of the API server. So they run after all other tests, and only if no test was
 //! filtered out.

@@ -82,7 +82,7 @@ impl<'c> SecondServer<'c> {
         self.ctx.cluster.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(text).run().expect_success();
     }
 
-    /// Creates an object that rule OW001 denies, in a dry run. Returns the output of kubectl.
+    /// Creates an object in a dry run, although rule OW001 denies the object. Returns the output of kubectl.
     fn create(&self) -> Output {
         let yaml = format!(
             "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: {{name: {0}, \

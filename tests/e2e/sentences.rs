@@ -15,7 +15,7 @@ use crate::deadline::deadline;
 use crate::gate::Gate;
 use crate::kubectl::Output;
 
-/// Asserts that applying `yaml` fails with an output that contains every one of `expected`.
+/// Asserts that applying `yaml` fails, and that the error output contains all texts in `expected`.
 #[track_caller]
 pub fn rejects(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
     let output = apply(ctx, namespace, yaml, &[]);
@@ -34,7 +34,7 @@ pub fn accepts(ctx: &Context, namespace: &str, yaml: &str) {
     }
 }
 
-/// Asserts that applying `yaml` succeeds with warnings that contain every one of `expected`.
+/// Asserts that applying `yaml` succeeds with warnings, and that the output contains all texts in `expected`.
 #[track_caller]
 pub fn warns(ctx: &Context, namespace: &str, yaml: &str, expected: &[&str]) {
     let output = apply_successfully(ctx, namespace, yaml, &[]);
@@ -90,15 +90,15 @@ fn fail(ctx: &Context, yaml: &str, output: &Output, requirement: &str) -> ! {
     resume_unwind(Box::new(text))
 }
 
-/// Calls `attempt` until it returns a value, and returns this value. Panics after the deadline. Retries are needed
-/// because the catalog follows the API server with a delay.
+/// Calls `attempt` repeatedly until it returns a value, and returns this value. Panics if there is no value before the
+/// deadline. Retries are needed because the catalog follows the API server with a delay.
 #[track_caller]
 pub fn eventually<T>(attempt: impl Fn() -> Option<T>) -> T {
     eventually_or_show(|| attempt().ok_or_else(String::new))
 }
 
-/// Calls `attempt` until it succeeds, and returns the value. After the deadline, panics with the error of the last
-/// attempt.
+/// Calls `attempt` repeatedly until it succeeds, and returns its value. Panics with the last error of `attempt` if it
+/// does not succeed before the deadline.
 #[track_caller]
 pub fn eventually_or_show<T>(attempt: impl Fn() -> Result<T, String>) -> T {
     let start = Instant::now();

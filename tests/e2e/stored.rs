@@ -1,5 +1,5 @@
-//! Tests of stored objects. They check that the API server prunes and defaults objects as the tests without a cluster
-//! assume, and that an update with an unchanged object changes nothing in the stored object.
+//! Tests of stored objects. The API server must prune and default objects as the tests without a cluster assume. An
+//! update without changes must not change the stored object.
 
 use std::fs;
 
@@ -151,8 +151,9 @@ spec: {{}}
     assert_not_written(ctx, &namespace, "execution/child");
 }
 
-/// Checks that a composite that is sent again is not written, although one of the patches writes `spec.zone`, which the
-/// schema of the composite does not contain.
+/// Checks that the API server writes nothing if a client sends a stored composite again. One of the patches writes
+/// `spec.zone`. The schema of the composite does not contain this field, so the API server removes the field before it
+/// stores the composite.
 fn a_composite_sent_again_is_not_written(ctx: &Context) {
     prepare_composites(ctx);
     accepts(ctx, "default", &environment_config("v1beta1", "sent-again", "", "{region: eu-5, zone: a}"));

@@ -24,10 +24,10 @@ pub const PROXIED: &str =
     "/api/v1/namespaces/flux-system/services/source-controller:80/proxy/gitrepository/flux-system/fleet/3f2c.tar.gz";
 pub const REVISION: &str = "main@sha1:3f2c9a1b04de5d6e7f8091a2b3c4d5e6f7081920";
 
-/// HTTP status and body, by path.
+/// The HTTP status and the body of the response for each path.
 type Answers = HashMap<String, (u16, Vec<u8>)>;
 
-/// A simulated API server, which has an HTTP status and a body for each path.
+/// A simulated API server. It answers requests for a path with the HTTP status and the body that are set for this path.
 #[derive(Clone, Default)]
 pub struct Api(Arc<Mutex<Answers>>);
 
@@ -66,7 +66,7 @@ impl Api {
         self.0.lock().unwrap().insert(path.to_owned(), (status, body.to_vec()));
     }
 
-    /// Adds a ConfigMap with the owner labels of the Kustomization.
+    /// Adds a ConfigMap with these annotations, and with the labels that Flux adds to the objects of the Kustomization.
     pub fn add_owned_config_map(&self, name: &str, annotations: &Value) {
         let labels =
             json!({"kustomize.toolkit.fluxcd.io/name": "shop", "kustomize.toolkit.fluxcd.io/namespace": "flux-system"});

@@ -198,7 +198,8 @@ fn keyring(host: &str, password: &str) -> Keyring {
     keyring
 }
 
-/// Reads a registry that has a certificate of a private CA, and that requires the credentials of a pull secret.
+/// Checks that Portcullis can read a registry that has a certificate of a private CA, and that requires the credentials
+/// of a pull secret.
 #[tokio::test]
 async fn reads_a_private_registry_with_ca_and_credentials() {
     let authority = Authority::new();

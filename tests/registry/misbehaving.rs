@@ -78,8 +78,8 @@ async fn reports_invalid_content() {
     assert!(unreadable_reason(&fake).await.contains("HTTP status 500"));
 }
 
-/// Checks that a slow registry gets only one request. After the timeout of this request, other components of the same
-/// registry fail immediately.
+/// Checks that Portcullis sends only one request to a slow registry. After this request has timed out, look-ups of
+/// other components in the same registry fail immediately.
 #[tokio::test]
 async fn requests_a_slow_registry_once() {
     let fake = FakeRegistry::start(|_, _| {

@@ -2,10 +2,10 @@
 //! must apply the options as Argo CD does.
 //!
 //! Argo CD runs `kustomize edit` for each option, in the order of [`apply_options`]. It adds patches to the
-//! kustomization file without `kustomize edit`, and then runs `kustomize build`. This test runs the same commands
-//! instead of the code of Argo CD. The Go module of Argo CD cannot be built from the module proxy, because its `go.mod`
-//! replaces a module with a local folder. Trees and options are random. The outputs must be equal byte by byte, or both
-//! builds must fail.
+//! kustomization file without `kustomize edit`, and then runs `kustomize build`. This test runs the same commands,
+//! because it cannot run the code of Argo CD. The Go module of Argo CD cannot be built from the module proxy: its
+//! `go.mod` replaces a module with a local folder. Trees and options are random. The outputs must be equal byte by
+//! byte, or both builds must fail.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -214,7 +214,7 @@ fn run_program(program: &Path, surveyed: &Surveyed, entries: &[Entry<'_>]) -> Ve
     answers
 }
 
-/// Compares the verdicts about each Kustomization, and counts the results.
+/// Compares the verdict of `check` about each Kustomization with the answer of the Go program, and counts the results.
 fn compare(surveyed: &Surveyed, entries: &[Entry<'_>], answers: &[Value], counts: &mut Counts) {
     let (shared, files) = (Shared::default(), Files::default());
     let mut reports: BTreeMap<usize, Report> = BTreeMap::new();
@@ -247,8 +247,8 @@ fn compare(surveyed: &Surveyed, entries: &[Entry<'_>], answers: &[Value], counts
     }
 }
 
-/// Checks for each cluster that `check` finds all Kustomizations that kustomize-controller renders. Skips the output of
-/// builds in which the value of a variable is unknown.
+/// For each cluster of the checkout, checks that `check` finds all Kustomizations that kustomize-controller renders.
+/// Skips the output of builds in which the value of a variable is unknown.
 fn compare_rendered(surveyed: &Surveyed, entries: &[Entry<'_>], answers: &[Value], counts: &mut Counts) {
     for (at, cluster) in surveyed.survey.clusters.iter().enumerate() {
         let members = cluster.objects().map(|object| &object.value).filter(|object| is_flux_kustomization(object));

@@ -14,7 +14,7 @@ use crate::case::{Case, ROOT};
 pub enum Built {
     /// The output of a successful build.
     Text(String),
-    /// The error with which the build failed.
+    /// The error message of a failed build.
     Refused(String),
     /// The reason why the engine cannot determine the result, for example because the tree needs a step that the engine
     /// does not execute.

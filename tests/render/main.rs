@@ -1,8 +1,9 @@
 //! Builds random trees with the engine and with the libraries of kustomize. The outputs must be equal byte by byte.
 //!
 //! If the outputs differ, the test minimizes the tree, and prints it with its seed. This command tests the tree again:
-//! `cargo test --test render -- --only SEED`. kustomize cannot sort some sets of keys, because its order of keys has
-//! cycles, so the output for some trees changes between runs. The test counts these trees and does not compare them.
+//! `cargo test --test render -- --only SEED`. kustomize's order of keys has cycles: a key can be before a second key,
+//! the second before a third, and the third before the first. So the output of kustomize for some trees changes between
+//! runs. The test counts these trees and does not compare them.
 #![allow(unreachable_pub, reason = "a test binary has no other crate to reach")]
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "a test tells what it does")]

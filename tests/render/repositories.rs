@@ -1,8 +1,9 @@
-//! Builds every kustomization of public repositories with the engine and with the libraries of kustomize. The outputs
+//! Builds every kustomization of public repositories with Portcullis and with the libraries of kustomize. The outputs
 //! must be equal byte by byte.
 //!
 //! `tests/repositories/public.txt` lists the repositories and their commits. The environment variable
-//! `PORTCULLIS_CHECKOUTS` contains the path of a folder with a checkout of each repository in `OWNER/NAME`.
+//! `PORTCULLIS_CHECKOUTS` contains the path of a folder. The checkout of each repository is in the subfolder
+//! `OWNER/NAME`.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -145,7 +146,8 @@ fn class(reason: &str) -> String {
     reason.split('"').step_by(2).collect::<Vec<_>>().join("…")
 }
 
-/// Returns a description of the difference between the results of the engine and of kustomize.
+/// Returns a description of the difference between `built`, the result of Portcullis, and `answer`, the result of
+/// kustomize.
 fn details(built: &Built, answer: &Answer) -> String {
     let (Built::Text(ours), Answer::Builds(theirs)) = (built, answer) else {
         let shorten = |text: String| text.chars().take(600).collect::<String>();

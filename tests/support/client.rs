@@ -1,4 +1,4 @@
-//! An HTTP/1.1 client over TLS for tests. It sends and receives exact bytes, and never retries a request.
+//! An HTTP/1.1 client over TLS for tests. It sends requests without changing their bytes, and never retries a request.
 
 use std::collections::HashMap;
 use std::io;
@@ -167,9 +167,10 @@ impl Connection {
     }
 }
 
-/// A connection pool that behaves like that of Go's HTTP client for one host. It keeps up to 25 idle connections, uses
-/// the most recently used one first, and closes connections that were idle for too long. If the server has closed a
-/// connection, the pool replaces it only if the close arrived before the next request.
+/// A connection pool for one host that behaves like the pool of Go's HTTP client. It keeps up to 25 idle connections,
+/// uses the most recently used one first, and closes connections that were idle for too long. If the server closes an
+/// idle connection before the next request, the pool uses another connection. If the server closes it later, the
+/// request fails.
 pub struct Pool {
     address: SocketAddr,
     config: Arc<ClientConfig>,

@@ -171,7 +171,8 @@ impl Server {
     }
 }
 
-/// Starts a server on free ports.
+/// Starts a server on free ports. `mount` contains its certificates, and `stub` decides its requests. `change` can
+/// change its options before it starts.
 pub async fn start(
     mount: &SecretMount,
     stub: &Arc<Stub>,

@@ -15,8 +15,8 @@ use tokio::time::sleep;
 use super::harness::get;
 
 /// A minimal Kubernetes Service. Like kube-proxy, it chooses a replica for each connection. Like the kubelet and the
-/// endpoint controller, it probes `/readyz` of each replica. It copies bytes between client and replica. If one of them
-/// closes or resets its connection, the Service closes the connection to the other one.
+/// endpoint controller, it probes `/readyz` of each replica. It copies bytes between client and replica. If the client
+/// or the replica closes or resets its connection, the Service also closes the connection to the other side.
 pub struct Service {
     pub address: SocketAddr,
     replicas: Arc<Mutex<Vec<Replica>>>,
@@ -46,7 +46,9 @@ impl Service {
         Self { address, replicas, replicas_by_client, runtime: Handle::current(), _tasks: tasks }
     }
 
-    /// Adds a replica. Each replica is probed separately, so that a slow replica does not delay the others.
+    /// Adds a replica. `address` is the address that receives its connections, and `admin` is the address of its
+    /// `/readyz`. Each replica is probed separately, so that a slow replica does not delay the probes of other
+    /// replicas.
     pub fn add(&self, address: SocketAddr, admin: SocketAddr) {
         self.replicas.lock().unwrap().push(Replica { address, ready: false });
         self.runtime.spawn(probe(address, admin, Arc::downgrade(&self.replicas)));
@@ -101,7 +103,7 @@ async fn probe(address: SocketAddr, admin: SocketAddr, replicas: Weak<Mutex<Vec<
     }
 }
 
-/// Records the result of a probe. Returns false if the replica was removed.
+/// Records `answer`, the result of a probe of the replica at `address`. Returns false if the replica was removed.
 fn record_probe(replicas: &mut [Replica], address: SocketAddr, answer: &io::Result<(u16, String)>) -> bool {
     let Some(replica) = replicas.iter_mut().find(|replica| replica.address == address) else { return false };
     match answer {

@@ -100,7 +100,7 @@ fn serve_in_cluster(testbed: &Testbed) {
     kubectl(&["patch", "pod", name, "--subresource=status", "--type=merge", "-p", &status]).run().expect_success();
 }
 
-/// Returns an IP address of this machine that is not a loopback address, because the API server does not accept
+/// Returns an IP address of this machine. The address is not a loopback address, because the API server does not accept
 /// loopback addresses as endpoints of a Service.
 fn own_address() -> io::Result<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;

@@ -1,5 +1,5 @@
-//! The environment of a running scenario: its namespace, kubectl commands as a user runs them, and functions that wait
-//! for the controllers.
+//! The environment of a running scenario: its namespace, functions that run kubectl as a user does, and functions that
+//! wait for the controllers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::Location;
@@ -111,15 +111,16 @@ impl<'a> Context<'a> {
         events.into_iter().filter_map(object).collect()
     }
 
-    /// Waits for an Event with this reason about an object. Returns the note of the Event.
+    /// Waits for an Event with the reason `reason` about the object `name` of the kind `kind`. Returns the note of the
+    /// Event.
     #[track_caller]
     pub fn wait_for_event_note(&self, kind: &str, name: &str, reason: &str) -> String {
         let event = self.wait_for_event(kind, name, reason, "");
         event["note"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// Waits for an Event with this reason about an object. The JSON of the Event must contain `words`. Returns the
-    /// Event.
+    /// Waits for an Event with the reason `reason` about the object `name` of the kind `kind`. The JSON of the Event
+    /// must contain `words`. Returns the Event.
     #[track_caller]
     pub fn wait_for_event(&self, kind: &str, name: &str, reason: &str, words: &str) -> Value {
         self.eventually(&format!("an Event {reason} about {kind} {name}"), || {
@@ -236,8 +237,8 @@ impl<'a> Context<'a> {
         }
     }
 
-    /// Returns descriptions of the objects that were written between two polls, and of the objects that the controllers
-    /// have not finished processing.
+    /// Returns descriptions of the objects that differ between the polls `before` and `now`, and of the objects that
+    /// the controllers have not finished processing.
     fn unstable(&self, before: &[Value], now: &[Value]) -> Vec<String> {
         let versions = |objects: &[Value]| -> BTreeSet<String> { objects.iter().map(describe_version).collect() };
         let (before, after) = (versions(before), versions(now));
@@ -274,7 +275,7 @@ impl<'a> Context<'a> {
         object.metadata.name.as_ref().is_some_and(|name| name.contains(&self.namespace))
     }
 
-    /// Returns the kind in `System::kinds` that has this plural name.
+    /// Returns the kind in `System::kinds` that has the plural name `plural`.
     pub fn kind(&self, plural: &str) -> Kind {
         let kinds = (self.testbed.system.kinds)(&self.namespace);
         let found = kinds.into_iter().find(|kind| kind.resource.plural == plural);
@@ -295,7 +296,8 @@ fn describe_version(object: &Value) -> String {
     format!("{} {} at {}", object["kind"], metadata["name"], metadata["resourceVersion"])
 }
 
-/// Returns whether a condition of an object has this status. Example: `has_condition(object, "Ready", "True")`.
+/// Returns whether the condition `condition` of an object has the status `status`. Example: `has_condition(object,
+/// "Ready", "True")`.
 pub fn has_condition(object: &Value, condition: &str, status: &str) -> bool {
     let conditions = object["status"]["conditions"].as_array().map(Vec::as_slice).unwrap_or_default();
     conditions.iter().any(|found| found["type"] == condition && found["status"] == status)

@@ -165,7 +165,8 @@ fn start_crossplane(cluster: &Cluster, fixtures: &Fixtures) -> Daemon {
     daemon
 }
 
-/// Creates the CompositeResourceDefinition of the scenario, with the kind `XThing`.
+/// Creates a CompositeResourceDefinition for the kind `XThing`. The name of the API group contains the namespace of the
+/// scenario.
 fn define_things(ctx: &Context<'_>) {
     let schema = json!({"type": "object", "properties": {
         "spec": {"type": "object", "properties": {"size": {"type": "string"}, "stage": {"type": "string"}}},

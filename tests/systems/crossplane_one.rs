@@ -1,4 +1,5 @@
-//! Tests with Crossplane 1.17. It computes environments itself if an alpha feature is enabled, and it supports claims.
+//! Tests with Crossplane 1.17. This version supports claims. If an alpha feature is enabled, it also computes
+//! environments without a function.
 
 use std::process::Command;
 
@@ -102,9 +103,10 @@ fn define(ctx: &Context<'_>) {
     crossplane::define(ctx, "apiextensions.crossplane.io/v1", &spec);
 }
 
-/// Returns a Composition that composes one object, with the name of the composite. The name is not generated, because
-/// Crossplane 1.17 may then compose a second object: if Crossplane's cache does not contain the kind yet, Crossplane
-/// does not find the first object.
+/// Returns a Composition that composes one object. The object has the name of the composite.
+///
+/// With a generated name, Crossplane 1.17 may compose a second object: as long as Crossplane's cache does not contain
+/// the kind of the object, Crossplane does not find the first object.
 fn composition(ctx: &Context<'_>, environment: &Value, patches: &Value) -> Value {
     let mut patches = patches.as_array().expect("the patches are a list").clone();
     patches.push(json!({"type": "FromCompositeFieldPath", "fromFieldPath": "metadata.name",
@@ -228,8 +230,8 @@ fn optional(ctx: &Context<'_>) {
     ctx.snapshot("with");
 }
 
-/// Changes the EnvironmentConfig to which a Composition in the mode Pipeline refers. In this mode Crossplane does not
-/// store references in composites, so the change takes effect immediately.
+/// Checks that a Composition in the mode Pipeline uses another EnvironmentConfig as soon as its reference changes. In
+/// this mode, Crossplane does not store references to EnvironmentConfigs in composites.
 fn pipeline(ctx: &Context<'_>) {
     define(ctx);
     environment_config(ctx, "base", &json!({}), &json!({"region": "eu-1"}));

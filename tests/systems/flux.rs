@@ -228,9 +228,9 @@ fn revision(ctx: &Context<'_>) {
     ctx.snapshot("changed");
 }
 
-/// Changes the branch of an application's source and the path of its Kustomization in one commit. The new path exists
-/// only in the new branch. So portcullis must not check the new path in the old branch: it would deny the
-/// Kustomization, and Flux could never apply the commit.
+/// Tests a commit that changes the branch of an application's source and the path of its Kustomization. The new path
+/// exists only in the new branch. So portcullis must not check the new path in the old branch. Otherwise, it would deny
+/// the Kustomization, and Flux could never apply the commit.
 fn branch_and_path(ctx: &Context<'_>) {
     let git = &ctx.testbed().fixtures.git;
     let application = git.repository(&format!("{}-application", ctx.namespace));

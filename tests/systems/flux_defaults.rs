@@ -29,8 +29,9 @@ pub const SYSTEM: System = System {
 const BROKEN_REVISIONS: usize = 3;
 
 /// Checks that the controller manager writes an Event about the Kustomization for each revision that does not build
-/// (issue 18, Flux 6). The Event contains the error. For all revisions but at most one, it comes before Flux's report.
-/// `portcullis audit` reports the revisions too. Without portcullis, only Flux reports them.
+/// (issue 18, Flux 6). The Event must contain the error. It must be written before Flux reports the error; one revision
+/// may be an exception. `portcullis audit` must report the error too. In a test run without portcullis, only Flux
+/// reports the error.
 fn broken(ctx: &Context<'_>) {
     let mut broken = flux::break_tree(ctx);
     let mut reported_before_flux = usize::from(is_reported(ctx, &broken));
@@ -58,7 +59,7 @@ fn broken(ctx: &Context<'_>) {
 }
 
 /// Checks that an Event of portcullis contains the error of a broken revision. Returns whether portcullis reported the
-/// revision before Flux did. Without portcullis, returns false.
+/// revision before Flux did. In a test run without portcullis, checks nothing and returns false.
 fn is_reported(ctx: &Context<'_>, broken: &flux::Broken) -> bool {
     if !ctx.has_webhooks() {
         return false;
@@ -80,8 +81,8 @@ fn audit(ctx: &Context<'_>, configuration: &str) -> String {
     String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned()
 }
 
-/// Checks that the rule KZ061 warns if a new path makes Flux delete objects. Flux keeps an object that is excluded from
-/// pruning.
+/// Checks that the rule KZ061 warns if a change of `spec.path` makes Flux delete objects. Also checks that Flux keeps
+/// an object that is excluded from pruning.
 fn deletions(ctx: &Context<'_>) {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let files = ["first", "kept", "other"].map(|name| (format!("{name}/{name}.yaml"), flux::config_map(name, "one")));

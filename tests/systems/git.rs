@@ -74,8 +74,8 @@ impl Repository {
         &self.folder
     }
 
-    /// Creates a commit that contains exactly `files`. Its parent is the current commit, and `branch` then points to
-    /// the new commit. Returns the commit hash.
+    /// Creates a commit that contains exactly `files`. The parent of the commit is the current commit. Then `branch`
+    /// points to the new commit. Returns the commit hash.
     pub fn commit(&self, branch: &str, files: &[(&str, &str)]) -> String {
         self.git(&["checkout", "--quiet", "-B", branch]);
         for entry in fs::read_dir(&self.folder).expect("the folder can be read").flatten() {

@@ -54,8 +54,8 @@ fn wait_until_withheld(ctx: &Context<'_>, commit: &str, before: &str) {
     assert_eq!(object["status"]["artifact"]["revision"], format!("main@sha1:{before}"));
 }
 
-/// Checks for each Kustomization of the source that `commit` is the last revision that kustomize-controller attempted
-/// and applied.
+/// For each Kustomization that uses the source, checks that `commit` is the last revision that kustomize-controller
+/// attempted and the last one that it applied.
 #[track_caller]
 fn assert_last_attempted(ctx: &Context<'_>, commit: &str) {
     for name in ["app", "other"] {

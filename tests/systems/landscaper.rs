@@ -315,8 +315,8 @@ fn dry_run_configuration(ctx: &Context<'_>) {
     ctx.apply(&configuration.to_string());
 }
 
-/// Processes an Installation as a dry run, which needs portcullis. Checks that nothing is deployed, and that the value
-/// of the export comes from the DryRunConfiguration.
+/// Processes an Installation with the DeployItem template `items` as a dry run. Callers ensure that portcullis runs.
+/// Checks that nothing is deployed, and that the value of the export comes from the DryRunConfiguration.
 fn dry_run(ctx: &Context<'_>, items: &str) {
     dry_run_configuration(ctx);
     let mut installation = Installation::new(items);

@@ -119,7 +119,7 @@ struct Options {
     control: bool,
     /// The folder for recordings of requests to portcullis.
     record: Option<String>,
-    /// The number of pairs of revisions to test, and the seed that determines each pair.
+    /// The number of pairs of revisions to test, and the seed of the first pair.
     pairs: revisions::Range,
 }
 

@@ -35,8 +35,8 @@ static EXPORT_SUFFIX: LazyLock<Regex> =
 /// Matches a digest. Landscaper uses digests as the names of DataObjects.
 static DIGEST: LazyLock<Regex> = LazyLock::new(|| Regex::new(r"\b[a-z2-7]{32}\b").expect("the pattern is valid"));
 
-/// Returns the objects without the data that differs between runs. The key of an object contains its kind and name.
-/// `addresses` contains network addresses, each with the text that replaces it.
+/// Returns a snapshot of the objects, without the data that differs between runs. In the snapshot, the key of an object
+/// contains its kind and name. `addresses` contains network addresses, each with the text that replaces it.
 pub fn snapshot(objects: &[Value], addresses: &[(String, String)]) -> Snapshot {
     let replacements = replacements(objects, addresses);
     let mut snapshot = Snapshot::new();

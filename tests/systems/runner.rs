@@ -85,7 +85,8 @@ pub fn panic_message(panic: &(dyn Any + Send)) -> String {
 }
 
 /// Returns a result for each scenario. The result contains the writes and decisions in the logs that are about objects
-/// of the scenario. These are found by the scenario's namespace.
+/// of the scenario. An object belongs to the scenario if it is in the scenario's namespace, or if it is cluster-scoped
+/// and its name contains the name of this namespace.
 fn collect(testbed: &Testbed, scenarios: &[&Scenario], mut outcomes: Vec<(&'static str, Outcome)>) -> Vec<Run> {
     save_logs(testbed, &outcomes);
     let writes = log::writes(&testbed.cluster.audit_log());

@@ -19,8 +19,8 @@ pub struct System {
     pub title: fn() -> String,
     /// Names of the entries in `assets/pins.json` whose programs must be built.
     pub pins: &'static [&'static str],
-    /// Prepares the system before the cluster starts. For example, selects ports that portcullis' configuration
-    /// contains.
+    /// Prepares the system before the cluster starts. For example, selects the ports to write into the configuration of
+    /// portcullis.
     pub prepare: fn(&Fixtures),
     /// Starts the controllers.
     pub start: fn(&Cluster, &Fixtures) -> Vec<Daemon>,
@@ -30,7 +30,8 @@ pub struct System {
     pub is_active: fn(&Cluster) -> bool,
     /// The arguments of `portcullis reconcile`.
     pub reconcile: &'static [&'static str],
-    /// Returns the kinds that are compared between runs. The argument is the namespace of the scenario.
+    /// Returns the kinds whose objects are compared between the two runs of a scenario. The argument is the namespace
+    /// of the scenario.
     pub kinds: fn(&str) -> Vec<Kind>,
     /// Returns whether the status of an object shows that the controllers have finished processing it. Waiting until
     /// objects are unchanged is not sufficient, because controllers retry with increasing delays.
@@ -83,7 +84,8 @@ impl Kind {
     }
 }
 
-/// Returns the path of a program. `pin` is the name of the entry in `assets/pins.json` from which it is built.
+/// Returns the path of the program `name`. `pin` is the name of the entry in `assets/pins.json` from which this program
+/// is built.
 ///
 /// # Panics
 ///

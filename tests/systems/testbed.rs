@@ -27,8 +27,8 @@ const SHOWN_LINES: usize = 12;
 pub enum Mode {
     /// Portcullis does not run.
     Without,
-    /// Portcullis does not run, as in `Without`. Differences between these two runs can come only from the controllers
-    /// themselves.
+    /// Portcullis does not run, as in `Without`. The run is compared with a run in the mode `Without`. Only the
+    /// controllers themselves can cause differences between the two runs.
     Control,
     /// Portcullis runs: its webhooks are registered, and `portcullis reconcile` is started.
     With,
@@ -66,7 +66,7 @@ impl Fixtures {
         fixtures
     }
 
-    /// Returns the port with this name. The first call selects a free port.
+    /// Returns the port with the name `name`. The first call with a name selects a free port.
     pub fn port(&self, name: &'static str) -> u16 {
         let mut ports = self.ports.lock().expect("no thread panicked while it held the lock");
         *ports.entry(name).or_insert_with(|| {

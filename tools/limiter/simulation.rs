@@ -21,10 +21,11 @@ pub(super) struct Load {
 
 #[derive(Clone, Copy)]
 enum Kind {
-    /// Requests arrive at random times. Contains their rate, as a multiple of the capacity, and the duration of the
-    /// load.
+    /// Requests arrive at random times. The first value is the arrival rate, as a multiple of the capacity. The second
+    /// value is the duration of the load.
     Open(f64, Duration),
-    /// Twenty bursts of requests. Contains the number of requests in each burst, and the interval between bursts.
+    /// Twenty bursts of requests. The first value is the number of requests in each burst. The second value is the
+    /// interval between bursts.
     Bursts(usize, Duration),
     /// A fixed number of connections. Each connection sends its next request immediately after an answer, or 2 ms after
     /// a rejection. The load lasts two seconds.
@@ -69,8 +70,8 @@ struct Simulation {
     load: Load,
     queue: Queue,
     began: Instant,
-    /// Arrivals by time and request number. The value is true if the request comes from a connection of a closed load,
-    /// which sends the next request afterwards.
+    /// Arrivals by time and request number. The value is true if the request comes from a connection that sends another
+    /// request after the answer, as in `Kind::Closed`.
     arrivals: BTreeMap<(Instant, u64), bool>,
     /// Waiting requests by deadline and request number. The boolean value is the same as in `arrivals`.
     waiting: BTreeMap<(Instant, u64), (Waiting, bool)>,
@@ -81,7 +82,7 @@ struct Simulation {
     result: Outcome,
 }
 
-/// Simulates the load `load` with the queue policy `policy`. Returns the time that each request took.
+/// Simulates the load `load` with the queue policy `policy`. Returns the response times.
 pub(super) fn run(policy: QueuePolicy, load: Load) -> Outcome {
     let began = Instant::now();
     let credit = IdleCredit::full(policy, began);

@@ -33,7 +33,7 @@ enum At {
     Beginning,
     /// The listing is between two pages. The next request sends this continue token.
     Token(String),
-    /// The listing reads objects from this page.
+    /// The listing returns the objects of this page.
     Page(Page),
     End,
 }
@@ -66,8 +66,8 @@ impl Pages {
         Self { labels: Some(labels.to_owned()), ..self }
     }
 
-    /// Returns the number of objects on the remaining pages, as the API server reported it in the last page that was
-    /// read to its end. Returns 0 before the end of the first page, or if the API server does not report the number.
+    /// Returns the number of objects on the remaining pages. The API server reports this number at the end of each
+    /// page. Returns 0 before the end of the first page, or if the API server does not report the number.
     pub fn left(&self) -> u64 {
         self.left
     }

@@ -185,7 +185,7 @@ impl Manifests {
         self.aliased.give_back(aliased - self.held());
     }
 
-    /// Appends the objects and errors of other manifests, and adds up their counts.
+    /// Appends the objects and errors of `other`, and adds its counts to the counts of this value.
     pub fn append(&mut self, other: Self) {
         self.found.extend(other.found);
         self.errors.extend(other.errors);
@@ -263,8 +263,9 @@ impl Manifests {
     }
 }
 
-/// Sets the namespace of an object in the same way as an API server that stores it. If its kind is cluster-scoped in
-/// the catalog, removes the namespace. Otherwise, sets the namespace to `namespace` if the object has none.
+/// Sets the namespace of an object in the same way as the API server when it stores the object. Removes the namespace
+/// if the kind of the object is cluster-scoped in the catalog. Otherwise, sets the namespace to `namespace` if the
+/// object has none.
 pub fn set_stored_namespace(object: &mut Value, catalog: &Catalog, namespace: &str) {
     let text = |key| object.get(key).and_then(Value::as_str).unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));

@@ -68,7 +68,9 @@ pub(super) fn objects((file, found): Found, take: &mut Take<'_>) -> Vec<Manifest
     errors
 }
 
-/// Returns the files at a path, sorted, with errors for folders that cannot be read.
+/// Returns the file at `path`. If `path` is a folder, returns the manifest files in it and in its subfolders, sorted.
+/// Also returns the folders that cannot be read, with the error. `depth` is the number of folders above `path` that
+/// were already entered.
 fn files(path: &Path, depth: usize) -> Vec<Found> {
     let all = match path.is_dir() {
         false => return vec![(path.to_owned(), Ok(()))],
@@ -269,9 +271,9 @@ fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>
 /// Moves to the next item of a list in a file. Returns true if the whole item is in memory. Returns false if the caller
 /// must read more of the file, or at the end of the list.
 ///
-/// Returns an error if the file is not one list but a sequence of objects: first an object with a field `items` that is
-/// not a list, and then a list. Such a file looks like a single list at first. The error asks the user to write each
-/// object into its own file.
+/// Returns an error if the file contains several objects: first an object that is not a list but has a field `items`,
+/// and then a list. At first, such a file looks like a single list. The error asks the user to write each object into
+/// its own file.
 fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
     match frames.advance() {
         Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => Err(io::Error::other(

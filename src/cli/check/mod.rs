@@ -116,7 +116,7 @@ impl Args {
     }
 
     /// Returns whether rules can assume that the checked files and `--manifests` together contain all objects of the
-    /// cluster. If so, rules report references to other objects, because these do not exist.
+    /// cluster. If so, rules report references to any other object, because this object does not exist.
     fn is_complete(&self) -> bool {
         self.complete || !self.manifests.is_empty()
     }

@@ -15,8 +15,8 @@ use crate::admission::{Finding, Level, Phase};
 use crate::gate::{Gate, Policy, Registry};
 use crate::kustomize::checkout::{Member, Object};
 
-/// Runs the rules on the rendered Flux Kustomizations of every cluster. If the same finding occurs in several clusters,
-/// reports it once.
+/// Runs the rules on the rendered Flux Kustomizations of every cluster, and adds the findings to `report`. If the same
+/// finding occurs in several clusters, adds it only once.
 pub(super) fn judge(trees: &Trees, args: &Args, policy: &Policy, report: &mut Report) -> Result<(), Unusable> {
     let known = Registry::standard();
     let (mut sources, mut reported) = (trees.sources(&known, policy), HashSet::new());

@@ -59,9 +59,9 @@ enum Flag {
     Plugins,
 }
 
-/// The scripts of a checkout, with the kustomize options that they use, the files that they write, and their calls of
-/// tools that write files. For each option, written file and call, also stores the script and line of its first
-/// occurrence.
+/// The scripts of a checkout, and the facts that were found in them: the kustomize options that they use, the files
+/// that they write, and their calls of tools that write files. For each of these facts, also contains the script and
+/// line of its first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
     files: Vec<PathBuf>,

@@ -22,9 +22,9 @@ const RULE: &str = "KZ025";
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
 impl SharedFindings {
-    /// Adds 1 to the number of kustomization roots that have this finding. Ignores findings that are not about patches
-    /// that select no object. If several roots have the same finding, they must pass the same `located`, because its
-    /// address in memory is the key.
+    /// Adds 1 to the number of kustomization roots that have this finding. Counts only findings about patches that
+    /// select no object. If several roots have the same finding, they must pass the same `located`, because its address
+    /// in memory is the key.
     pub(super) fn count(&mut self, finding: &TreeFinding, located: &Rc<Located>) {
         if finding.rule == RULE {
             let folder = finding.location.file.parent().unwrap_or_default();

@@ -302,7 +302,8 @@ impl Args {
         self.applied(Options::of(profile))
     }
 
-    /// Sets the version of kustomize and the load restrictor in `options` to the values of the arguments.
+    /// Applies the command line arguments to `options`: the version of kustomize and, if it is set, the load
+    /// restrictor.
     fn applied(&self, options: Options) -> Options {
         let restrictor = self.load_restrictor.unwrap_or(options.restrictor);
         Options { version: self.kustomize_version, restrictor, ..options }

@@ -1,5 +1,5 @@
-//! Finds the kustomize roots that nothing builds. Lowers the level of their findings, because such roots cannot affect
-//! a cluster.
+//! Finds the kustomize roots that no object in the checkout builds. Lowers the level of findings in these roots,
+//! because the roots cannot affect a cluster.
 
 use std::collections::HashSet;
 use std::rc::Rc;
@@ -54,8 +54,8 @@ impl Used {
     }
 }
 
-/// Returns a finding with its level lowered to at most `audit`. If the level changes, `is_unused` is true in the
-/// result. Callers use this function for findings in files that are not applied to a cluster.
+/// Lowers the level of a finding to at most `audit`, and returns the finding. Its field `is_unused` says whether the
+/// level has changed. Callers use this function for findings in files that are not applied to a cluster.
 pub(super) fn lowered(located: Located) -> Located {
     Located { level: located.level.min(Level::Audit), is_unused: located.level > Level::Audit, ..located }
 }

@@ -16,8 +16,8 @@ pub(super) fn render(plan: &Plan) -> String {
 }
 
 /// Returns the differences of one object in the format of `diff -u`. `root` is the folder of the kustomization that
-/// renders the object. Returns an empty text if the content of the object is unchanged. This happens if another
-/// kustomization renders the object now.
+/// renders the object. Returns an empty text if the content of the object is unchanged. This is the case if the object
+/// only moves to another kustomization.
 pub(super) fn object(root: &str, change: &ObjectChange) -> String {
     let (kind, place) = (&change.id.kind, change.id.place());
     let name = |place: &str| format!("{root}/{kind}/{place}");

@@ -1,5 +1,5 @@
-//! `portcullis explain deployer`: prints the contract between Landscaper and its deployers. The rules enforce the same
-//! contract.
+//! `portcullis explain deployer`: prints the contract between Landscaper and its deployers. Rules of Portcullis, such
+//! as DP004, enforce this contract.
 
 use super::super::print;
 use crate::landscaper::deployer::explain;

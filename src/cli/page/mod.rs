@@ -45,7 +45,8 @@ impl Page {
         let _ = writeln!(self.header, "<p class=\"error\">{}</p>", escape(sentence));
     }
 
-    /// Adds filters by text and by action, with the number of objects for each action. Omits actions without objects.
+    /// Adds a text filter, and a checkbox for each action in `actions`. `actions` contains the name of each action and
+    /// its number of objects. Omits actions without objects.
     pub(super) fn add_filters(&mut self, actions: &[(&str, usize)]) {
         self.header.push_str("<form id=\"filter\">\n<input type=\"search\" name=\"text\" placeholder=\"Filter by name, kind or field\" aria-label=\"Filter\">\n");
         for (action, count) in actions.iter().filter(|(_, count)| *count > 0) {

@@ -1,5 +1,5 @@
-//! Reads a Flux Kustomization from a cluster, the other Kustomizations with the same source, and the objects in the
-//! Kustomization's inventory.
+//! Reads a Flux Kustomization from a cluster. Also reads the other Kustomizations with the same source, and the objects
+//! in the inventory of the Kustomization.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -164,8 +164,8 @@ impl Cluster {
     }
 }
 
-/// Returns the text of an error. If the API server returned the error, the text is only the message of the error. It
-/// says, for example, which permission is missing.
+/// Returns the text of an error. For an error that the API server returned, the text is only the message in the
+/// response. This message says, for example, which permission is missing.
 fn reason(error: kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message,

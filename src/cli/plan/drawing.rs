@@ -44,8 +44,8 @@ impl Group {
     }
 
     /// Returns a line such as `7 applied as before`, for the heading `Kept` of the output. The number counts the
-    /// objects that Flux applied before and will apply again. Returns `None` for other headings, or if there are no
-    /// such objects.
+    /// objects that Flux applied before and will apply again. Returns `None` if this group has another heading, or if
+    /// there are no such objects.
     fn applied(&self, report: &Report) -> Option<String> {
         (self.title == "Kept" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
     }

@@ -1,5 +1,5 @@
 //! Opens the files that `portcullis plan` compares with a cluster: a folder, an archive, a git revision, or the current
-//! artifact.
+//! artifact of a Flux source.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -17,8 +17,8 @@ const MIN_HASH: usize = 7;
 /// The files of the source of a Flux Kustomization, at one revision.
 pub(super) struct Source {
     pub(super) tree: Tree,
-    /// The revision of the files, such as `main@sha1:3f2c…`. A folder or archive has no revision. For a folder or
-    /// archive, this is a text such as `of ./apps`, with its path.
+    /// The revision of the files, such as `main@sha1:3f2c…`. A folder or archive has no revision, so this text contains
+    /// its path, as in `of ./apps`.
     pub(super) revision: String,
     /// The revision as messages show it, with a shortened hash.
     pub(super) shown: String,

@@ -15,7 +15,7 @@ const MAX_REASONS: usize = 5;
 const UNUSED: &str = "(none)";
 
 /// Returns the table that `portcullis check` prints after the findings. The table shows how many kustomizations are
-/// accepted, rejected or unknown, and how many warnings they have. It is omitted if there are fewer than two
+/// accepted, rejected or unknown, and how many warnings they have. The table is omitted if there are fewer than two
 /// kustomizations, or if all used kustomizations are accepted without warnings. A kustomization is used if a Flux
 /// Kustomization or similar object builds it.
 ///

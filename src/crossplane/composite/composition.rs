@@ -152,13 +152,14 @@ impl Choosing<'_> {
     }
 
     /// Returns the newest revision of the Composition `current` that matches the revision selector of the composite.
+    /// Returns [`Choice::NoRevision`] if no revision matches.
     ///
     /// Returns `current` itself in these cases:
     ///
     /// - The composite and its definition have no revision selector.
     /// - The update policy is not `Automatic`.
-    /// - The labels of `current` match the selector. Crossplane gives the next revision, which may not exist yet, the
-    ///   same labels, so that it will match too.
+    /// - The labels of `current` match the selector. Crossplane copies these labels to the next revision, which may not
+    ///   exist yet. So the next revision will match too.
     fn revision_of(&self, current: Chosen) -> Choice {
         let default = || self.of_definition("defaultCompositionRevisionSelector");
         let selector = labels(self.inner("compositionRevisionSelector").or_else(default));

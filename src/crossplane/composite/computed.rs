@@ -48,7 +48,7 @@ pub fn of_request(request: &Request<'_>, view: &View<'_>) -> Option<Arc<Computed
     view.once(|| computed(request.object(), request, view).map(Arc::new))
 }
 
-/// Returns references to the objects that a composite needs by name, but that the catalog does not contain: the
+/// Returns references to objects that a composite uses and selects by name, but that the catalog does not contain: the
 /// Composition, the revision of the Composition, and EnvironmentConfigs. Omits EnvironmentConfigs that are selected by
 /// labels. The caller reads the objects from the API server, because they may have been created after the last watch
 /// event.
@@ -102,8 +102,9 @@ impl Computed {
         found
     }
 
-    /// Returns the patches between the environment and the composite, with their results. Each item starts with the
-    /// index of the pipeline step and the index of the patch in this step.
+    /// Returns the patches that copy values from the environment to the composite, or from the composite to the
+    /// environment, with their results. Each item starts with the index of the pipeline step and the index of the patch
+    /// in this step.
     pub fn environment_patches(&self) -> impl Iterator<Item = (usize, usize, &Patch, &PatchOutcome)> {
         self.computation.steps.iter().flat_map(|step| {
             let declared = match &self.declaration.steps[step.step].action {

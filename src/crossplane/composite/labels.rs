@@ -12,8 +12,8 @@ use crate::crossplane::environment::{LabelMatcherType, Profile, Selector};
 use crate::crossplane::field_path::Path;
 use crate::go::{Any, fmt};
 
-/// Returns the labels that `selector` requires of an EnvironmentConfig for `composite`. `None` if the value of a label
-/// cannot be computed from the composite.
+/// Returns the labels that an EnvironmentConfig must have so that `selector` selects it for `composite`. `None` if the
+/// value of a label cannot be computed from the composite.
 ///
 /// If two matchers have the same key, the last one wins. An optional matcher is left out if the composite has no value
 /// at its path. For function-environment-configs, an optional matcher is also left out if its value cannot be used for

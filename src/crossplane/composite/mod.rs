@@ -9,8 +9,9 @@ pub mod patch_problem;
 pub mod write_mode;
 pub mod writes;
 
-/// Annotation of a composite with the patches from its environment. The value is a JSON object. Each key is the name of
-/// a composed resource, or its index if it has no name. Each value is a JSON Patch for the base of this resource.
+/// Annotation of a composite that contains the changes that the environment makes to the composed resources. The value
+/// is a JSON object. Each key is the name of a composed resource, or its index if it has no name. Each value is a JSON
+/// Patch for the base of this resource.
 pub const PATCHES_ANNOTATION: &str = "portcullis.dev/environment-patches";
 /// Annotation of a composite that lists the objects from which [`PATCHES_ANNOTATION`] is computed. It contains the name
 /// and resourceVersion of each object.

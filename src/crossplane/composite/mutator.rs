@@ -124,8 +124,8 @@ impl Mutation<'_> {
         if is_stable { Applied::Stable(written, Box::new(again)) } else { Applied::Unstable }
     }
 
-    /// Returns the changes to a composite that follow from its environment. `computed` contains the environment. It was
-    /// computed from `seen`, which is the composite as the API server would store it.
+    /// Returns the changes to a composite that follow from its environment. `computed` contains the environment, which
+    /// was computed from `seen`. `seen` is the composite as the API server would store it.
     fn changes(&self, seen: &Value, computed: &Computed) -> Changes {
         let mut changes = Changes::default();
         // Crossplane stops at the first patch that fails, and writes nothing.
@@ -191,8 +191,8 @@ fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     }
 }
 
-/// Metadata fields that the API server sets, and that it may change after it has called the webhook. A composite's
-/// environment is computed without them, so that the result does not change with each request.
+/// Metadata fields that the API server sets, and that it may change after it has called the webhook. The environment of
+/// a composite is computed without these fields, so that the result does not change with each request.
 const VOLATILE: [&str; 6] = ["creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid"];
 
 /// Returns a composite without the metadata fields in [`VOLATILE`], and without the annotations of this mutator.

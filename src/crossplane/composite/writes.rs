@@ -1,9 +1,9 @@
 //! The values that patches from the environment write into a composite, and the patches whose values the API server
 //! would not store.
 //!
-//! A mutating webhook may write `spec`, labels and annotations. It does not write values that the API server prunes,
-//! rejects or may reject, but leaves them to Crossplane. Otherwise, the webhook would write a pruned field again with
-//! every request. A rejected value would fail the request of a user who did not write the value.
+//! A mutating webhook may write `spec`, labels and annotations. It leaves values to Crossplane if the API server
+//! prunes, rejects or may reject them. If the webhook wrote a pruned value, it would write the value again with every
+//! request. If it wrote a rejected value, the request would fail, although its user did not write the value.
 
 use std::fmt;
 use std::sync::Arc;

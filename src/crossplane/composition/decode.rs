@@ -151,9 +151,8 @@ fn to_current_spelling(sources: &Value) -> Value {
     Value::Array(today)
 }
 
-/// The names of fields in the inputs of Composition functions, with the usual uppercase and lowercase letters. The
-/// functions ignore the case of field names. Therefore, Portcullis first changes each name in an input to its spelling
-/// in this list.
+/// The names of fields in the inputs of Composition functions, in their documented spelling. The functions ignore the
+/// case of field names. Therefore, Portcullis first changes each name in an input to its spelling in this list.
 const FIELDS: &[&str] = &[
     "appendSlice",
     "base",

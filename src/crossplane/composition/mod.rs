@@ -4,8 +4,8 @@
 //! `spec.resources`. Later versions use pipelines of functions. There, the environment is in the inputs of
 //! function-environment-configs and function-patch-and-transform. This module supports both ways.
 //!
-//! Early versions of environments used other field names, such as `reference`. This module accepts these fields if
-//! possible, and reports the current names, such as `ref`.
+//! Crossplane's first design document of environments used other field names, such as `reference` instead of `ref`.
+//! This module accepts the old names if possible, and reports the current names to the user.
 
 mod declared;
 mod decode;

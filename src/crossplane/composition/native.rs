@@ -1,4 +1,5 @@
-//! Checks of `spec.environment`, as in Crossplane 1.11 to 1.17, and of the patches of `spec.resources`.
+//! Checks the parts of a Composition's `spec` that declare an environment for Crossplane 1.11 to 1.17: the field
+//! `environment`, and the patches in `patchSets` and `resources`.
 
 use serde_json::Value;
 

@@ -25,8 +25,8 @@ const MERGES: &[&str] = &[
 ];
 
 /// Checks the patches of an environment, a patch set or a composed resource. `parent` is the value that contains the
-/// list `patches`, and `place` says which of the three it is. `sets` contains the names of the patch sets to which the
-/// patches may refer.
+/// list `patches`. `place` says whether `parent` is the environment, a patch set or a composed resource. `sets`
+/// contains the names of the patch sets to which the patches may refer.
 pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: &[&str]) {
     reader.writes.before = false;
     for patch in reader.objects(parent, "patches") {
@@ -36,8 +36,8 @@ pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: 
 }
 
 /// Sets `reader.writes.any` to whether any patch in `parent` writes into the environment of the composite. Sets
-/// `reader.writes.before` to `false`. `parent` is the spec of a Composition, or the input of
-/// function-patch-and-transform.
+/// `reader.writes.before` to `false`, because no patch has been checked yet. `parent` is the spec of a Composition, or
+/// the input of function-patch-and-transform.
 pub(super) fn note_writes(reader: &mut Reader, parent: &Node<'_>) {
     let mut quiet = Reader::new(reader.profile);
     let mut any = false;
@@ -101,9 +101,9 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     types::check_composite(reader, patch, kind, place);
 }
 
-/// Returns the outdated type of a patch and the current name of this type, such as `FromEnvironmentFieldPath` and
-/// `ToCompositeFieldPath`. The outdated types are those in Crossplane's first design document of environments.
-/// Crossplane 1.12 accepted patches of these types and ignored them. Returns `None` for all other types.
+/// If Crossplane 1.12 ignored the type of a patch, returns this type and its current name, such as
+/// `FromEnvironmentFieldPath` and `ToCompositeFieldPath`. The ignored types come from Crossplane's first design
+/// document of environments. Returns `None` for all other types.
 fn first_design_type(reader: &Reader, patch: &Node<'_>, place: Place) -> Option<(&'static str, &'static str)> {
     let kind = patch.value.get("type").and_then(Value::as_str).filter(|_| reader.is_native())?;
     let now =

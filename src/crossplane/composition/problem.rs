@@ -22,7 +22,7 @@ pub enum Topic {
     Bounds,
     /// Fields and patches without effect.
     Ignored,
-    /// Fields that Crossplane or the function does not know.
+    /// Unknown fields of an environment, or of the input of a function.
     Unknown,
     /// Patches that contradict the declared schema of the environment or the schema of the composite.
     Schema,

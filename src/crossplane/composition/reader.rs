@@ -24,7 +24,7 @@ impl<'v> Node<'v> {
         Self { value, at }
     }
 
-    /// Returns the field with exactly this name; `None` if it is missing or `null`.
+    /// Returns the field whose name is exactly `key`; `None` if it is missing or `null`.
     pub(super) fn member(&self, key: &str) -> Option<Self> {
         let value = self.value.get(key).filter(|value| !value.is_null())?;
         Some(Self::new(value, self.at.key(key)))
@@ -190,7 +190,7 @@ impl Reader {
         Some((found.value, number?))
     }
 
-    /// Reports the fields of an object that are not in `fields`.
+    /// Reports each field of an object whose name is not in `fields` as a problem.
     pub(super) fn known(&mut self, node: &Node<'_>, fields: &[&str]) {
         let Some(members) = node.value.as_object() else { return };
         for name in members.keys().filter(|name| !fields.contains(&name.as_str())) {

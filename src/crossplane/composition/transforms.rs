@@ -93,8 +93,8 @@ fn word<'v>(reader: &mut Reader, node: &Node<'v>, key: &str, words: &[&'v str], 
     reader.choice(node, key, words)
 }
 
-/// Reports a problem if a transform of the type `kind` accepts no value of the type `input.shape`. `transform` is the
-/// transform.
+/// Reports a problem if `transform` accepts no value of the type `input.shape`. `kind` is the type of the transform,
+/// such as `map`.
 fn takes(reader: &mut Reader, transform: &Node<'_>, kind: &str, input: Input) {
     let Input { shape, origin } = input;
     let never = match kind {

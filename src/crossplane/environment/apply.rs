@@ -84,9 +84,9 @@ struct Applying<'p> {
     outcome: PatchOutcome,
 }
 
-/// Applies a patch as Crossplane or its functions do, and returns a record of each step. `profile` says which of the
-/// two. The patch reads the object `from` and writes to the object `to`. `left` is the number of bytes that patches may
-/// still write.
+/// Applies a patch, and returns a record of each step. `profile` says whether Crossplane itself or a function would
+/// apply the patch. The patch reads the object `from` and writes to the object `to`. `left` is the number of bytes that
+/// patches may still write.
 pub(super) fn apply(
     profile: Profile,
     patch: &Patch,

@@ -55,7 +55,7 @@ pub enum ActionOutcome {
         /// EnvironmentConfigs.
         kept: Option<Vec<String>>,
         /// The data of all selected EnvironmentConfigs, merged into one environment. `None` if the selection failed, or
-        /// if it does not change the environment.
+        /// if the step does not change the environment.
         merged: Option<Merged>,
     },
     /// Patches were applied.
@@ -161,7 +161,7 @@ impl Computing<'_> {
     /// each EnvironmentConfig in `names`. Returns an error if an EnvironmentConfig does not exist, unless the policy of
     /// `selection` allows missing EnvironmentConfigs.
     ///
-    /// The result is never `None`. The function has this return type only because `layers` has the same one.
+    /// The result is never `None`. The return type is an `Option` only because it must be the same as that of `layers`.
     fn fetched(
         &self,
         names: &[String],
@@ -184,7 +184,7 @@ impl Computing<'_> {
     /// EnvironmentConfig. Returns an error if an entry of `sources` has failed, or if an EnvironmentConfig has no
     /// usable data.
     ///
-    /// `None` if function-environment-configs runs this step, and looks up no EnvironmentConfigs. The function then
+    /// Returns `None` if function-environment-configs runs this step and looks up no EnvironmentConfigs. The step then
     /// leaves the environment unchanged.
     fn layers(&self, selection: &Selection, sources: &[SourceOutcome]) -> Result<Option<Vec<Layer>>, String> {
         if let Some(error) = sources.iter().find_map(|source| source.error.clone()) {

@@ -1,6 +1,6 @@
 //! Merges EnvironmentConfigs and records the origin of each key.
 //!
-//! Maps are merged. Other values are replaced. `null` is an ordinary value. The behavior of upstream is recorded in
+//! Maps are merged. Other values are replaced. `null` is an ordinary value. The behavior of Crossplane is recorded in
 //! `tests/vectors/crossplane/env_merge.json`.
 
 use std::collections::BTreeMap;

@@ -24,7 +24,7 @@ macro_rules! names {
                 }
             }
 
-            /// Returns whether the field is missing or empty.
+            /// Returns whether the parsed field was missing or empty.
             pub fn is_unset(&self) -> bool {
                 self.as_str().is_empty()
             }

@@ -53,7 +53,8 @@ names! {
     }
 }
 
-/// A patch between the composite, the environment and a composed resource.
+/// A patch, which copies or combines values. It reads from one of these objects and writes to another: the composite,
+/// the environment, and a composed resource.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Patch {

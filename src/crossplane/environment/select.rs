@@ -54,10 +54,10 @@ pub struct SourceOutcome {
     pub missing: Option<String>,
     /// The matching EnvironmentConfigs that are not selected, because the selector selects at most `maxMatch` of them.
     pub cut: Vec<Arc<Stored>>,
-    /// The reason why the source selects no EnvironmentConfigs, although no error occurred. `None` in other cases.
+    /// The reason why the entry selects no EnvironmentConfigs, although no error occurred. `None` in other cases.
     pub skipped: Option<String>,
-    /// Whether the source looks up EnvironmentConfigs. False if function-environment-configs skips the source, because
-    /// its type is unknown or its selector has no labels.
+    /// Whether EnvironmentConfigs are looked up for the entry. False if function-environment-configs skips the entry,
+    /// because its type is unknown or its selector has no labels.
     pub asked: bool,
     /// The path in the environment at which the data of the selected EnvironmentConfigs is merged. Only
     /// function-environment-configs uses it.
@@ -65,7 +65,7 @@ pub struct SourceOutcome {
     /// The error of selecting EnvironmentConfigs, with the message of Crossplane or function-environment-configs.
     /// `None` if there was no error.
     pub error: Option<String>,
-    /// Whether the source fails because the matching EnvironmentConfigs cannot be sorted.
+    /// Whether the selection fails because the matching EnvironmentConfigs cannot be sorted.
     pub is_unsortable: bool,
 }
 
@@ -106,8 +106,9 @@ impl SourceOutcome {
         }
     }
 
-    /// Returns the names of EnvironmentConfigs that Crossplane up to 1.17 stores for this source in the composite's
-    /// field `spec.environmentConfigRefs`. The names include an optional EnvironmentConfig that does not exist.
+    /// Returns the names of the EnvironmentConfigs to which Crossplane up to 1.17 stores references for this entry, in
+    /// the composite's field `spec.environmentConfigRefs`. The names include an optional EnvironmentConfig that does
+    /// not exist.
     pub(super) fn references(&self) -> impl Iterator<Item = String> {
         self.selected.iter().map(|stored| stored.name().to_owned()).chain(self.missing.clone())
     }
@@ -189,9 +190,10 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         self.taken(at, selector, found, sourced)
     }
 
-    /// Handles a selector without labels, which selects no EnvironmentConfigs. Returns `sourced`, the result of the
-    /// selector, with the reason or the error. `at` is the index of the entry in `environmentConfigs`. `optional` is
-    /// the path of an optional matcher that was left out, because the composite has no value at this path.
+    /// Handles a selector without labels, which selects no EnvironmentConfigs. Adds the reason or the error to
+    /// `sourced`, the result of the selector, and returns it. `at` is the index of the entry in `environmentConfigs`.
+    /// `optional` is the path of an optional matcher that was left out, because the composite has no value at this
+    /// path.
     fn no_labels(
         &self,
         at: usize,

@@ -21,7 +21,8 @@ names! {
     Mode {
         /// Selects exactly one EnvironmentConfig. This is the default.
         Single = "Single",
-        /// Selects the matching EnvironmentConfigs in sorted order, at least `minMatch` and at most `maxMatch`.
+        /// Selects all EnvironmentConfigs that match, in sorted order. Fails if fewer than `minMatch` match. If more
+        /// than `maxMatch` match, selects only the first `maxMatch`.
         Multiple = "Multiple",
     }
 }
@@ -48,9 +49,9 @@ names! {
 }
 
 names! {
-    /// The policy for selecting EnvironmentConfigs again for the same composite. Crossplane stores references to the
-    /// selected EnvironmentConfigs in the composite. This is called "resolving" the references. Only Crossplane up to
-    /// 1.17 uses this policy.
+    /// The policy for selecting EnvironmentConfigs again for the same composite. When Crossplane selects
+    /// EnvironmentConfigs, it stores references to them in the composite. This is called "resolving" the references.
+    /// Only Crossplane up to 1.17 uses this policy.
     Resolve {
         /// Resolves the references again at each reconcile.
         Always = "Always",
@@ -90,15 +91,15 @@ pub struct Reference {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Selector {
-    /// Whether the selector selects exactly one EnvironmentConfig, or several.
+    /// Whether the selector selects exactly one EnvironmentConfig or several.
     pub mode: Mode,
     /// Maximum number of EnvironmentConfigs that a selector in mode Multiple selects.
     pub max_match: Option<u64>,
     /// Minimum number of EnvironmentConfigs that a selector in mode Multiple must select.
     pub min_match: Option<u64>,
-    /// The field path in an EnvironmentConfig by which the matches are sorted. Only the mode Multiple uses it. `None`
-    /// means `metadata.name`. For function-environment-configs, an empty path also means `metadata.name`. Crossplane up
-    /// to 1.17 cannot sort by an empty path.
+    /// The field path in an EnvironmentConfig by which the matching EnvironmentConfigs are sorted. Only the mode
+    /// Multiple uses it. `None` means `metadata.name`. For function-environment-configs, an empty path also means
+    /// `metadata.name`. Crossplane up to 1.17 cannot sort by an empty path.
     pub sort_by_field_path: Option<String>,
     /// The labels that an EnvironmentConfig must have.
     #[serde(deserialize_with = "or_default")]
@@ -137,14 +138,14 @@ pub struct Policy {
 }
 
 impl EnvironmentSource {
-    /// Returns the type of the source, with the default applied.
+    /// Returns the type of this entry. If the entry sets no type, returns the default.
     pub fn kind(&self) -> SourceType {
         or(&self.source_type, self.source_type.is_unset(), SourceType::Reference)
     }
 }
 
 impl Selector {
-    /// Returns the mode of the selector, with the default applied.
+    /// Returns the mode of the selector. If the selector sets no mode, returns the default.
     pub fn effective_mode(&self) -> Mode {
         or(&self.mode, self.mode.is_unset(), Mode::Single)
     }
@@ -158,7 +159,7 @@ impl Selector {
 }
 
 impl LabelMatcher {
-    /// Returns the type of the matcher, with the default applied.
+    /// Returns the type of the matcher. If the matcher sets no type, returns the default.
     pub fn kind(&self) -> LabelMatcherType {
         or(&self.matcher_type, self.matcher_type.is_unset(), LabelMatcherType::FromCompositeFieldPath)
     }

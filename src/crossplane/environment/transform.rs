@@ -116,9 +116,10 @@ pub struct MatchTransform {
     /// The patterns. The first pattern that matches determines the result.
     #[serde(deserialize_with = "or_default")]
     pub patterns: Vec<MatchPattern>,
-    /// The result if no pattern matches. The default is `null`.
+    /// The fallback value: the result if no pattern matches and `fallback_to` is [`FallbackTo::Value`]. The default is
+    /// `null`.
     pub fallback_value: Value,
-    /// The result if no pattern matches: the fallback value or the input.
+    /// Whether the result is the fallback value or the input if no pattern matches.
     pub fallback_to: FallbackTo,
 }
 

@@ -11,8 +11,8 @@ use crate::crossplane::environment::{EnvironmentSource, Mode, Profile, SourceOut
 const MAX_OTHERS: usize = 20;
 
 /// Returns a short description of `source`, such as `Reference example` or `Selector stage=prod (Single)`. `source` is
-/// an entry of `environmentConfigs`. `sourced` is the result of this entry, with the values of the labels that it
-/// requires.
+/// an entry of `environmentConfigs`. `sourced` is the result of this entry. It contains the labels that
+/// EnvironmentConfigs must have to be selected.
 pub(super) fn wanted(source: &EnvironmentSource, sourced: &SourceOutcome) -> String {
     let at = sourced.to_field_path.as_ref().map(|path| format!(", at {path}")).unwrap_or_default();
     match (source.kind(), &source.selector) {

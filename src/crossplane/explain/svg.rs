@@ -16,7 +16,7 @@ const MAX_COLUMNS: usize = 40;
 const ROW: usize = 24;
 const COLUMN: usize = 190;
 const KEYS: usize = 280;
-/// Number of characters that fit into a cell, at seven pixels each.
+/// Number of characters that fit into a cell, if each character is seven pixels wide.
 const CELL: usize = 25;
 const KEY: usize = 38;
 

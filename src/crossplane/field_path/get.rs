@@ -20,8 +20,8 @@ pub(super) fn get<'v>(segments: &[Segment], object: &'v Value) -> Result<&'v Val
     Ok(value)
 }
 
-/// Returns the field or list element of `value` that the segment `segments[at]` selects. Fails if it is missing, or if
-/// `value` has the wrong type.
+/// Returns the field or list element of `value` that the segment `segments[at]` selects. Fails if this field or element
+/// is missing, or if `value` has the wrong type.
 pub(super) fn step<'v>(segments: &[Segment], at: usize, value: &'v Value) -> Result<&'v Value, PathError> {
     let here = || text_of(&segments[..at]);
     let missing = || PathError::no_such(&segments[..=at]);

@@ -11,11 +11,11 @@ use crate::go::type_of;
 /// Source: `MergeOptions` of crossplane-runtime's `apis/common/v1`, which configures the library mergo.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct MergeOptions {
-    /// Whether existing values are kept. Empty values are replaced in any case: `0`, `""`, `false`, `null`, `{}` and
-    /// `[]`.
+    /// Whether existing values are kept. An existing value is replaced in any case if it is empty: `0`, `""`, `false`,
+    /// `null`, `{}` or `[]`.
     pub keep_map_values: bool,
-    /// Whether lists are appended to existing lists. If the target itself is a list, elements that it already has are
-    /// not appended again. For nested lists, all elements are appended.
+    /// Whether a new list is appended to an existing list. If the value at the path is a list, elements that it already
+    /// contains are not appended again. For lists nested in this value, all elements are appended.
     pub append_slice: bool,
 }
 

@@ -1,4 +1,4 @@
-//! EN009: fields and patches of an environment that have no effect.
+//! EN009: reports fields and patches of an environment that have no effect.
 
 use super::{WRITTEN_COMPOSITIONS, text_findings};
 use crate::admission::Level;

@@ -75,7 +75,7 @@ fn finding(field: FieldPath, message: String, level: Level) -> Finding {
     finding
 }
 
-/// Computes the impact of a request on the objects that use an EnvironmentConfig.
+/// Computes how a request for an EnvironmentConfig affects the objects that use this EnvironmentConfig.
 fn impact(request: &Request<'_>, view: &View<'_>) -> Impact {
     let (old, new) = (request.old_object(), request.object());
     let instead =
@@ -98,7 +98,8 @@ fn impact(request: &Request<'_>, view: &View<'_>) -> Impact {
     }
 }
 
-/// Returns findings about the impact of a deletion.
+/// Returns findings about a deletion of an EnvironmentConfig. `impact` contains the effects of the deletion on the
+/// objects that use the EnvironmentConfig.
 fn deleted(request: &Request<'_>, impact: &Impact) -> Vec<Finding> {
     let name = request.display_name();
     let of = |holds: fn(&Effect) -> bool| impact.effects.iter().filter(move |effect| holds(effect)).collect::<Vec<_>>();

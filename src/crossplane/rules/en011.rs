@@ -1,4 +1,4 @@
-//! EN011: references from a composite to EnvironmentConfigs that its Composition does not select.
+//! EN011: reports references from a composite to EnvironmentConfigs that its Composition does not select.
 
 use std::sync::Arc;
 

@@ -36,8 +36,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     findings.into_iter().map(with_help_in_message).collect()
 }
 
-/// Returns findings about values that environment patches write into the composite in the request, if the API server
-/// would drop or reject these values.
+/// Returns a finding for each environment patch that writes a value into the composite in the request, if the API
+/// server would drop or reject this value.
 fn of_composite(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let writable = Writable::of(request, view);
     let composite = writable.stored(&Subject::of(request.object(), request, view).composite);

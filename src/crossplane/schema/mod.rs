@@ -1,10 +1,11 @@
 //! The JSON Schema that a Composition declares for its environment.
 //!
-//! Crossplane has no schema for environments, so this is a feature of Portcullis. The schema is in the annotation
-//! [`ANNOTATION`] of the Composition, or in a ConfigMap that [`FROM_ANNOTATION`] names. It describes the merged
-//! environment before patches. Portcullis interprets it like a structural schema of Kubernetes. If the schema lists
-//! properties, it forbids other properties unless `additionalProperties` allows them. Keywords that cannot be evaluated
-//! (`not`, `if`, remote references) allow everything.
+//! Crossplane itself has no schema for environments. Only Portcullis reads this schema. The schema is in the annotation
+//! [`ANNOTATION`] of the Composition, or in a ConfigMap that [`FROM_ANNOTATION`] names. The schema describes the
+//! environment after all EnvironmentConfigs are merged, and before patches change it. Portcullis interprets the schema
+//! like a structural schema of Kubernetes. If the schema lists properties, it forbids other properties unless
+//! `additionalProperties` allows them. Keywords that cannot be evaluated (`not`, `if`, remote references) allow
+//! everything.
 
 mod source;
 mod types;

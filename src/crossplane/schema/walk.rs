@@ -73,8 +73,8 @@ impl<'s> Walk<'s> {
         found
     }
 
-    /// Returns the subschemas of `part` that apply to the same value as `part`. They are in its `allOf`, `anyOf`,
-    /// `oneOf`, `then` and `else`. The schema to which a local `$ref` refers is also one of them.
+    /// Returns the subschemas of `part` that apply to the same value as `part`. These are the schemas in `allOf`,
+    /// `anyOf`, `oneOf`, `then` and `else` of `part`, and the schema to which a local `$ref` in `part` refers.
     fn combined(&self, part: &'s Value) -> Vec<&'s Value> {
         let lists = ["allOf", "anyOf", "oneOf"].into_iter();
         let lists = lists.flat_map(|key| part.get(key).and_then(Value::as_array).into_iter().flatten());

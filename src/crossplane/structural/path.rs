@@ -12,7 +12,7 @@ use crate::crossplane::field_path::{Path, Segment};
 /// bytes.
 const MAX_PARTS: usize = 10_000;
 
-/// The CEL rules of a subschema.
+/// A subschema whose CEL rules, in `x-kubernetes-validations`, are examined.
 #[derive(Debug, Clone, Copy)]
 struct Rules<'s>(&'s Value);
 

@@ -77,7 +77,7 @@ pub struct Manifest {
 const GENERATED: &str = "# Written by `portcullis manifests`; do not edit.\n";
 const GENERATED_FOR_DECLARED: &str = "# Written by `portcullis manifests`; do not edit. The rules follow the \
                                       selected CompositeResourceDefinitions.\n";
-/// The name of the mutating and of the validating webhook configuration.
+/// The name of two webhook configurations: the mutating one and the validating one.
 pub const NAME: &str = "portcullis";
 /// The name of the webhook configurations for composites and claims, whose kinds CompositeResourceDefinitions declare.
 pub const DECLARED_NAME: &str = "portcullis-composites";
@@ -256,7 +256,7 @@ impl Registration {
 
     /// Returns the match conditions of a webhook. They exclude objects that are being deleted, because their finalizers
     /// must be removable. They also exclude deletions by the controllers that clean up after the deletion of a
-    /// namespace or owner.
+    /// namespace or owner. `narrowed` contains further conditions, if the webhook needs only some of the requests.
     fn match_conditions(&self, rules: &[Rules], narrowed: Option<&Narrowed>) -> String {
         let when = |has: fn(&Rules) -> bool| When::either(rules.iter().filter(|rule| has(rule)).map(|rule| &rule.when));
         let deletes = when(|rules| rules.operations.contains(&Operation::Delete));

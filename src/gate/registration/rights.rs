@@ -26,8 +26,8 @@ impl Registration {
         )
     }
 
-    /// Returns the manifest of the ServiceAccount. The text is empty for the chart, because the chart has a separate
-    /// template for the ServiceAccount.
+    /// Returns the manifest of the ServiceAccount. For the Helm chart, returns an empty text, because the chart has a
+    /// separate template for the ServiceAccount.
     fn account(&self) -> String {
         let Self { namespace, service_account, .. } = self;
         if self.is_chart() {
@@ -62,8 +62,8 @@ impl Registration {
     }
 
     /// Returns the YAML of a ClusterRole and its binding. The ClusterRole permits the server to read composites and
-    /// claims. CompositeResourceDefinitions in the cluster define the kinds of these objects. `None` if the server
-    /// watches none of these kinds.
+    /// claims. CompositeResourceDefinitions in the cluster define the kinds of these objects. Returns `None` if the
+    /// server watches no such kind.
     pub(super) fn reading_declared(&self) -> Option<String> {
         let name = format!("{DECLARED_NAME}-of-definitions");
         let mut groups: BTreeMap<&str, Vec<&str>> = BTreeMap::new();

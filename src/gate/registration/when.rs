@@ -38,7 +38,7 @@ impl When {
     }
 
     /// Returns a condition on the enabled rule families, such as `OW`. It holds if at least one family in `any` is
-    /// enabled, and no family in `none`.
+    /// enabled, and all families in `none` are disabled.
     pub(super) fn any_but(any: Families, none: Families) -> Self {
         Self(vec![Case { any, none }])
     }

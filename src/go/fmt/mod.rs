@@ -32,7 +32,7 @@ pub fn sprintf(format: &str, values: &[Any]) -> Result<String, TooLong> {
     Printer::default().printed(format, values)
 }
 
-/// Formats a value like `%v`.
+/// Formats a value in the default format, as the verb `%v` of Go does.
 ///
 /// # Errors
 /// [`TooLong`] if the text exceeds `MAX_TEXT`.

@@ -113,7 +113,8 @@ fn character(value: i64) -> char {
     u32::try_from(value).ok().and_then(char::from_u32).unwrap_or('\u{fffd}')
 }
 
-/// Returns a formatted float with the decimal point and the trailing zeros that the flag `#` requires.
+/// Returns `number`, a formatted float, with the decimal point and the trailing zeros that the flag `#` requires. They
+/// depend on the `verb` and the `precision` of the format.
 fn with_point(number: &str, verb: char, precision: Option<usize>) -> String {
     let is_hexadecimal = matches!(verb, 'x' | 'X');
     let mut wanted = match verb {

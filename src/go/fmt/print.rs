@@ -6,7 +6,7 @@ use super::super::Any;
 use super::super::any::type_of;
 use super::MAX_TEXT;
 
-/// The flags, width and precision of a directive.
+/// The flags, width and precision of a format directive, such as `%-8d`.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Flags {
     pub(super) plus: bool,
@@ -21,7 +21,8 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Adapts the flags `#` and `+` to the verb. These flags have a different meaning for `%v` and `%w`.
+    /// Adapts the flags `#` and `+` to `verb`. For the verbs `%v` and `%w`, these flags have a different meaning than
+    /// for other verbs.
     pub(super) fn take_verb(&mut self, verb: char) {
         if matches!(verb, 'v' | 'w') {
             self.sharp_v = self.sharp;

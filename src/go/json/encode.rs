@@ -10,7 +10,7 @@ use crate::go::float::format_float;
 
 /// Go formats a float with an exponent if its absolute value is at least this number.
 const LARGE: f64 = 1e21;
-/// Go formats a float with an exponent if its absolute value is less than this number, but not 0.
+/// Go formats a float with an exponent if its absolute value is less than this number. The float 0 is an exception.
 const SMALL: f64 = 1e-6;
 
 /// Encodes a value as JSON, with the same output as Go's `json.Marshal`. Keys are sorted. `<`, `>`, `&`, U+2028 and

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Nesting depth from which JSON is rejected, as in `serde_json`: it accepts 127 levels, and Go accepts 10 000.
-/// Portcullis denies requests with objects that are nested so deep or deeper.
+/// Nesting depth from which JSON is rejected. The limit is that of `serde_json`, which accepts 127 levels. Go accepts
+/// 10 000 levels. Portcullis denies requests with objects that have this nesting depth or a larger one.
 pub const MAX_DEPTH: usize = 128;
 
 /// The error of a JSON text that cannot be parsed.

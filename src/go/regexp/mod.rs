@@ -6,7 +6,7 @@
 //!
 //! - `\d`, `\w`, `\s` and `\b` consider only ASCII characters.
 //! - `\Q..\E` quotes a literal text.
-//! - `[a&&b]` and `[a[b]]` are plain classes.
+//! - `[a&&b]` and `[a[b]]` are character classes without special syntax: `&&` and the inner `[` are literal.
 //! - Braces that are not a repetition are literal.
 //! - `a**` and more than 1000 repetitions are errors.
 

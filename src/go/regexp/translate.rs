@@ -28,8 +28,8 @@ struct Translator<'p> {
 /// A group whose closing parenthesis has not been read, or the whole pattern.
 #[derive(Default)]
 struct Group {
-    /// Whether a repetition such as `*` is allowed at this point. It is allowed if the last element of the group can be
-    /// repeated.
+    /// Whether the next token of the group may be a repetition such as `*`. This is the case if the last element of the
+    /// group can be repeated.
     has_operand: bool,
     /// The product of the nested repetition counts in the last operand: 6 for `(a{2}){3}`.
     operand: usize,
@@ -267,8 +267,8 @@ fn is_flag(c: char) -> bool {
     matches!(c, 'i' | 'm' | 's' | 'U' | '-')
 }
 
-/// Normalizes the flags of a group, such as `i-s`, for the `regex` crate. Removes duplicates. Clears a flag that is
-/// both on and off.
+/// Normalizes the flags of a group, such as `i-s`, for the `regex` crate. Removes duplicates. If a flag occurs both
+/// before and after `-`, keeps only the one after `-`.
 fn normal(flags: &str) -> String {
     let (on, off) = flags.split_once('-').unwrap_or((flags, ""));
     let all = ['i', 'm', 's', 'U'];

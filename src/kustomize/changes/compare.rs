@@ -27,8 +27,8 @@ pub enum Action {
     },
     /// The object is deleted: the kustomization renders it only before the change of files.
     Delete,
-    /// No kustomization renders the object after the change, but the cluster keeps it. Either pruning is disabled, or
-    /// the object is excluded from pruning.
+    /// No kustomization renders the object after the change, but the object stays in the cluster. Either pruning is
+    /// disabled, or the object is excluded from pruning.
     Orphan,
     /// Another kustomization renders the object after the change of files.
     Move {
@@ -71,7 +71,8 @@ pub(super) type Rendered<'b, 'a> = (&'b [Object], &'b Built<'a>);
 
 /// Compares the objects of a folder before (`old`) and after (`new`) a change. Returns the changed objects, sorted by
 /// identity, and the number of unchanged objects. `old` or `new` is `None` if there are no objects, because the folder
-/// does not exist or its build fails. `prunes` is set if the cluster deletes objects that are no longer rendered.
+/// does not exist or its build fails. `prunes` says whether objects that are no longer rendered are deleted from the
+/// cluster.
 pub(super) fn objects(
     old: Option<Rendered<'_, '_>>,
     new: Option<Rendered<'_, '_>>,
@@ -118,8 +119,8 @@ pub(super) fn objects(
 }
 
 /// Finds generated objects whose hash changes. `gone` contains the deleted objects, and `came` contains the created
-/// objects. If two of them have the same name except for the hash, removes one from `gone` and the other from `came`,
-/// and adds a replacement to `changes`.
+/// objects. If a deleted object and a created object have the same name except for the hash, removes both objects from
+/// `gone` and `came`, and adds a replacement to `changes`.
 fn replace(
     gone: &mut BTreeMap<ObjectId, usize>,
     came: &mut BTreeMap<ObjectId, usize>,

@@ -142,7 +142,7 @@ fn is_hidden(path: &str) -> bool {
 }
 
 /// Returns the keys by which the elements of two lists are compared: the merge keys in the schema of the list, or
-/// `name`. `None` if the elements must be compared by position, because these keys do not identify them.
+/// `name`. `None` if these keys do not identify the elements. The elements must then be compared by position.
 fn keys<'s>(shape: Option<FieldSchema<'s>>, old: &[Node], new: &[Node]) -> Option<Vec<&'s str>> {
     let of_schema: Vec<&str> = shape.filter(|shape| shape.merges()).into_iter().flat_map(FieldSchema::keys).collect();
     let tells = |keys: &[&str], list: &[Node]| {

@@ -52,7 +52,7 @@ pub struct Owner {
 }
 
 /// The reason why the output of a kustomize build is unknown, with its position in the files. Either the build fails,
-/// or it needs something that Portcullis does not do, such as rendering a Helm chart.
+/// or it needs an operation that Portcullis does not perform, such as rendering a Helm chart.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cause {
     /// The position of the problem: a list entry in a kustomization file, or an object. The problem is an error in the
@@ -87,8 +87,8 @@ pub enum State {
     /// The build of the kustomization fails after the change. Before the change, the build fails too, or the folder
     /// does not exist. Contains the error after the change.
     Fails(Cause),
-    /// The changes are unknown. The build before or after the change depends on something that Portcullis does not do,
-    /// such as a network request, or running another program.
+    /// The changes are unknown. The build before or after the change depends on an operation that Portcullis does not
+    /// perform, such as a network request, or running another program.
     Unknown(Cause),
 }
 

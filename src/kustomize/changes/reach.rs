@@ -42,7 +42,8 @@ impl Reach {
     }
 }
 
-/// Returns the files in `resources` of a folder's kustomization file. They may be outside of the folder.
+/// Returns the files that the kustomization file of `folder` lists in its field `resources`. The files may be outside
+/// of `folder`.
 fn resources(tree: &Tree, folder: &TreePath, options: &Options, read: &Files) -> Vec<TreePath> {
     let file = NAMES.iter().find_map(|name| read.kustomization(tree, &folder.join(name)).ok());
     let loader = Loader { root: folder, referrer: None };

@@ -1,4 +1,4 @@
-//! Hides values of Secrets. Reports show a keyed hash of the value instead. Equal values have the same hash.
+//! Hides the values of Secrets. Reports show a keyed hash instead of each value. Equal values have the same hash.
 
 use std::fmt::Write as _;
 use std::sync::LazyLock;

@@ -1,6 +1,6 @@
-//! The files of a repository before or after a change, with the folders that are built from them. The folders are
-//! identified by the objects that refer to them, such as Flux Kustomizations. Two of these states are compared to find
-//! the effects of the change.
+//! Represents one side of a comparison: the files of a repository before or after a change, with the folders that are
+//! built from them. A folder is identified by the object that refers to it, such as a Flux Kustomization. Portcullis
+//! compares both sides to find the effects of the change.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

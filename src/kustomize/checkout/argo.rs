@@ -272,9 +272,9 @@ fn is_kustomize_root(tree: &Tree, folder: &TreePath) -> bool {
     NAMES.into_iter().any(|name| tree.entry(&folder.join(name)) == Some(Entry::File))
 }
 
-/// Returns the sets of parameters for the Applications of an ApplicationSet. There is one set for each folder that a
-/// git directory generator finds, and for each element of a list generator. Each generator of another type adds one set
-/// without parameters. A git directory generator of another repository adds no set.
+/// Returns the sets of parameters with which an ApplicationSet creates Applications. A git directory generator adds one
+/// set for each folder that it finds, but no set if it searches another repository. A list generator adds one set for
+/// each element. A generator of any other type adds one set without parameters.
 fn parameters(checkout: &Checkout<'_>, set: &Object) -> Vec<Parameters> {
     let generators = set.value.pointer("/spec/generators").and_then(Value::as_array).into_iter().flatten();
     let mut all = Vec::new();

@@ -163,8 +163,8 @@ impl Surveyor<'_> {
     }
 
     /// Returns whether the checkout is or may be the source of the Flux Kustomization in `object`. It may be the source
-    /// if the source is unknown, for example because the field contains variables, or because a patch in another file
-    /// sets the field.
+    /// if the source is unknown, for example because `spec.sourceRef` contains variables, or because a patch in another
+    /// file sets this field.
     fn may_be_own(&mut self, object: &Object) -> bool {
         let read = Kustomization::of(&object.value, object.namespace());
         read.is_none_or(|read| read.source.name.is_empty()) || self.root(object).is_some()

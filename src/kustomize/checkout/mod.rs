@@ -99,8 +99,8 @@ pub struct Survey {
     pub unknown: Vec<(Object, String)>,
     /// The Kustomizations of each cluster.
     pub clusters: Vec<Cluster>,
-    /// The paths of the files whose Flux Kustomizations are also in `clusters`. The Kustomizations in `clusters` are
-    /// checked instead of those in the files, because they include changes by kustomize, such as patches.
+    /// The paths of the files whose Flux Kustomizations are also in `clusters`. Portcullis checks the Kustomizations in
+    /// `clusters` and ignores those in the files, because kustomize may have changed them, for example with patches.
     pub rendered: HashSet<TreePath>,
     /// The Flux sources whose repository is this checkout. The key contains namespace and name of a source. The value
     /// is the top folder of the source's files in the checkout.

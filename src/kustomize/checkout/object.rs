@@ -215,7 +215,7 @@ impl ToolObjects {
 const MAX_LIST_LINES: usize = 24;
 
 /// Returns the names of ConfigMaps and Secrets in all `substituteFrom` lists of a YAML text. Searches the lines of the
-/// text instead of parsing it. So it also finds lists in patches, which can be strings within the YAML.
+/// text instead of parsing the YAML. So the function also finds lists in patches, which can be strings within the YAML.
 fn variables(text: &str) -> Vec<String> {
     let mut names = Vec::new();
     for (at, _) in text.match_indices("substituteFrom") {

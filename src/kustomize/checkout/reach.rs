@@ -88,7 +88,8 @@ impl<'a> Reaches<'a> {
     }
 
     /// Collects the references of a folder that has no kustomization file. Flux generates a kustomization file for such
-    /// a folder. Adds to `direct` the folders and files that Flux would list in this file.
+    /// a folder. Adds to `direct` the folders and files that Flux would list in this file. `depth` is the depth of
+    /// `folder` below the folder in which the search began.
     fn generated(&self, folder: &TreePath, depth: usize, direct: &mut Direct) {
         for name in self.tree.names(folder) {
             let path = folder.join(&name);

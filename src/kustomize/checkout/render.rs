@@ -24,7 +24,7 @@ const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
 ///
 /// # Errors
 ///
-/// If the build fails, or if it needs something that is not fetched or run, such as a remote base or a Helm chart.
+/// If the build fails, or if it needs a remote base that is not fetched or a program that is not run, such as Helm.
 pub(super) fn render(
     tree: &Tree,
     root: &TreePath,

@@ -69,8 +69,8 @@ struct User {
     path: String,
 }
 
-/// The field `spec.sync` of a FluxInstance. From this field, the Flux Operator creates a source and a Kustomization of
-/// the same name.
+/// The field `spec.sync` of a FluxInstance. From this field, the Flux Operator creates a source and a Kustomization.
+/// Both have the same name.
 pub(super) struct Sync<'a> {
     object: &'a Object,
     sync: &'a Value,
@@ -256,9 +256,10 @@ impl<'a> Sources<'a> {
     }
 
     /// Returns the folder in `tops` that is probably the root of the repository. For each folder, counts how many paths
-    /// of the Kustomizations in `users` (`spec.path`) exist below it, and selects the folder with the highest count. If
-    /// `is_needed` is set, returns `None` if fewer than half of the paths exist below this folder, or if there are no
-    /// paths.
+    /// of the Kustomizations in `users` (`spec.path`) exist below it, and selects the folder with the highest count.
+    ///
+    /// If `is_needed` is set, this count must be at least 1, and at least half of the number of paths. If the count is
+    /// lower, returns `None`.
     fn most(&self, users: &[User], is_needed: bool) -> Option<TreePath> {
         let paths: BTreeSet<&str> = users.iter().map(|user| &*user.path).filter(|path| is_known(path)).collect();
         let count = |top: &&TreePath| {

@@ -1,5 +1,5 @@
-//! Checks the kustomization files in ConfigMaps with the label `portcullis.dev/kustomize-tree`. The ConfigMap contains
-//! the files as an archive, or each file under its own key.
+//! Checks the kustomization files in ConfigMaps with the label `portcullis.dev/kustomize-tree`. Each of these
+//! ConfigMaps contains a tree of files, either as one archive, or with one key for each file.
 //!
 //! The value of the label is the tool that builds the files: `kubectl`, `flux`, `argocd`, `fleet` or `sveltos`. Any
 //! other value means kubectl. A key is the path of a file, with two underscores for each `/`, because keys must not

@@ -54,8 +54,8 @@ fn roots(request: &Request<'_>) -> Vec<Root> {
 }
 
 /// Returns the folders to build, each with the path of the field that names the folder. These are the folder of the
-/// Bundle, and the folders of its targets. If the Bundle itself names no folder, Fleet builds the top folder. For the
-/// top folder, the path is `resources`.
+/// Bundle, and the folders of its targets. If the Bundle itself names no folder, Fleet builds the top folder. No field
+/// names this folder, so it is returned with the path `resources`.
 fn folders(spec: &Value, resources: FieldPath) -> BTreeMap<String, FieldPath> {
     let dir = |options: &Value| options.pointer("/kustomize/dir").and_then(Value::as_str).map(str::to_owned);
     let named = |dir: String, field: FieldPath| (dir, field.key("kustomize").key("dir"));

@@ -2,7 +2,7 @@
 //!
 //! A new revision causes no admission request for the Kustomizations that use it. The revision arrives as an update of
 //! the source's status. Before kustomize-controller sees this update, Portcullis fetches and checks the artifact. If
-//! the check finds errors, and its level is `deny`, the source keeps its previous artifact.
+//! the check finds errors, and the level of the check is `deny`, the source keeps its previous artifact.
 
 use super::kustomization::{BY_SOURCE, KUSTOMIZATIONS, Kustomization, SourceRef};
 use super::source::{Artifact, GROUP, SOURCES, VERSION};

@@ -59,9 +59,9 @@ pub(super) static BY_CLUSTER: Index = Index {
 };
 
 /// Returns a string that identifies the cluster to which the Kustomization `object` applies its objects. Without
-/// `spec.kubeConfig`, this is `own`, the cluster in which Flux runs. Otherwise, the string includes `namespace`, the
-/// namespace of the Kustomization, because this namespace contains the Secret with the kubeconfig. A Secret of the same
-/// name in another namespace may belong to another cluster.
+/// `spec.kubeConfig`, the string is `own`, which stands for the cluster in which Flux runs. Otherwise, the string
+/// includes `namespace`, the namespace of the Kustomization, because this namespace contains the Secret with the
+/// kubeconfig. A Secret of the same name in another namespace may belong to another cluster.
 pub(super) fn cluster(object: &Value, namespace: &str) -> String {
     match object.at(&["spec", "kubeConfig"]) {
         Some(config) => format!("{namespace}/{config}"),
@@ -237,8 +237,8 @@ pub(super) fn source_of(request: &Request<'_>) -> Option<SourceRef> {
     SourceRef::of(request.object(), &request.namespace)
 }
 
-/// Returns a reference to the source of the Kustomization in a request, if the source must be read from the API server
-/// because the catalog does not contain it. Otherwise returns none.
+/// Returns a reference to the source of the Kustomization in a request, if the catalog does not contain the source. The
+/// source must then be read from the API server. Otherwise, returns an empty list.
 pub(super) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     let wanted = || {
         let [kind, namespace, name] = SourceRef::parts(request.object(), &request.namespace)?;

@@ -1,5 +1,5 @@
-//! Detects whether Flux may build a Kustomization from a newer artifact than the one that Portcullis checks. Errors in
-//! the checked artifact then only cause warnings, because the newer artifact may fix them.
+//! Detects whether Flux may build a Kustomization from a newer artifact than the one that Portcullis checks. If so,
+//! errors in the checked artifact cause only warnings, because the newer artifact may fix them.
 //!
 //! A denial could prevent the fix. For example, one commit changes a Kustomization, and also points its Flux source to
 //! a fixed revision. kustomize-controller dry-runs all objects before it applies any of them. If Portcullis denies the

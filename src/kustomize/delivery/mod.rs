@@ -214,8 +214,8 @@ impl fmt::Display for RootOwner {
 }
 
 impl Root {
-    /// Returns the artifact that contains the files of this root. `None` if a Kubernetes object contains the files,
-    /// because nothing must be fetched then.
+    /// Returns the artifact that contains the files of this root. `None` if a Kubernetes object contains the files. In
+    /// that case, there is nothing to fetch.
     pub fn artifact(&self) -> Option<&Artifact> {
         match &self.content {
             Content::Artifact(artifact) => Some(artifact),

@@ -62,7 +62,7 @@ fn common_prefix(left: &str, right: &str) -> usize {
 }
 
 /// Compares the numbers that begin at byte `at` in both texts: first by value, then by number of digits. Returns `None`
-/// if both are equal.
+/// if the values and the numbers of digits are equal.
 fn numbers(left: &str, right: &str, at: usize) -> Option<Ordering> {
     let (left_tail, right_tail) = (&left[at..], &right[at..]);
     let zero = left_tail.starts_with('0') || right_tail.starts_with('0');

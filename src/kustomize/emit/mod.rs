@@ -63,8 +63,8 @@ pub fn document(value: &Value<'_>, out: &mut String) -> Result<(), EmitError> {
 }
 
 /// Appends a value to `out` as one YAML document. Returns one position in `out` for each scalar, empty list and empty
-/// mapping, in the order of printing. The caller can insert comments at these positions. The position is the end of the
-/// value. For a block scalar, it is the end of the header, such as `|-`.
+/// mapping, in the order of printing. The caller can insert comments at these positions. Each position is the end of
+/// the value. For a block scalar, it is the end of the header, such as `|-`.
 ///
 /// # Errors
 ///

@@ -240,7 +240,8 @@ impl<'o> Writer<'o> {
     }
 
     /// Begins a new line with `indent` spaces. If the current line contains only indentation and indicators, such as
-    /// `-`, and is not longer than `indent`, extends this line to `indent` columns instead.
+    /// `-`, and has at most `indent` columns, no new line is needed. In this case, adds spaces to the current line up
+    /// to the column `indent`.
     fn indent(&mut self, indent: usize) {
         if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
             self.end_line();

@@ -1,4 +1,5 @@
-//! Adds generated objects: creates new ones, or replaces or merges existing ones.
+//! Adds the objects that generators create to the objects of a build. Such an object is added as a new object, replaces
+//! an existing object, or is merged into an existing object.
 //!
 //! Source: `appendReplaceOrMerge` in kustomize's `api/resmap/reswrangler.go`.
 
@@ -67,8 +68,8 @@ impl Run<'_> {
         self.recover(&mut lost, Lost::Nothing, Err::<(), _>(stop)).map(drop)
     }
 
-    /// Checks the data keys of the existing object before a generator merges into it. Returns an error if a key is
-    /// empty, because kustomize crashes at an empty key.
+    /// Checks the data keys of the existing object `old`, into which a generator merges the object `new`. Returns an
+    /// error if a key is empty, because kustomize crashes at an empty key.
     fn check_keys(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
         if new.behavior != Behavior::Merge {
             return Ok(());
@@ -83,16 +84,16 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks the labels and annotations of an existing object before a generator merges into it or replaces it.
+    /// Checks the labels and annotations of the existing object `old`. A generator merges the object `new` into `old`,
+    /// or replaces `old` with it.
     ///
     /// # Errors
     ///
     /// If the labels or annotations are a list with an odd number of items. kustomize reads a list as alternating keys
     /// and values, and panics if the last value is missing.
     ///
-    /// If a label or annotation has an empty key, and the existing object was renamed. kustomize then does not give the
-    /// generated object the current name of the existing object. So it does not find the existing object, which it must
-    /// replace.
+    /// If a label or annotation has an empty key, and `old` was renamed. In this case, kustomize does not give the
+    /// current name of `old` to `new`. So kustomize does not find the object to replace.
     fn check_metadata(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
         let refused = |field: &str, problem: &str| {
             let message = format!("metadata.{field} of {} {problem}", id.words());

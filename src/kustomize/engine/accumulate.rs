@@ -116,8 +116,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks that kustomize can write the origin of an object to the object's annotations. Returns an error if
-    /// `metadata.annotations` is not a mapping, or if the result of writing is unknown.
+    /// Checks that kustomize can record the origin of an object in the object's annotations. Returns an error if
+    /// `metadata.annotations` is not a mapping, or if Portcullis cannot determine what kustomize would write.
     fn check_notable(&self, resource: &Resource) -> Step<()> {
         let words = || resource.id(&self.scope()).words();
         if resource.node.get("metadata").is_some_and(odd_annotations::hinder_notes) {

@@ -32,7 +32,7 @@ pub(super) struct Base {
     pub(super) bytes: u64,
     /// The total size in bytes of the files that were read to build the base.
     pub(super) read: usize,
-    /// The folders that the base was built from, including its own.
+    /// The folders that the build of the base has visited, including the folder of the base itself.
     pub(super) folders: Vec<TreePath>,
     pub(super) warnings: Vec<String>,
     /// The schema that takes precedence after the build of the base; see [`Run::beside`](super::run::Run::beside).
@@ -48,8 +48,8 @@ pub(super) struct Base {
 pub(super) type Key = (TreePath, Option<Preferred>);
 
 /// A cache of built bases, with a limit on their total size. If a new base does not fit, the least recently used bases
-/// are removed. The size of a base is the number of bytes that its build counted against its memory limit, the
-/// [`Budget`](super::budget::Budget).
+/// are removed. The size of a base is the number of bytes that the build of the base counted against the memory limit
+/// of the build, the [`Budget`](super::budget::Budget).
 #[derive(Debug)]
 pub(super) struct Bases(Lru<Key, Arc<Base>>);
 

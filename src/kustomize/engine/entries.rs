@@ -27,8 +27,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the error for an entry that can be loaded neither as a file nor as a folder. `no_file` and `no_folder`
-    /// are the reasons.
+    /// Returns the error for `entry`, an item of a list in a kustomization file, if this entry can be loaded neither as
+    /// a file nor as a folder. `no_file` and `no_folder` are the reasons.
     pub(super) fn neither_file_nor_folder(
         &self,
         loader: &Loader<'_>,
@@ -88,7 +88,7 @@ impl Run<'_> {
         })
     }
 
-    /// Returns the error for an entry whose path cannot be resolved. `text` is the path, and `lost` is the reason.
+    /// Returns the error for an entry whose path `text` cannot be resolved. `lost` is the reason.
     fn lost(&self, loader: &Loader<'_>, text: &str, site: &Site, lost: &Lost) -> Stop {
         let at = site.clone();
         Stop::refused(match lost {

@@ -132,8 +132,8 @@ impl FieldSpec {
     }
 
     /// Returns whether the path `steps` leads to an existing value in `node`, or to an error. `steps` is the rest of
-    /// the field path. If the result is `false` and no fields are created, `node` stays unchanged, so the caller need
-    /// not copy it.
+    /// the field path. If the result is `false` and no fields are created, this field spec changes nothing in `node`.
+    /// The caller then does not need to copy `node`.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {

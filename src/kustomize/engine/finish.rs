@@ -182,7 +182,7 @@ pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, w
 
 /// Returns the annotations that kustomize prints for an object, by key, with strings as values.
 ///
-/// `own` contains the current annotations of the object. Annotations for whose key `kept` returns false are left out.
+/// `own` contains the current annotations of the object. An annotation is left out if `kept` returns false for its key.
 /// `notes` contains the annotations that `buildMetadata` requests, such as the origin of the object.
 fn values(
     own: Option<&Node>,

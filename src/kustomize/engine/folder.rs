@@ -50,8 +50,8 @@ impl Run<'_> {
         }
     }
 
-    /// Marks the last recorded build step as misplaced in the explanation of the build. The step is for a file in the
-    /// list `components`. This list may contain only folders.
+    /// Marks the last recorded step of the build as misplaced. Call this method after a step for a file that is listed
+    /// in `components`, because this list may contain only folders.
     fn misplace(&self) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.misplaced = true;
@@ -140,8 +140,8 @@ impl Run<'_> {
     }
 
     /// Repeats two steps of the build after a component was applied, as kustomize does. First, looks up whether the
-    /// kinds of all objects are namespaced. Then removes each field spec that has the same path as an earlier one, if
-    /// the earlier one selects the same or fewer objects.
+    /// kinds of all objects are namespaced. Then compares the field specs that have the same path. Removes a field spec
+    /// if an earlier one selects the same or fewer objects.
     ///
     /// A field spec names a field that a transformer changes. `entry` is the entry of `components` that names the
     /// component.
@@ -175,9 +175,9 @@ impl Run<'_> {
         }
     }
 
-    /// Reports objects that have the same identity as another object after a component or a patch has changed
-    /// identities. kustomize fails in this case, because it then adds all objects to a new list and rejects duplicates.
-    /// If the build stops at its first error, returns this error.
+    /// Reports objects that have the same identity as another object, after a component or a patch has changed
+    /// identities. kustomize fails in this case, because after a component or a patch, it adds all objects to a new
+    /// list and rejects duplicates. If the build stops at its first error, returns this error.
     pub(super) fn unique(&self, map: &mut ResMap, site: &Site) -> Step<()> {
         if !map.may_have_duplicates() {
             return Ok(());

@@ -57,7 +57,7 @@ pub(super) enum BadPair {
     Encoding(usize),
 }
 
-/// A key of the generated object, and its value.
+/// A key in the data of the generated object, and its value.
 type Pair = (String, Vec<u8>);
 
 /// The keys and values that a generator writes into its object.
@@ -170,7 +170,8 @@ pub(super) fn merged_options(own: Option<&GeneratorOptions>, all: Option<&Genera
     options
 }
 
-/// Creates the ConfigMap or Secret of a generator.
+/// Creates the ConfigMap or Secret of a generator. `pairs` contains the data of the object. `options` contains its
+/// labels and annotations, and settings such as `immutable`.
 pub(super) fn object(
     made: Made,
     generator: &Generator,

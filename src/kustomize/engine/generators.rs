@@ -121,7 +121,7 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// - If the generator has no name, or has duplicate keys.
+    /// - If the generator has no name, or if two of its data entries have the same key.
     /// - If the generator creates a ConfigMap, and a label or annotation has an empty key.
     /// - If a literal, file or environment file is invalid or cannot be read.
     pub(super) fn generated(
@@ -149,8 +149,8 @@ impl Run<'_> {
     }
 
     /// Adds the literals, files and environment files of a generator to `pairs`. Continues after an error, to find
-    /// further errors in the same generator. Stores the last error in `last`, and the caller returns it. Records all
-    /// earlier errors.
+    /// further errors in the same generator. Stores the last error in `last`, so that the caller can return it. Records
+    /// all earlier errors.
     fn pairs(&self, spot: &Spot<'_>, generator: &Generator, pairs: &mut Pairs, last: &mut Option<Stop>) -> Step<()> {
         let mut gather = |gathered: Step<()>| -> Step<()> {
             let Err(stop) = gathered else { return Ok(()) };

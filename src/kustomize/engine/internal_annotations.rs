@@ -1,7 +1,7 @@
 //! The state of an object that kustomize stores in annotations during a build, such as its previous names.
 //!
-//! Portcullis stores this state in fields of [`Resource`]. The annotations matter if a step of the build removes or
-//! reads them.
+//! Portcullis stores this state in fields of [`Resource`]. It imitates the annotations only for build steps that remove
+//! or read annotations.
 
 use std::sync::Arc;
 

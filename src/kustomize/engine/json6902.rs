@@ -1,4 +1,4 @@
-//! JSON patches (RFC 6902), with the deviations of kustomize's library.
+//! JSON patches (RFC 6902) as kustomize applies them. The JSON patch library of kustomize deviates from the RFC.
 //!
 //! Source: kustomize's `api/filters/patchjson6902` and version 4 of the library json-patch.
 

@@ -28,8 +28,8 @@ enum Test {
     Less(i64),
 }
 
-/// The operators and separators of label selectors. The tokenizer uses the first one that matches, so longer ones come
-/// first.
+/// The operators and separators of label selectors. The tokenizer uses the first entry of this list with which the rest
+/// of the text begins. Therefore `==` is before `=`, and `!=` is before `!`.
 const SYMBOLS: [&str; 9] = ["==", "!=", "=", "!", "(", ")", ",", ">", "<"];
 
 impl Labels {

@@ -50,7 +50,7 @@ struct Setter<'p> {
     key: &'p str,
     value: Node,
     /// The ID of a group of fields: all fields to which this label or annotation is added. kustomize puts the same YAML
-    /// node into all of them, so a later change of one field changes the others too; see [`super::shared`].
+    /// node into all these fields, so a later change of one field also changes the other fields; see [`super::shared`].
     group: u32,
     added: usize,
 }

@@ -143,8 +143,8 @@ fn not_read(path: &TreePath, error: NotRead) -> Stop {
     }
 }
 
-/// Returns the error for a YAML file that cannot be parsed. The file is a kustomization file, or is listed in the field
-/// `configurations` of one.
+/// Returns the error for a YAML file that cannot be parsed. The file is either a kustomization file, or a file that a
+/// kustomization lists in its field `configurations`.
 pub(super) fn bad_file(site: Site, bad: &BadFile) -> Stop {
     match bad {
         BadFile::Limit(error) => {

@@ -81,8 +81,8 @@ impl Log {
         folder
     }
 
-    /// Adds the log of a base or component to the current log. The parameter `folder` is the log to add. The current
-    /// log is about the folder that refers to the base or component.
+    /// Adds `folder`, the log of a base or component, to the current log. The current log is about the folder that
+    /// refers to this base or component.
     pub(super) fn add(&mut self, folder: &Folder) {
         let own = self.own();
         folder.findings.iter().for_each(|finding| own.report(finding.clone()));

@@ -146,7 +146,7 @@ fn field(
 
 /// Handles a field path that continues below a null value. Like kustomize, creates the missing fields in `node`, a new
 /// node that does not become part of the object. So each match that `visit` finds in `node` is added to `found` as
-/// `None`.
+/// `None`. Does nothing if `create` is `None`.
 fn detached(
     mut node: Node,
     create: Option<Create>,
@@ -207,7 +207,7 @@ fn element(
 
 /// Selects list elements with a step such as `[name=web]`, in which `web` is a regular expression. Then matches the
 /// remaining path steps in these elements. If the key is empty, as in `[=web]`, the expression is compared with the
-/// elements themselves. If nothing matches and `create` is set, adds an element to the list.
+/// elements themselves. If no node is found and `create` is set, adds an element for `step` to the list.
 fn selected(
     node: &mut Node,
     step: &str,

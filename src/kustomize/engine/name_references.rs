@@ -26,7 +26,7 @@ const ROLE: &str = "roleRef/name";
 /// - If the `apiVersion` of an object is invalid.
 /// - If a RoleBinding names a service account whose namespace is not a string.
 ///
-/// Only a build that stops at its first error returns these errors.
+/// Only a build that stops at its first error returns these errors. Any other build records them and continues.
 pub(super) fn fix(run: &Run<'_>, map: &mut ResMap, references: &[NameReference]) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let targets: Vec<Target> = map.resources().iter().map(|resource| Target::new(resource, &scope)).collect();
@@ -211,7 +211,7 @@ struct Referrer<'t> {
     names: &'t Names<'t>,
     own: &'t Target,
     rule: &'t Rule<'t>,
-    /// Group and kind in the `roleRef` of the object; `None` if it has none.
+    /// Group and kind in the `roleRef` of the object; `None` if one of them is missing.
     role: Option<&'t (String, String)>,
 }
 
@@ -305,8 +305,9 @@ impl Referrer<'_> {
     /// Returns whether a reference with this `namespace` can refer to `target`. A reference without a namespace can
     /// refer to every target.
     ///
-    /// Otherwise, compares `namespace` with the original or the current namespace of `target`. Compares it with the
-    /// original one if an object to which the reference may refer was in the namespace `namespace` before the build.
+    /// Otherwise, `namespace` must be the current namespace of `target`. There is one exception: if an object to which
+    /// the reference may refer was in `namespace` before the build, `namespace` must be the original namespace of
+    /// `target`.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)

@@ -14,7 +14,8 @@ use std::sync::Arc;
 use crate::kustomize::node::{Entry, Node};
 
 const FIELD: &str = "annotations";
-/// The annotation of local objects. An object with this annotation is not printed, unless the value is `false`.
+/// The annotation of local objects. kustomize prints an object with this annotation only if the value of the annotation
+/// is `false`.
 pub(super) const LOCAL: &str = "config.kubernetes.io/local-config";
 const NO_MAPPING: &str = "metadata.annotations is not a mapping";
 /// The error for annotations that are a list with an odd number of items.

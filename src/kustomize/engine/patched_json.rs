@@ -13,8 +13,8 @@ use super::budget::{Budget, Exceeded};
 use crate::go;
 
 const NULL: &str = "null";
-/// Characters that Go's JSON encoder escapes even in JSON that is already encoded (`json.RawMessage`), with their
-/// escapes.
+/// Characters that Go's JSON encoder escapes, each with its escape sequence. The encoder also escapes them in JSON that
+/// is already encoded (`json.RawMessage`).
 const ESCAPED: [(char, &str); 5] =
     [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 
@@ -105,7 +105,7 @@ impl Tree {
     /// Returns the value that the JSON patch operation `copy` creates from this value. The operation encodes the value
     /// as JSON, so characters such as `<` in strings are escaped.
     ///
-    /// A null that an earlier operation of the same patch added is not copied as it is:
+    /// A null that an earlier operation of the same patch added is not copied unchanged:
     /// - If this value is such a null, the result is a scalar with the text `null`.
     /// - If an object or array contains such a null, the copy contains [`Tree::Null`].
     pub(super) fn copied(&self) -> Self {

@@ -46,8 +46,8 @@ impl<'s, 'r> Merging<'s, 'r> {
         }
     }
 
-    /// Merges a patch into an object. The object keeps its namespace, and also its name and kind unless the options of
-    /// the patch allow a change. If the patch deletes the object, the object becomes empty.
+    /// Merges a patch into an object. The object keeps its namespace. It also keeps its name and kind, unless the
+    /// options of the patch allow a change. If the patch deletes the object, the object becomes empty.
     fn apply(&self, resource: &mut Resource, patch: &Node, schema: &Schema, scope: &Scope) -> Result<(), Failed> {
         self.run.budget.node(patch)?;
         let [name, namespace, kind] = [resource.name(), resource.namespace(), resource.kind()].map(str::to_owned);
@@ -83,7 +83,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         Ok(())
     }
 
-    /// Merges a patch into the object with the same identity.
+    /// Merges a patch into the object that has the same identity as the patch.
     ///
     /// # Errors
     ///
@@ -122,7 +122,7 @@ impl<'s, 'r> Merging<'s, 'r> {
         self.allow_name_change || self.allow_kind_change
     }
 
-    /// Merges a patch of `patchesStrategicMerge` into the object with the same identity.
+    /// Merges a patch of `patchesStrategicMerge` into the object that has the same identity as the patch.
     ///
     /// # Errors
     ///
@@ -138,9 +138,9 @@ impl<'s, 'r> Merging<'s, 'r> {
         }
     }
 
-    /// Returns the index of the only object whose current or previous identity is that of the patch. It is an error if
-    /// no object or more than one object has this identity. If the build continues after errors, records this error and
-    /// returns `None`.
+    /// Returns the index of the only object whose current or previous identity equals the identity of the patch. It is
+    /// an error if no object or more than one object has this identity. If the build continues after errors, records
+    /// this error and returns `None`.
     fn target(&self, map: &mut ResMap, patch: &Resource) -> Step<Option<usize>> {
         let steps = self.run.budget.steps(map.resources().len());
         steps.map_err(|exceeded| Stop::limit(self.site.clone(), exceeded))?;
@@ -264,7 +264,7 @@ fn rewrite_metadata(patch: &mut Resource, fields: &[&str]) -> Result<(), MergeEr
     Ok(())
 }
 
-/// Returns the index of the only object whose current or previous identity is that of the patch.
+/// Returns the index of the only object whose current or previous identity equals the identity of the patch.
 ///
 /// # Errors
 ///
@@ -292,8 +292,9 @@ pub(super) struct Operations<'s, 'r> {
     pub site: &'s Site,
     /// File and line of the entry with the patch. Nodes that the patch changes get this origin.
     pub origin: Origin,
-    /// Whether the old name, namespace and kind of an object are recorded before the patch changes it. References from
-    /// other objects may still contain them. `true` for the field `patches`, and `false` for `patchesJson6902`.
+    /// Whether the name, namespace and kind of an object are recorded before the patch changes the object. References
+    /// from other objects may still contain these old values. `true` for the field `patches`, and `false` for
+    /// `patchesJson6902`.
     pub stores_id: bool,
 }
 
@@ -348,8 +349,8 @@ impl Operations<'_, '_> {
     }
 
     /// Checks that Portcullis can determine the result of the JSON patch on `resource`. During a build, kustomize
-    /// stores internal data in annotations of objects, such as previous names. Portcullis does not, so it cannot
-    /// determine the result if the patch reads these annotations.
+    /// stores internal data in annotations of objects, such as previous names. Portcullis does not store this data in
+    /// annotations, so it cannot determine the result if the patch reads annotations.
     ///
     /// `was_stored_in_null` is true if the field `annotations` was null before the patch, and kustomize nevertheless
     /// stored data in it. In this case, the result cannot be determined either.

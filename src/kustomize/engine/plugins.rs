@@ -87,7 +87,8 @@ impl Run<'_> {
         Ok(plugins)
     }
 
-    /// Runs the generator that an object in the list `generators` configures, and returns the generated object.
+    /// Runs the generator that `plugin` configures, and returns the generated object. `plugin` is an object in the list
+    /// `generators`.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
 //! Continues a build after a part of it failed.
 //!
 //! kustomize stops at its first error. A build that reports all errors skips the failed part. It records whether
-//! objects or changes are missing now. It suppresses later errors that may only be consequences of the failed part.
+//! objects, or changes of objects, are missing because of this. It suppresses later errors that may only be
+//! consequences of the failed part.
 
 use super::log::Log;
 use super::lost::Lost;

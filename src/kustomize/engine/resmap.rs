@@ -90,8 +90,8 @@ impl ResMap {
         self.resources.iter().find(|resource| resource.id(&self.scope) == *id)
     }
 
-    /// Removes all empty objects, if one of the objects with the indexes `places` is empty. The caller has merged a
-    /// patch into these objects, and a patch that deletes an object makes it empty.
+    /// Removes all empty objects, if a patch has made one of them empty. `places` contains the indexes of the objects
+    /// into which the caller has merged the patch. An object is empty after the merge if the patch deletes it.
     pub(super) fn drop_empty_at(&mut self, places: &[usize]) {
         let mut changed = places.iter().filter_map(|at| self.resources.get(*at));
         if changed.any(|resource| resource.node.is_null_or_empty()) {
@@ -106,15 +106,15 @@ impl ResMap {
         }
     }
 
-    /// Returns the indexes of the objects for which the current identity or a previous identity satisfies a condition.
-    /// Skips empty objects.
+    /// Returns the indexes of the objects that have an identity for which `condition` returns true. This can be the
+    /// current identity or a previous one. Skips empty objects.
     pub(super) fn matching_any_id(&self, condition: impl Fn(&Id<'_>) -> bool) -> Vec<usize> {
         let matches =
             |resource: &Resource| !resource.node.is_null_or_empty() && resource.any_id(&self.scope, &condition);
         self.positions(matches)
     }
 
-    /// Returns the indexes of the objects that satisfy a condition.
+    /// Returns the indexes of the objects for which `condition` returns true.
     pub(super) fn positions(&self, condition: impl Fn(&Resource) -> bool) -> Vec<usize> {
         let objects = self.resources.iter().enumerate();
         objects.filter(|(_, resource)| condition(resource)).map(|(at, _)| at).collect()
@@ -134,8 +134,8 @@ impl ResMap {
         resources.filter_map(other).collect()
     }
 
-    /// Returns the number of objects with each identity. The keys are hashes of the identities. Counts again if objects
-    /// may have changed.
+    /// Returns the number of objects with each identity. The keys are hashes of the identities. Counts the objects
+    /// again if they may have changed since the last count.
     fn indexed(&mut self) -> &mut HashMap<u64, u32> {
         let (resources, scope) = (&self.resources, &self.scope);
         self.index.get_or_insert_with(|| {

@@ -40,8 +40,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Adds the vars of a base to `acc`. Reports each var whose name is already in use. A build that stops at its first
-    /// error returns this error.
+    /// Adds the vars of a base to `acc`. It is an error if the name of a var is already in use. A build that stops at
+    /// its first error returns this error. Other builds record the error and continue.
     pub(super) fn merge_vars(&self, acc: &mut Accumulator, vars: Vars) -> Step<()> {
         vars.by_name.into_values().try_for_each(|(var, site)| self.add_var(acc, var, site))
     }

@@ -169,7 +169,7 @@ impl Resource {
         self.previous_ids().next().unwrap_or_else(|| self.id(scope))
     }
 
-    /// Returns whether the current identity or a previous identity of the object satisfies a condition.
+    /// Returns whether `condition` returns true for the current identity or for a previous identity of the object.
     pub(super) fn any_id(&self, scope: &Scope, condition: impl Fn(&Id<'_>) -> bool) -> bool {
         self.previous_ids().any(|id| condition(&id)) || condition(&self.id(scope))
     }

@@ -69,9 +69,9 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If kustomize cannot build the folder, or if Portcullis cannot determine the result of kustomize. For example, a
-    /// Helm chart is needed, or a limit is exceeded. A build that continues after errors records most errors instead of
-    /// returning them.
+    /// If kustomize cannot build the folder, or if Portcullis cannot determine the result of kustomize. For example,
+    /// the build needs a Helm chart, or it exceeds a limit. A build that continues after errors records most errors
+    /// instead of returning them.
     pub(super) fn root(&mut self, root: &TreePath, settings: &Settings) -> Step<ResMap> {
         let folder = self.root_folder(root)?;
         let loader = Loader { root: &folder, referrer: None };

@@ -73,14 +73,14 @@ impl Compiled {
         })
     }
 
-    /// Returns whether the selector selects an object. The name matches if the current or the original name of the
-    /// object matches. The same applies to the namespace.
+    /// Returns whether the selector selects an object. The name in the selector must match the current or the original
+    /// name of the object. The same applies to the namespace.
     ///
     /// # Errors
     ///
-    /// If the label selector or the annotation selector is invalid, or cannot be applied to the object. Like kustomize,
-    /// evaluates these selectors last. So there is no error if the group, version, kind, name or namespace does not
-    /// match.
+    /// If the label selector or the annotation selector is invalid, or cannot be applied to the object. As in
+    /// kustomize, these selectors are evaluated last. So there is no error if the group, version, kind, name or
+    /// namespace does not match.
     pub(super) fn selects(&self, resource: &Resource, scope: &Scope) -> Result<bool, BadSelector> {
         // compare the kind first: most objects have another one, and an identity is slower to compute
         if !self.kind.matches(resource.kind()) {

@@ -1,4 +1,4 @@
-//! Takes built bases from the cache that several builds share, and adds new ones to it.
+//! Reads the results of building bases from a cache that several builds share, and adds new results to the cache.
 //!
 //! The cache is in [`base_cache`](super::base_cache).
 
@@ -16,8 +16,8 @@ use crate::kustomize::tree::TreePath;
 #[derive(Debug)]
 pub(super) struct Pending {
     key: Key,
-    /// The number of folders that the build had visited before it started on this base. The folders that it visited
-    /// later belong to the base.
+    /// The number of folders that the build visited before this base. All folders that the build visits later, until
+    /// the base is built, belong to the base.
     folders: usize,
     warnings: usize,
     spent: u64,
@@ -55,8 +55,8 @@ impl Run<'_> {
         Pending { key, folders, warnings, spent: self.budget.spent(), read: self.read.get() }
     }
 
-    /// Adds the result of building a base to the cache. Other kustomizations that use the same base then need not build
-    /// it again.
+    /// Adds the result of building a base to the cache: the objects in `accumulator`, and the findings in `reports`.
+    /// Other kustomizations that use the same base then need not build the base again.
     ///
     /// Does nothing in two cases, because other kustomizations may get a different result for the base:
     ///

@@ -25,9 +25,9 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// Maximum amount of missing data with which this error is still reported (see [`Lost`]). Data is missing if an
-    /// earlier part of the build failed. If more is missing, the missing data may be the real cause of this error. With
-    /// `Lost::Nothing`, the error is reported only if no data is missing.
+    /// The most severe loss of data with which this error is still reported; see [`Lost`]. Data is lost if an earlier
+    /// part of the build failed. After a more severe loss, the lost data may be the real cause of this error. With
+    /// `Lost::Nothing`, the error is reported only if no data is lost.
     pub(super) holds: Lost,
 }
 

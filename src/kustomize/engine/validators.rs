@@ -16,8 +16,8 @@ use crate::kustomize::node::Node;
 use crate::kustomize::rules::kz031;
 
 impl Run<'_> {
-    /// Runs the validators of a kustomization on the objects in `acc`. A validator may fail or add the label
-    /// `validated-by`. A validator must not set another field, even to its current value.
+    /// Runs the validators of a kustomization on the objects in `acc`. A validator may fail, and it may add the label
+    /// `validated-by`. It must not set any other field, even to its current value.
     ///
     /// # Errors
     ///

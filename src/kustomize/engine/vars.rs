@@ -73,7 +73,7 @@ pub(super) fn point(var: &Var, map: &mut ResMap) -> Result<(), &'static str> {
     }
 }
 
-/// Returns the value of a var. Call [`point`] first, which finds the object of the var.
+/// Returns the value of a var. Before this function, call [`point`], which finds the object to which the var refers.
 ///
 /// # Errors
 ///
@@ -99,7 +99,7 @@ fn typed(node: &Node) -> Option<Value> {
 }
 
 /// Replaces the references to vars, such as `$(NAME)`, in a string. In a mapping or sequence, replaces the references
-/// in its string values.
+/// in its string values. `values` contains the value of each var, by the name of the var.
 ///
 /// # Errors
 ///
@@ -148,8 +148,8 @@ fn expand(node: &mut Node, values: &BTreeMap<&str, Value>, budget: &Budget) -> R
     Ok(())
 }
 
-/// Returns a text in which all references to vars are replaced with the values of the vars. If the text consists of a
-/// single reference, returns the value with its type.
+/// Replaces all references to vars in `text` with the values of the vars, and returns the new text. If `text` consists
+/// of a single reference, returns the value of this var with its type.
 fn expanded(text: &str, values: &BTreeMap<&str, Value>) -> Value {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;

@@ -42,8 +42,8 @@ enum Shape {
     /// The field contains a schema, a list of schemas, or a value that is neither a mapping nor a list.
     SchemaOrSchemas,
     SchemaOrFlag,
-    /// The value of the field `dependencies` of a JSON schema: a mapping from a property to what this property
-    /// requires. Each value in the mapping is a schema, a list of strings, or a scalar.
+    /// The value of the field `dependencies` of a JSON schema: a mapping from the name of a property to its
+    /// requirements. Each value in the mapping is a schema, a list of strings, or a scalar.
     Dependencies,
     /// The field contains a mapping with the strings `description` and `url`.
     Docs,
@@ -105,7 +105,7 @@ pub fn definitions(text: &str) -> Definitions {
     read.found
 }
 
-/// Checks the schemas in `definitions`, the field of an OpenAPI document. `is_json` states whether the document was
+/// Checks the schemas in the field `definitions` of an OpenAPI document. `is_json` states whether the document was
 /// parsed from JSON.
 pub(in crate::kustomize) fn schemas(definitions: &Map<String, Value>, is_json: bool) -> Definitions {
     let mut read = Reader::new(is_json, "");
@@ -127,7 +127,7 @@ impl Reader {
     }
 
     /// Parses the text: as JSON if it begins with a brace, otherwise as YAML. Returns `None` if the YAML is empty or
-    /// null. If the text cannot be parsed, the returned error is the result of the check.
+    /// null. If the text cannot be parsed, returns the result of the whole check as an error.
     fn value(&mut self, text: &str) -> Result<Option<Value>, Definitions> {
         let limits = Limits::default();
         let document = yaml::first(text, &limits);

@@ -36,8 +36,8 @@ pub(super) fn relaxed<'v>(value: &'v Value, fields: &'static Fields) -> Cow<'v, 
     }
 }
 
-/// Returns the mapping `value` with each of its entries converted by `convert`. `members` contains the entries of
-/// `value`.
+/// Applies `convert` to each entry of the mapping `value`, and returns the resulting mapping. `members` contains the
+/// entries of `value`.
 fn with_members<'v>(
     value: &'v Value,
     members: &'v Map<String, Value>,

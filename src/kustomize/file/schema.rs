@@ -196,7 +196,8 @@ impl Fields {
     }
 }
 
-/// Converts a name to lower case as Go's `encoding/json` does. Go also converts two letters outside of ASCII.
+/// Converts a name to lower case as Go's `encoding/json` does. Go also converts two letters that are not ASCII: `ſ`
+/// (long s) to `s`, and the Kelvin sign to `k`.
 fn folded(name: &str) -> String {
     let fold = |c: char| match c {
         'ſ' => 's',

@@ -17,7 +17,7 @@ use crate::yaml::Place;
 /// The kustomization file that Flux generates for a folder without one.
 pub(in crate::kustomize) struct Generated {
     pub(in crate::kustomize) file: KustomizationFile,
-    /// The errors that kustomize will report about the files and folders in the searched folder.
+    /// The errors that kustomize will report about the files and folders that Flux lists in the generated file.
     pub(in crate::kustomize) findings: Vec<TreeFinding>,
     /// Files and folders that Portcullis cannot evaluate, and the reason for each. An example is a file that it cannot
     /// read. If the list is not empty, the result of the build is unknown.

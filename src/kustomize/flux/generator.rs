@@ -22,8 +22,8 @@ pub(in crate::kustomize) struct Own {
     name_suffix: bool,
 }
 
-/// The build metadata that Flux adds to a kustomization file without resources. Without this entry, the file could be
-/// empty, and kustomize rejects empty files.
+/// The build metadata that Flux adds to a kustomization file without resources. Without this build metadata, the file
+/// could be empty, and kustomize rejects empty files.
 const ORIGINS: &str = "originAnnotations";
 
 impl Own {

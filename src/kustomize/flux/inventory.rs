@@ -39,16 +39,16 @@ impl ObjectId {
         format!("{}_{}_{}_{}", self.namespace, self.name.replace(':', "__"), self.group, self.kind)
     }
 
-    /// Returns the identities in `status.inventory` of a Flux Kustomization. Skips unreadable entries, because Flux
-    /// cannot delete their objects either.
+    /// Returns the identities in `status.inventory` of a Flux Kustomization. Skips entries that cannot be parsed. Flux
+    /// cannot parse them either, so it does not delete their objects.
     pub fn of_inventory(kustomization: &Value) -> Vec<Self> {
         let entries = kustomization.at(&["status", "inventory", "entries"]).and_then(Value::as_array);
         entries.into_iter().flatten().filter_map(|entry| Self::parse(entry.get("id")?.as_str()?)).collect()
     }
 
-    /// Returns the name, group and kind, without the namespace. Cluster-scoped objects are compared by these parts
-    /// only, because kustomize may have set a namespace in them. This happens if kustomize does not know that their
-    /// kind is cluster-scoped.
+    /// Returns the name, group and kind, without the namespace. Cluster-scoped objects are compared without the
+    /// namespace, because kustomize may have set a namespace in such an object. This happens if kustomize does not know
+    /// that the kind of the object is cluster-scoped.
     fn without_namespace(&self) -> (&str, &str, &str) {
         (&self.name, &self.group, &self.kind)
     }

@@ -11,7 +11,7 @@ use crate::kustomize::node::{Kind, Node, Origin};
 use crate::kustomize::options::PostBuild;
 use crate::kustomize::rules::{kz013, kz018, kz030};
 
-/// The label or annotation whose value `disabled` excludes an object from the substitution of variables.
+/// A label or annotation of an object. Its value `disabled` excludes the object from the substitution of variables.
 const OPT_OUT: &str = "kustomize.toolkit.fluxcd.io/substitute";
 /// The field of a Flux Kustomization that contains the variables. Findings about variables refer to this field.
 const POST_BUILD: [&str; 2] = ["spec", "postBuild"];
@@ -33,8 +33,8 @@ pub(in crate::kustomize) struct Object<'b> {
 /// The position contains the path of the file instead of its number.
 type Place<'b> = &'b dyn Fn(Origin) -> Site;
 
-/// The errors and uncertainties that result from the steps of kustomize-controller after a build, such as the
-/// substitution of variables.
+/// The result of checking the steps that kustomize-controller performs after a build, such as the substitution of
+/// variables.
 #[derive(Debug, Default)]
 pub(in crate::kustomize) struct PostBuilt {
     /// The errors that kustomize-controller reports.
@@ -124,7 +124,8 @@ fn is_name(text: &str) -> bool {
     begins && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// The origin of an object, and whether the substitution of variables changed the object's identity.
+/// The data that is recorded for each identity: the origin of an object with this identity, and whether the
+/// substitution of variables changed the object's identity.
 #[derive(Clone)]
 struct Named {
     origin: Origin,
@@ -216,7 +217,8 @@ impl PostBuilt {
     }
 }
 
-/// The parts of an identity that decide whether two objects are equal: group, version, kind, name and namespace.
+/// The parts of an identity that are compared to find objects with the same identity: group, version, kind, name and
+/// namespace.
 type Key = [String; 5];
 
 fn key(id: &Id<'_>) -> Key {

@@ -1,4 +1,4 @@
-//! Finds, replaces and removes the elements of a list whose keys have given values.
+//! Finds, replaces and removes list elements that have given values in their key fields.
 //!
 //! Source: `ElementSetter`, `ElementMatcher` and `FieldMatcher` in `kyaml/yaml/fns.go`.
 
@@ -12,8 +12,8 @@ use crate::kustomize::node::Node;
 /// An element matches if it has the fields `keys`, each with the value at the same index in `values`. An empty string
 /// in `values` stands for any value. If `values` is empty, all existing elements are removed.
 ///
-/// Elements that are not mappings stay unchanged, unless the first key or its value is empty. In this case, an element
-/// with the wrong type is an error, such as a mapping that must be compared with a scalar.
+/// If the first key and its value are not empty, elements that are not mappings stay unchanged. Otherwise, an element
+/// with the wrong type is an error: an empty key requires a scalar, and any other key requires a mapping.
 pub(super) fn set(
     items: &mut Vec<Node>,
     element: Option<&Node>,

@@ -36,7 +36,7 @@ impl From<Problem> for MergeError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Problem {
-    /// Object and patch have nodes of different types, such as a list and a mapping.
+    /// The object and the patch have nodes of different types at the same path, such as a list and a mapping.
     #[error("{expected} was expected here, not {found}")]
     WrongKind {
         /// The expected type of node, such as `a mapping`.

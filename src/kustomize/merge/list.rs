@@ -15,7 +15,7 @@ use super::{MergeError, Problem};
 use crate::kustomize::node::{Entry, Kind, Node};
 use crate::kustomize::schema::FieldSchema;
 
-/// The placeholder key for lists without merge keys, whose elements are compared as a whole.
+/// A placeholder for the merge key of a list without merge keys. The elements of such a list are compared as a whole.
 const ITSELF: &str = "";
 
 /// The lists of the object and the patch, while they are merged.
@@ -92,8 +92,8 @@ impl Walker<'_> {
         Ok(true)
     }
 
-    /// Merges the elements that have `values` at `keys` in the object's list and in the patch's list. Returns the
-    /// merged element, or `None` if the elements are removed.
+    /// Merges two elements: one of the object's list and one of the patch's list, whose fields `keys` have the values
+    /// `values`. One of the two elements may be missing. Returns the merged element, or `None` if no element remains.
     fn element(
         self,
         lists: &mut Lists,
@@ -157,8 +157,8 @@ impl Lists {
         self.distinct(|item| vec![text(item).to_owned()])
     }
 
-    /// Returns the values at `keys` of all elements of the object's list and the patch's list, without duplicates. The
-    /// values of the patch's list come first.
+    /// Returns the values of the fields `keys` of each element of the object's list and the patch's list, without
+    /// duplicates. The values of the patch's list come first.
     fn values(&self, keys: &[&str]) -> Vec<Values> {
         let value = |item: &Node, key: &str| {
             item.get(key).filter(|value| !value.is_null_or_empty()).map(text).unwrap_or_default().to_owned()
@@ -243,8 +243,8 @@ fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
     }
 }
 
-/// Appends the elements `others` to a list. If the list already contains an element with the same values at `keys`,
-/// replaces this element.
+/// Appends the elements `others` to a list. If the list already contains an element whose fields `keys` have the same
+/// values, replaces this element.
 fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), Problem> {
     for other in others {
         if keys == [ITSELF] {

@@ -50,8 +50,8 @@ fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>
     node.entries().iter().all(|entry| !entry.key.is_empty() && is_settled_field(&entry.key, &entry.value))
 }
 
-/// Returns whether a merge without new values from the patch certainly leaves a list unchanged. The list must have
-/// exactly one merge key, and each element must have a different value of this key. The merge must also leave each
+/// Returns whether a merge without new values from the patch certainly leaves a list unchanged. Returns `true` only if
+/// the list has exactly one merge key, each element has a different value of this key, and the merge leaves each
 /// element unchanged.
 fn is_settled_list(schemas: &Schema, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();

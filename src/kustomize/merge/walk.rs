@@ -12,7 +12,8 @@ use super::{MergeError, Problem};
 use crate::kustomize::node::{Entry, Kind, Node, Origin, Tag};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The nodes of the object and the patch that are merged with each other. Null differs from a missing node.
+/// The nodes of the object and the patch that are merged with each other. `None` represents a missing node. A node with
+/// the value null is not missing.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Sources {
     /// The node of the object to which the patch is applied.
@@ -82,7 +83,7 @@ impl Sources {
     }
 }
 
-/// A recursive merger of nodes, with the schema that defines the merge keys of lists.
+/// A recursive merge of a patch into an object. `schema` defines by which keys the elements of lists are merged.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Walker<'s> {
     pub(super) schema: &'s Schema,
@@ -242,7 +243,8 @@ fn names(merged: &Node, patch: Option<&Node>) -> Vec<Arc<str>> {
     names
 }
 
-/// Writes the merged value of a field to its mapping. Source: `FieldSetter` in `kyaml/yaml/fns.go`.
+/// Writes `walked`, the result of merging the field `name`, to the mapping `map`. Removes the field if the result has
+/// no value, or if its value is a null that must not stay in the mapping. Source: `FieldSetter` in `kyaml/yaml/fns.go`.
 fn set_field(map: &mut Node, name: &str, walked: Walked, key_tag: Tag) {
     let Some(value) = walked.node.filter(|node| walked.keeps_null || !node.is_null()) else {
         map.remove(name);

@@ -3,9 +3,9 @@
 //! In a folded block scalar, a line break between two lines without indentation stands for a space. To keep the line
 //! break, go-yaml must write an empty line between the two lines. But it makes two mistakes:
 //!
-//! - It also writes an empty line between a line that is not indented and an indented line, although a line break at
-//!   this position does not stand for a space. So the text gets one more line break at this position each time
-//!   kustomize writes and parses the node.
+//! - It also writes an empty line between a line without indentation and an indented line. But a line break at this
+//!   position does not stand for a space, so the empty line is not needed. The text gets one more line break at this
+//!   position each time kustomize writes and parses the node.
 //! - It adds no empty line if the text begins with whitespace. The line break then becomes a space.
 //!
 //! Source: `yaml_emitter_write_folded_scalar` and `yaml_parser_scan_block_scalar` of go-yaml v3.

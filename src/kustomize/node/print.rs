@@ -133,7 +133,7 @@ fn printed_within<'n>(node: &'n Node, within: Within) -> Result<Value<'n>, Unpri
     }
 }
 
-/// Returns whether go-yaml writes the tag of an empty scalar that has the tag `tag`.
+/// Returns whether go-yaml writes the tag before a scalar that has this tag and an empty text.
 fn has_printed_tag(tag: Tag) -> bool {
     matches!(tag, Tag::Bool | Tag::Int | Tag::Float | Tag::Timestamp | Tag::Binary)
 }

@@ -279,7 +279,8 @@ fn double_quoted(text: &str) -> String {
     out
 }
 
-/// Returns whether a text may be written without quotes.
+/// Returns whether a scalar with this text may be written without quotes. `in_flow` states whether the scalar is in a
+/// flow collection, such as `[a, b]`.
 fn is_plain(text: &str, in_flow: bool) -> bool {
     let starts =
         text.starts_with(['#', ',', '[', ']', '{', '}', '&', '*', '!', '|', '>', '\'', '"', '%', '@', '`', ' ']);

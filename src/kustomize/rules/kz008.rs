@@ -46,8 +46,8 @@ pub(in crate::kustomize) fn ignored_field(site: Site, fault: &Fault) -> TreeFind
     TreeFinding { level: Level::Warn, message: format!("{}; Flux ignores it", finding.message), ..finding }.harmless()
 }
 
-/// Returns a finding about an unknown field or a wrong type in a kustomization file. The `bool` is `true` if the field
-/// is unknown.
+/// Returns a finding about an unknown field or a wrong type in a kustomization file. The returned `bool` is `true` if
+/// `fault` is an unknown field.
 pub(in crate::kustomize) fn decoding_error(site: Site, fault: &Fault) -> (TreeFinding, bool) {
     match &fault.kind {
         FaultKind::Unknown { key, of, allowed, near } => {

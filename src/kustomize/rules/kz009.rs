@@ -1,4 +1,5 @@
-//! KZ009: an entry of a kustomization file that leads to a folder that is being built, or to a parent of such a folder.
+//! KZ009: reports an entry of a kustomization file that refers to a folder that is already being built, or to a parent
+//! of such a folder.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

@@ -1,4 +1,4 @@
-//! KZ013: a file with invalid objects or invalid YAML.
+//! KZ013: reports a file with invalid objects or invalid YAML.
 
 use crate::admission::Level;
 use crate::kustomize::bad_objects::BadObjects;

@@ -1,4 +1,4 @@
-//! KZ014: a patch in a kustomization file that cannot be read or applied.
+//! KZ014: reports patches of a kustomization that kustomize cannot read or apply.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};

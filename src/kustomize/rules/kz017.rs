@@ -18,7 +18,7 @@ pub(in crate::kustomize) fn unknown_schema_version(site: Site, version: &str, bu
     RULE.at(site, format!("the schema {version} is not built in")).found(version).allowed(built_in).help("remove it")
 }
 
-/// Returns a finding about an invalid entry of `crds`. `why` completes a sentence whose subject is the entry.
+/// Returns a finding about an invalid entry of `crds`. The message of the finding is the entry, followed by `why`.
 pub(in crate::kustomize) fn invalid_crds(site: Site, entry: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" {why}"))
         .allowed("a mapping of names to schemas")
@@ -32,7 +32,7 @@ pub(in crate::kustomize) fn duplicate_var(site: Site, name: &str, before: &Site)
 }
 
 /// Returns a finding about an entry of `vars` whose value cannot be determined. `why` completes a sentence whose
-/// subject is the variable.
+/// subject is the variable, such as `may select several objects`.
 pub(in crate::kustomize) fn unresolved_var(site: Site, name: &str, why: &str) -> TreeFinding {
     RULE.at(site, format!("the variable {name} {why}")).found(name).help("correct its objref and fieldref")
 }

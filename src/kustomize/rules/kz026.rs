@@ -1,4 +1,5 @@
-//! KZ026: a manifest that no kustomization file lists, although there is a kustomization file in the same folder.
+//! KZ026: reports a manifest that no kustomization file lists, although there is a kustomization file in the same
+//! folder.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Fix, Site, TreeFinding};

@@ -1,7 +1,7 @@
 //! KZ030: reports duplicate objects, and changes to objects that do not exist.
 //!
 //! Two objects are duplicates if their group, version, kind, namespace and name are equal. A change is a patch, a
-//! generator that merges, or a replica count in a kustomization file.
+//! generator with the behavior `merge` or `replace`, or a replica count in a kustomization file.
 
 use crate::admission::Level;
 use crate::kustomize::finding::{Site, TreeFinding};
@@ -83,9 +83,8 @@ pub(in crate::kustomize) fn several_objects_to_patch(site: Site, id: &Id<'_>) ->
         .help("give the patch a target")
 }
 
-/// Returns a finding about two objects that have the same identity after kustomize sets the namespace. `before` is the
-/// identity of one of these objects before kustomize sets the namespace. `made` is the position where this one is
-/// defined.
+/// Returns a finding about two objects that have the same identity `id` after kustomize sets the namespace. `before` is
+/// the identity that one of them had before. `made` is the position of the definition of this object.
 pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id<'_>, before: &str, made: &Site) -> TreeFinding {
     RULE.at(site, format!("this gives {before} ({made}) the same identity as another {}: {id}", id.gvk.kind))
         .found(id.to_string())

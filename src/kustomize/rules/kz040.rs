@@ -16,8 +16,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ040.md"),
 };
 
-/// Returns the finding that Portcullis cannot determine a part of the result of a kustomize build. `reason` says why,
-/// for example because a remote base is not fetched, and becomes the message of the finding.
+/// Returns the finding for a part of a kustomize build whose result Portcullis cannot determine. `reason` says why, for
+/// example because a remote base is not fetched. It becomes the message of the finding.
 pub(in crate::kustomize) fn found(site: Site, reason: &str) -> TreeFinding {
     RULE.at(site, reason).harmless().help("run kustomize build to see the actual result")
 }

@@ -1,4 +1,4 @@
-//! KZ063: an object that moves to another Flux Kustomization, and may be deleted during the move.
+//! KZ063: reports an object that moves to another Flux Kustomization, and that may be deleted during the move.
 
 use crate::admission::{FieldPath, Finding, Level};
 use crate::kustomize::identity::{ObjectId, listed};

@@ -48,8 +48,8 @@ pub struct Schema {
     /// The definitions from the file in `openapi.path`, or from a YAML comment that contains the schema of a field.
     /// `None` if the schema consists of the built-in definitions only.
     own: Option<Definitions>,
-    /// The apiVersion and kind of cluster-scoped kinds. `None` if the schema does not come from the file in
-    /// `openapi.path`.
+    /// The cluster-scoped kinds in the file of `openapi.path`, each with its apiVersion and kind. `None` if the schema
+    /// does not come from this file.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
     /// Which definition is used if kustomize's built-in schema and the file in `openapi.path` both define the same type
     /// or kind. `None` if the built-in schema is not used at all.

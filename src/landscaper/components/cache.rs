@@ -137,7 +137,8 @@ impl ComponentCache {
 
     /// Computes the component tree of the reference `root`, and applies the overwrites `entries` to each reference in
     /// the tree. Fetches descriptors that the cache lacks or must refresh, with the credentials in `keyring`. Waits for
-    /// these fetches until the time `until`. Descriptors that are not fetched by then are missing in the tree.
+    /// these fetches until the time `until`. A descriptor that is not in the cache at this time is unknown in the tree
+    /// ([`Found::Pending`]).
     ///
     /// `inside` returns descriptors that need no fetch, such as inline descriptors.
     pub async fn closure(

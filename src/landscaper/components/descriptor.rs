@@ -207,8 +207,9 @@ fn text(value: &Value, field: &FieldPath, key: &str) -> Result<String, Descripto
     }
 }
 
-/// Reads a string field of a component reference. A missing field is read as an empty string, as in Go. The look-up of
-/// the component then reports that the component does not exist.
+/// Reads the string field `key` of the component reference `value`. `field` is the path of the reference. A missing
+/// field is read as an empty string, as in Go. The look-up of the component then reports that the component does not
+/// exist.
 fn text_or_empty(value: &Value, field: &FieldPath, key: &str) -> Result<String, DescriptorError> {
     match value.get(key) {
         None | Some(Value::Null) => Ok(String::new()),

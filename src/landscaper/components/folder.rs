@@ -11,9 +11,10 @@ use crate::yaml;
 
 /// The component descriptors in a folder, used instead of registries.
 ///
-/// Descriptors are looked up by name and version. If several descriptors match, the look-up prefers one whose last
-/// repository context is the requested one. If there is none, the look-up returns the first match, because descriptors
-/// in a folder often lack repository contexts.
+/// Descriptors are looked up by name and version. If several descriptors have the requested name and version, the
+/// look-up prefers one whose last repository context equals the requested repository context. If no descriptor has this
+/// repository context, the look-up returns the first descriptor, because descriptors in a folder often lack repository
+/// contexts.
 #[derive(Debug, Default)]
 pub struct Folder {
     by_name: HashMap<String, Vec<Arc<Descriptor>>>,

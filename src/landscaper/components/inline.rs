@@ -75,8 +75,8 @@ impl Inline {
         Ok(())
     }
 
-    /// Returns the inline descriptor for a reference. Landscaper uses it instead of a descriptor from a registry.
-    /// `None` if Landscaper reads the descriptor from a registry.
+    /// Returns the inline descriptor that Landscaper uses for a reference. `None` if Landscaper reads the descriptor
+    /// from a registry.
     pub fn find(&self, reference: &ComponentReference) -> Option<Arc<Descriptor>> {
         if self.repository_context.is_none() || self.repository_context != reference.repository_context {
             return None;
@@ -88,8 +88,8 @@ impl Inline {
     }
 }
 
-/// Finds the label [`INLINE_LABEL`] of a component or reference. Returns its index in the list of labels, and its
-/// value. `None` if there is no such label.
+/// Finds the label [`INLINE_LABEL`] of a component or of a component reference. Returns the index of the label in the
+/// list of labels, and the value of the label. `None` if there is no such label.
 fn label(value: &Value) -> Option<(usize, &Value)> {
     let labels = value.get("labels")?.as_array()?;
     let at = labels.iter().position(|label| label.get("name").is_some_and(|name| name == INLINE_LABEL))?;

@@ -24,7 +24,7 @@ pub(in crate::landscaper) struct Fault {
     pub(in crate::landscaper) level: Level,
     /// The path of the invalid or missing field, relative to `spec.config`.
     pub(in crate::landscaper) field: FieldPath,
-    /// What is wrong with the configuration, for the message of the finding.
+    /// A description of the error, for the message of the finding.
     pub(in crate::landscaper) problem: String,
     /// The fix, as a help text.
     pub(in crate::landscaper) help: String,

@@ -46,7 +46,8 @@ pub struct DryRuns {
 }
 
 impl DryRuns {
-    /// Returns the settings for dry runs, which are computed from the configuration file. Rules and mutators use them.
+    /// Returns the settings for dry runs, for rules and mutators. The settings are computed from the configuration
+    /// file.
     ///
     /// If the file has no section `dryRun`, the dry-run deployer processes manifest and helm DeployItems, and admission
     /// routes no DeployItems to it.

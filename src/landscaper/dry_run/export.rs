@@ -78,8 +78,8 @@ pub enum Failure {
     },
     /// `fromObjectRef` is set, but the value that `jsonPath` selects does not contain the name of another object.
     Reference {
-        /// The object in which `jsonPath` of the export found the value, identified by its apiVersion, kind, namespace
-        /// and name. A dry run reads this object from the DryRunConfiguration, not from the target cluster.
+        /// The apiVersion, kind, namespace and name of the object in which `jsonPath` of the export found the value. A
+        /// dry run reads this object from the DryRunConfiguration, not from the target cluster.
         identity: Box<Identity>,
         /// The reason why the value is not a valid reference to another object, for example: it contains no name.
         problem: String,
@@ -145,8 +145,8 @@ impl Export {
         }
     }
 
-    /// Returns the value that this export has in a dry run. It is read from the objects in `configuration`, a
-    /// DryRunConfiguration. `None` for an export without `fromResource`, which reads no object.
+    /// Returns the value of this export in a dry run. The value is read from an object in `configuration`, a
+    /// DryRunConfiguration. `None` for an export without `fromResource`, because it reads no object.
     ///
     /// # Errors
     /// Returns the reason why the export has no value: an object is missing, a JSONPath cannot be evaluated, or the key

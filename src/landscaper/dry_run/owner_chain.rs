@@ -25,12 +25,13 @@ pub enum Root {
     Own,
     /// The owner chain of the object ends at this Installation or Execution, which has no owner.
     Of(Arc<Stored>),
-    /// The object has no root, because this owner in its owner chain does not exist.
+    /// The object has no root, because an owner in its owner chain does not exist. Contains the reference to this
+    /// owner.
     Orphan(Reference),
     /// An owner in the owner chain was deleted, and another object now has the owner's name.
     Replaced(Replaced),
-    /// The root of the object is unknown, because this owner in its owner chain could not be read, or has not been read
-    /// yet. Also used if the owner chain is too long.
+    /// The root of the object is unknown, because an owner in its owner chain could not be read, or has not been read
+    /// yet. Contains the reference to this owner. Also used if the owner chain is too long.
     Unknown(Reference),
 }
 

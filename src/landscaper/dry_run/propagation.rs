@@ -1,9 +1,9 @@
 //! The mutator that copies the dry-run annotations of a root to every object below it.
 //!
-//! Landscaper does not copy these annotations. Each reconciliation replaces the annotations of sub-installations, and
-//! merges the annotations of Executions and DeployItems. The mutator therefore corrects every write. Without the
-//! dry-run annotation, an object below a root in dry run would be deployed. So requests are denied if the root cannot
-//! be read, or if the webhook does not answer.
+//! Landscaper does not copy these annotations. Each reconciliation by Landscaper replaces the annotations of
+//! sub-installations, and merges new annotations into those of Executions and DeployItems. The mutator therefore
+//! corrects every write. Without the dry-run annotation, an object below a root in dry run would be deployed. So
+//! requests are denied if the root cannot be read, or if the webhook does not answer.
 //!
 //! In mode `apply`, the mutator also routes DeployItems in dry run to the dry-run deployer, if the dry-run deployer
 //! processes their type. `apply` is the default if the configuration has the section `dryRun`.

@@ -1,5 +1,6 @@
-//! Builds the JSON object with the exported values. The key of an export is the path at which its value is written. If
-//! two exports write to the same path, the later value replaces the earlier one, but objects are merged.
+//! Builds the JSON object with the exported values. The key of an export is a path. The value of the export is written
+//! at this path. If two exports write to the same path, and both values are objects, these objects are merged.
+//! Otherwise, the later value replaces the earlier one.
 //!
 //! Source: `Construct` in Landscaper's `pkg/landscaper/dataobjects/jsonpath/jsonpath.go`, and `MergeMaps` in its
 //! `pkg/utils/utils.go`.

@@ -216,8 +216,8 @@ impl<'a> Evaluation<'a> {
         Ok(found)
     }
 
-    /// Evaluates the operator `..`. Returns all non-empty maps, lists and strings: the given items themselves, and the
-    /// values at any depth inside them. Parents come before their children.
+    /// Evaluates the operator `..`. Returns all non-empty maps, lists and strings among the items in `stack` and the
+    /// values at any depth inside these items. Parents come before their children.
     fn recursive(&mut self, mut stack: Vec<Item<'a>>, node: &Node) -> Found<'a> {
         stack.reverse();
         let mut found = Vec::new();

@@ -1,8 +1,8 @@
 //! The parser for JSONPaths of exports.
 //!
 //! Source: `parser.go` of `k8s.io/client-go/util/jsonpath`. This parser has the same functions, but calls them in a
-//! loop, whereas client-go's functions call each other. As Landscaper does, this module first adds a leading dot if it
-//! is missing, and braces around the path.
+//! loop, whereas client-go's functions call each other. Like Landscaper, this module first adds braces around the path,
+//! and a leading dot if the path has none.
 //!
 //! Rust's Unicode tables decide which characters beyond ASCII are letters and digits. Go's tables differ only for some
 //! combining marks and numerals.
@@ -32,8 +32,8 @@ struct Parser<'t> {
     start: usize,
     /// Number of bytes in `input` that precede the parsed text, such as an added opening brace.
     before: usize,
-    /// The byte offset of the parsed text in the whole path. It is 0 unless only a part of the path is parsed, such as
-    /// a filter.
+    /// The byte offset of the parsed text in the whole path. It is 0 if the whole path is parsed. It can be greater
+    /// than 0 if only a part of the path is parsed, such as a filter.
     offset: usize,
     depth: usize,
 }

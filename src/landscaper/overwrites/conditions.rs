@@ -1,8 +1,8 @@
-//! Updates the condition `ComponentReferenceOverwrite` in the conditions of an Installation, as Landscaper does.
+//! Updates the condition `ComponentReferenceOverwrite` in the conditions of an Installation, as Landscaper does. Sets
+//! `lastUpdateTime` if any field of the condition changes, and `lastTransitionTime` if its status changes.
 //!
 //! Source: `GetOrInitCondition`, `UpdatedCondition` and `MergeConditions` in Landscaper's
-//! `apis/core/v1alpha1/helper/helpers.go`: `lastUpdateTime` changes when any field of the condition changes, and
-//! `lastTransitionTime` when its status changes.
+//! `apis/core/v1alpha1/helper/helpers.go`.
 
 use serde_json::{Value, json};
 

@@ -156,8 +156,7 @@ pub fn live_reads(installation: &Value, namespace: &str, view: &View<'_>) -> Vec
     overwrites.and_then(|name| view.unless_found(&OVERWRITES, namespace, &name)).into_iter().collect()
 }
 
-/// Finds the ComponentVersionOverwrites object with this name in the catalog; `None` if the catalog does not contain
-/// it.
+/// Finds the ComponentVersionOverwrites object `name` in the catalog; `None` if the catalog does not contain it.
 pub fn find(namespace: &str, name: &str, view: &View<'_>) -> Option<Overwrites> {
     let stored = view.find(&OVERWRITES, namespace, name)?;
     Some(Overwrites {

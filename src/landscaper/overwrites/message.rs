@@ -24,7 +24,8 @@ pub struct Condition {
 /// The type of the condition that Landscaper sets on an Installation whose Context has overwrites.
 pub const CONDITION_TYPE: &str = "ComponentReferenceOverwrite";
 
-/// Returns the condition that Landscaper sets on an Installation after a substitution.
+/// Returns the condition that Landscaper sets on an Installation after it has applied overwrites to the component
+/// reference of the Installation. `substitution` is the result of applying the overwrites.
 pub fn condition(substitution: &Substitution) -> Condition {
     if substitution.matched {
         return Condition { status: "True", reason: "FoundOverwrite", message: diff_text(substitution) };
@@ -36,7 +37,8 @@ pub fn condition(substitution: &Substitution) -> Condition {
     }
 }
 
-/// Describes a substitution: one line if nothing changed, else a heading and one line per attribute.
+/// Returns a text that describes how overwrites changed a component reference. The text is one line if nothing changed.
+/// Otherwise, it consists of a heading and one line per attribute.
 pub fn diff_text(substitution: &Substitution) -> String {
     if substitution.changed().next().is_none() {
         return "Component reference has not been overwritten.".to_owned();
@@ -45,7 +47,8 @@ pub fn diff_text(substitution: &Substitution) -> String {
     format!("Component reference has been overwritten:\n{}", lines.join("\n"))
 }
 
-/// Describes on one line how a substitution changes one attribute. The text is the same as Landscaper's.
+/// Returns one line that says whether and how overwrites changed one attribute of a component reference. The text is
+/// the same as Landscaper's.
 pub fn line(substitution: &Substitution, attribute: Attribute) -> String {
     let (old, new) = (&substitution.original, &substitution.result);
     if !substitution.changes(attribute) {

@@ -1,7 +1,7 @@
 //! DP004: reports a write that changes the phase of a DeployItem to a working phase, such as `Init`, although
 //! Landscaper has not requested this work. Landscaper requests work by setting a new `jobID`, which then differs from
-//! `jobIDFinished`. The rule also reports the write if `lastReconcileTime` is missing or is before the old value. It
-//! also reports a write that clears both job ids while a deployer works.
+//! `jobIDFinished`. The rule also reports the write if the new `lastReconcileTime` is missing, or is earlier than the
+//! old one. It also reports a write that clears both job ids while a deployer works.
 
 use crate::admission::{Finding, Level, Request};
 use crate::catalog::View;

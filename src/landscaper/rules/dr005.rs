@@ -1,5 +1,5 @@
-//! DR005: reports exports that read a missing object, for DeployItems in dry run. In a dry run, exports read objects
-//! from the DryRunConfiguration, not from the target cluster.
+//! DR005: reports an export that reads a missing object. Checks only exports of DeployItems in dry run, which read
+//! objects from the DryRunConfiguration, not from the target cluster.
 
 use crate::admission::{FieldPath, Finding, Level, Request};
 use crate::catalog::{Stored, View};

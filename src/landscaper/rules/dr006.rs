@@ -1,5 +1,5 @@
-//! DR006: reports a DeployItem or Execution in dry run that exports values, but names no DryRunConfiguration, or one
-//! that does not exist. Also warns if an Installation in dry run names a DryRunConfiguration that does not exist.
+//! DR006: reports a DeployItem or Execution in dry run that has exports, but names no existing DryRunConfiguration.
+//! Also warns if an Installation in dry run names a DryRunConfiguration that does not exist.
 
 use super::WRITES;
 use crate::admission::{Finding, Level, Request};

@@ -1,5 +1,5 @@
-//! DR008: reports exports that always fail, regardless of the objects on the target. Also warns about exports that the
-//! deployer ignores, and about two exports that write to the same place.
+//! DR008: reports exports that always fail, regardless of the objects on the target cluster. Also warns about exports
+//! that the deployer ignores, and about two exports that write their values to the same field.
 
 use super::WRITES;
 use crate::admission::{FieldPath, Finding, Level, Request};

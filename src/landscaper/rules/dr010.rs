@@ -66,7 +66,8 @@ fn uses(object: &Value, name: &str) -> bool {
 }
 
 /// Returns references to DeployItems and Installations that use the DryRunConfiguration in the request and are still
-/// being processed. Uses the result of the live read of an object, or the object in the catalog if it was not read.
+/// being processed. If an object was read live from the API server, uses the result of this read. Otherwise, uses the
+/// object in the catalog.
 fn users<'a>(request: &'a Request<'_>, view: &'a View<'_>) -> impl Iterator<Item = Reference> + 'a {
     let kinds = [&DEPLOY_ITEMS, &INSTALLATIONS].into_iter();
     kinds.flat_map(move |kind| {

@@ -115,7 +115,7 @@ const HELP_FOR_TYPE: &str = "leave such items out of dry runs, or name the type 
 
 /// Checks a DeployItem in dry run, or the DeployItem templates of an Execution in dry run. Returns findings about
 /// DeployItems that a deployer would or may deploy despite the dry run. If Portcullis routes DeployItems to the dry-run
-/// deployer, also returns findings about those that no configured deployer would process.
+/// deployer, also returns findings about DeployItems that no configured deployer would process.
 fn below(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     let mut items = items(request);
     let mut seen = std::collections::BTreeSet::new();

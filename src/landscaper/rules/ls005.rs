@@ -1,4 +1,4 @@
-//! LS005: reports exports of an Installation that Landscaper rejects.
+//! LS005: reports exports that Landscaper rejects. The exports are part of an Installation.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! LS008: reports DeployItem templates in an Execution that Landscaper rejects.
+//! LS008: reports DeployItem templates that Landscaper rejects. The templates are part of an Execution.
 
 use std::collections::HashSet;
 

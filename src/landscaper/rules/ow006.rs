@@ -79,7 +79,8 @@ struct Users {
     kind: &'static Kind,
     /// The names of these Contexts or Installations; at most [`NAMED`].
     names: Vec<String>,
-    /// Number of users. Excludes those that no longer use the object, according to a live read.
+    /// The number of Contexts or Installations that use the object. Does not count those that no longer use the object
+    /// according to a live read.
     count: usize,
 }
 
@@ -106,8 +107,8 @@ impl Users {
 
 /// Returns whether the Context or Installation `reference` still uses the object that a user wants to delete.
 ///
-/// `reference` was found in the catalog. If it was not read from the API server, or the read failed, the catalog is
-/// trusted, and the result is `true`.
+/// `reference` was found in the catalog. If it was not read from the API server, or if the read failed, the result is
+/// `true`, because the catalog says so.
 fn is_still_used_by(reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
     let (_, index) = user_kind(request);
     match view.live_read(reference) {

@@ -1,8 +1,8 @@
 //! The checks of Landscaper's own webhook server. They are off by default, and are meant for clusters where Portcullis
 //! replaces that server.
 //!
-//! Landscaper's server reports either the first decoding error or all validation errors. These rules report all errors
-//! at once. The rules admit and deny the same objects as Landscaper's server.
+//! Landscaper's server reports either the first decoding error or all validation errors. The rules of this module
+//! report all errors at once. They admit and deny the same objects as Landscaper's server.
 //!
 //! Source: `apis/core/validation` and `pkg/utils/webhook` in Landscaper. The results of running this code are recorded
 //! in `tests/vectors/landscaper/validation.json`.

@@ -157,8 +157,8 @@ impl Controller for OverwriteTrees {
 }
 
 impl OverwriteTrees {
-    /// Returns the fields of an Installation that affect its component tree or what this controller writes. A change of
-    /// other fields, such as most of the status, requires no reconciliation.
+    /// Returns the fields of an Installation that affect its component tree, or that affect the objects and fields that
+    /// this controller writes. A change of other fields, such as most of the status, requires no reconciliation.
     fn part(&self, stored: Option<&Stored>) -> Option<Value> {
         let value = stored?.value();
         let at = |pointer: &str| value.pointer(pointer).cloned().unwrap_or_default();

@@ -162,7 +162,8 @@ impl Write<'_> {
 
     /// Writes the effect of component version overwrites into annotations of the Installation. `note`, the summary of
     /// the component tree, is written into `portcullis.dev/overwrite-tree`, and `effect` into
-    /// `portcullis.dev/overwrite-patch` and `portcullis.dev/overwrite-source`. `None` removes the annotations.
+    /// `portcullis.dev/overwrite-patch` and `portcullis.dev/overwrite-source`. If `note` or `effect` is `None`, its
+    /// annotations are removed.
     ///
     /// If the admission webhook has applied the overwrites to the Installation, the annotations for `effect` belong to
     /// the webhook. In this case, the function does not change them.
@@ -189,8 +190,8 @@ impl Write<'_> {
         source.get("mode").is_some_and(|mode| mode == "apply")
     }
 
-    /// Writes `condition` into the status of the Installation. It is Landscaper's condition about component version
-    /// overwrites.
+    /// Writes `condition`, Landscaper's condition about component version overwrites, into the status of the
+    /// Installation.
     pub(super) async fn condition(&self, condition: &Condition) -> Result<(), Failure> {
         let read = cluster::read(&self.tools.client, self.object).await.map_err(Failure::api("reading it"))?;
         let Some(installation) = read else { return Ok(()) };

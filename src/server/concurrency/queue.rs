@@ -17,7 +17,7 @@ const AVERAGED: u32 = 64;
 #[derive(Debug)]
 pub(super) struct Queue {
     pub(super) free: usize,
-    /// Moving average of permit hold times.
+    /// Moving average of permit hold times. A hold time is the time for which a request keeps its permit.
     pub(super) mean_hold: Duration,
     pub(super) credit: IdleCredit,
     /// Admission requests that are partly processed and wait for a permit to continue, for example after I/O. They are

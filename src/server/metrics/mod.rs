@@ -1,4 +1,5 @@
-//! The server's metrics. All label sets are created at the start, so a request only uses existing handles.
+//! The server's metrics. All combinations of label values are registered at startup, so that a request only updates
+//! existing metrics.
 
 mod decisions;
 mod labels;

@@ -1,4 +1,5 @@
-//! Registers metrics with all their label sets.
+//! Registers metrics. A metric with a label is registered with all values of the label, so that it is exported with the
+//! value 0 before the first event.
 
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -7,7 +8,7 @@ use prometheus_client::registry::Registry;
 
 pub(super) type Labels<const N: usize> = [(&'static str, &'static str); N];
 
-/// A wrapper of the registry that registers metrics and returns their handles.
+/// A wrapper around the registry. It registers metrics and returns their handles.
 pub(super) struct Registering<'r>(pub(super) &'r mut Registry);
 
 impl Registering<'_> {

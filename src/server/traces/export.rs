@@ -91,7 +91,7 @@ impl Traces {
     }
 
     /// Sends the remaining spans to the collector and stops the exporter. Waits no longer than the timeout
-    /// `LAST_SPANS`. Spans that end later are not sent.
+    /// `LAST_SPANS`. Spans that end after the exporter has stopped are not sent.
     pub async fn finish(&self) {
         let provider = self.provider.clone();
         let ended = spawn_blocking(move || provider.shutdown_with_timeout(LAST_SPANS)).await;

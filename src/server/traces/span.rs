@@ -12,13 +12,14 @@ use crate::server::log::RULES;
 /// objects to this length, but other callers of the webhook may send longer names.
 const MAX_TEXT_LENGTH: usize = 253;
 
-/// The span of a call in progress. Clones share the span. The span ends with [`answered`](Self::answered), or when the
-/// last clone is dropped because the call was cancelled.
+/// The span of a webhook call that is in progress. Clones share the span. The span ends with
+/// [`answered`](Self::answered), or when the last clone is dropped because the call was cancelled.
 #[derive(Debug, Clone)]
 pub(in crate::server) struct Span(Context);
 
 impl Traces {
-    /// Starts the span of a call if the API server's own span is sampled.
+    /// Starts the span of a webhook call. Returns `None` if the request headers contain no sampled span of the API
+    /// server.
     pub(in crate::server) fn span(&self, phase: Phase, headers: &HeaderMap) -> Option<Span> {
         let parent = Context::new().with_remote_span_context(parent::sampled(headers)?);
         let (name, path) = match phase {

@@ -326,7 +326,7 @@ fn two_keys() -> &'static str {
 "##
 }
 
-/// Adds fields to the kustomization file in which a YAML alias repeats the value of an anchor.
+/// Adds fields with a YAML anchor and an alias to the kustomization file. The alias repeats the value of the anchor.
 pub fn anchors(builder: &mut FolderBuilder<'_>) {
     match builder.dice.below(4) {
         0 => {

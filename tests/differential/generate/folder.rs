@@ -29,8 +29,8 @@ pub struct FolderBuilder<'a> {
 
 type Step = fn(&mut FolderBuilder<'_>);
 
-/// Functions that add fields to a kustomization, except for the lists of manifests and folders. A function that occurs
-/// several times is chosen more often.
+/// Functions that add random fields to a kustomization. They do not add the lists of manifests and folders, such as
+/// `resources`. A function that occurs several times in this list is chosen more often.
 const STEPS: &[Step] = &[
     fields::prefix,
     fields::suffix,
@@ -117,7 +117,8 @@ impl FolderBuilder<'_> {
         }
     }
 
-    /// Writes a file in the folder, and returns the entry that refers to the file.
+    /// Writes a file whose name begins with `stem` into the folder. Returns the entry that refers to the file, which
+    /// can be added to a list such as `resources`.
     pub fn file(&mut self, stem: &str, content: String) -> String {
         let number = self.tree.files.len();
         let below = if self.dice.chance(10) { "files/" } else { "" };

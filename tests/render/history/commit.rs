@@ -182,9 +182,9 @@ impl Commit {
     }
 
     /// Returns a key that identifies the content of all files that kustomize can read to build a root. The key contains
-    /// the hash of the root's folder, and the hashes of all other files and folders that strings of the kustomization
-    /// files may refer to. kustomize loads no other files. If a symbolic link is in or above one of these folders, the
-    /// key contains the hash of the whole commit.
+    /// the hash of the root's folder. It also contains the hashes of all files and folders to which a string in one of
+    /// the kustomization files may refer, because kustomize loads no other files. If a symbolic link is in or above one
+    /// of these folders, the key contains the hash of the whole commit.
     pub fn inputs(&self, root: &str) -> String {
         let (mut seen, mut pending) = (BTreeMap::new(), vec![root.to_owned()]);
         while let Some(path) = pending.pop() {

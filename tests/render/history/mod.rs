@@ -245,7 +245,7 @@ fn table(rows: &[Row]) -> String {
     text
 }
 
-/// Writes the table into docs/performance.md, between the markers.
+/// Replaces the text between two markers in docs/performance.md with `table`.
 fn write(table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).expect("the page can be read");

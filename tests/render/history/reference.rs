@@ -54,7 +54,7 @@ pub struct Built {
 const PRUNE_EXCLUSIONS: [(&str, &str); 3] = [("prune", "disabled"), ("reconcile", "disabled"), ("ssa", "Ignore")];
 
 impl Built {
-    /// Returns a hash of each object in the output. Returns `None` if kustomize failed.
+    /// Returns a hash of each object in the output, by the id of the object. Returns `None` if kustomize failed.
     pub fn objects(&self) -> Option<&BTreeMap<Id, u64>> {
         self.text.as_ref().map(|text| self.objects.get_or_init(|| objects(text)))
     }
@@ -86,7 +86,7 @@ impl Reference {
         Self { folder, index, built: HashMap::new() }
     }
 
-    /// Checks a commit out and builds all of its roots. Returns a map from the path of each root to its result.
+    /// Checks out a commit, and builds all of its roots. Returns a map from the path of each root to its result.
     pub fn build_all(&mut self, repository: &Repository, commit: &Commit) -> BTreeMap<String, Rc<Built>> {
         self.check_out(repository, commit);
         commit.roots().into_iter().map(|root| (root.clone(), self.build(commit, &root))).collect()
@@ -138,8 +138,8 @@ pub fn run_measured(command: &mut Command) -> (Cost, Output) {
     (Cost { time: begin.elapsed(), cpu: children_cpu_time().saturating_sub(spent) }, output)
 }
 
-/// Returns the CPU time of all child processes that have ended, in steps of 10 ms. In sums, the rounding errors cancel
-/// out.
+/// Returns the CPU time of all child processes that have ended, in steps of 10 ms. If the times of many builds are
+/// added, the rounding errors cancel out.
 fn children_cpu_time() -> Duration {
     let stat = fs::read_to_string("/proc/self/stat").expect("Linux counts CPU times");
     // The second field is the name of the process in parentheses, which can contain any characters.

@@ -4,7 +4,7 @@
 pub struct Template {
     /// The API group; empty for the core group.
     pub group: &'static str,
-    /// The API versions in manifests. The second revision of a pair may use another version than the first one.
+    /// The API versions in manifests. An object can have different API versions in the two revisions of a test.
     pub versions: &'static [&'static str],
     pub kind: &'static str,
     /// The plural name of the kind, as in URLs.
@@ -109,8 +109,8 @@ impl Template {
         self.body.replace("$VALUE", &value.to_string())
     }
 
-    /// Returns the `apiVersion` of a manifest, such as `apps/v1`. `version` is the index of the version, and may exceed
-    /// the number of versions.
+    /// Returns the `apiVersion` of a manifest, such as `apps/v1`. `version` is an index in `versions`. An index that
+    /// is too large wraps around to the start of the list.
     pub fn api_version(&self, version: usize) -> String {
         let version = self.versions[version % self.versions.len()];
         if self.group.is_empty() { version.to_owned() } else { format!("{}/{version}", self.group) }

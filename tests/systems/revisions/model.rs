@@ -10,14 +10,14 @@ use super::kinds::TEMPLATES;
 pub struct Pair {
     /// The name of the pair and of its first namespace.
     pub name: String,
-    /// The Kustomizations. Each one builds the folder with the same index.
+    /// The Kustomizations. Each one builds the folder with the same index in `before` and `after`.
     pub kustomizations: Vec<Kustomization>,
     /// The folders of the first revision.
     pub before: Vec<Folder>,
     /// The folders of the second revision.
     pub after: Vec<Folder>,
-    /// Changes of live objects between the revisions. Each entry consists of a number, which selects the object to
-    /// change, and of the change.
+    /// Changes of live objects between the revisions. Each entry has a number, which selects the object, and the change
+    /// of this object.
     pub edits: Vec<(u64, Edit)>,
 }
 
@@ -51,14 +51,14 @@ pub struct Folder {
 /// A Kubernetes object in a folder.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Object {
-    /// The index in [`TEMPLATES`].
+    /// The index of the object's template in [`TEMPLATES`].
     pub template: usize,
     pub name: String,
     /// The namespace in the manifest. Manifests of cluster-scoped kinds do not contain it.
     pub namespace: Option<String>,
     /// A number in the manifest. Changing it changes the content of the object.
     pub value: u64,
-    /// The index of the object's API version in the versions of the template.
+    /// The index of the object's API version in the list of versions that the template has.
     pub version: usize,
     /// A label or annotation that tells Flux whether to prune or update the object. The first string is the name of the
     /// field, `labels` or `annotations`. The second string is the label or annotation, with key and value.

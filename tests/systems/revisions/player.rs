@@ -1,5 +1,5 @@
-//! Runs a pair of revisions on the cluster: waits until Flux has applied the first revision, computes the plans of the
-//! second revision, and publishes it.
+//! Runs a pair of revisions on the cluster: waits until Flux has applied the first revision, computes the plans for the
+//! second revision, and publishes the second revision.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -37,7 +37,7 @@ pub struct PairOutcome {
     pub plans: Vec<Result<Value, String>>,
     /// The output of `portcullis diff` for both revisions, as JSON.
     pub diff: Value,
-    /// The identities of the live objects that were changed between the revisions.
+    /// The identities of the live objects that the test changed between the two revisions.
     pub edited: BTreeSet<String>,
     /// The Kustomization objects after the first revision was applied, and after the second revision was applied.
     pub states: [Vec<Value>; 2],
@@ -49,7 +49,7 @@ struct PairRunner<'a> {
     pair: &'a Pair,
 }
 
-/// Creates the CRDs of the kinds that Kubernetes does not have.
+/// Creates the CRDs of the kinds that are not built into Kubernetes.
 pub fn define_kinds(testbed: &Testbed) {
     let apply = ["apply", "--server-side", "-f", "-"];
     testbed.cluster.kubectl().args(apply).stdin(DEFINITIONS.to_owned()).run().expect_success();
@@ -177,7 +177,7 @@ impl PairRunner<'_> {
         }
     }
 
-    /// Changes live objects as the pair specifies. Returns the identities of the changed objects.
+    /// Changes live objects as `edits` of the pair specifies. Returns the identities of the changed objects.
     fn edit(&self, kustomizations: &[Value]) -> Result<BTreeSet<String>, String> {
         let entries = kustomizations.iter().filter_map(|one| one["status"]["inventory"]["entries"].as_array());
         let ids: Vec<_> = entries.flatten().filter_map(|entry| entry["id"].as_str()).collect();

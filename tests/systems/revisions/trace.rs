@@ -1,4 +1,5 @@
-//! Reads the actions of kustomize-controller on the objects of generated trees from the audit log of the API server.
+//! Reads the audit log of the API server, and finds the write requests of kustomize-controller for objects in the
+//! generated trees.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -41,7 +42,8 @@ pub struct Effects {
     pub deleted: BTreeSet<String>,
 }
 
-/// Returns all successful writes of kustomize-controller to objects of the kinds in generated trees.
+/// Returns all successful writes of kustomize-controller in the file `audit_log`. Ignores objects of kinds that
+/// generated trees do not contain.
 pub fn read(audit_log: &Path) -> Vec<Write> {
     let text = fs::read_to_string(audit_log).unwrap_or_default();
     text.lines().filter_map(|line| write(&serde_json::from_str(line).ok()?)).collect()

@@ -75,9 +75,9 @@ impl Predicted {
             .concat()
     }
 
-    /// Returns the objects that Flux creates without a prediction, or does not create despite a prediction. If an
-    /// object moves to another Kustomization, Flux may delete it and create it again. This does not count as a
-    /// difference.
+    /// Returns the objects that Flux creates although portcullis did not predict it, and the objects that Flux does not
+    /// create although portcullis predicted it. If an object moves to another Kustomization, Flux may delete the object
+    /// and create it again. This does not count as a difference.
     fn creations<'a>(&'a self, effects: &'a Effects) -> Vec<Difference<'a>> {
         let missing = self.created.difference(&effects.created);
         let unexpected = effects.created.difference(&self.created).filter(|id| !effects.deleted.contains(*id));

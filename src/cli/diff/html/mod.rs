@@ -10,9 +10,9 @@ use super::text::{note, owners, places, subject, summary};
 use crate::kustomize::changes::{Action, Counts, FieldChange, ObjectChange, Plan, RootChange};
 use folders::Folder;
 
-/// Formats the changes of all kustomize roots as an HTML page. The page has a summary with filters, the folders with
-/// changed roots, and a section for each of these roots. `broken` has a sentence for each limit that the changes
-/// exceed.
+/// Formats the changes of all kustomize roots as an HTML page. The page has a summary with filters, a tree of the
+/// folders that contain changed roots, and a section for each changed root. `broken` has a sentence for each limit that
+/// the changes exceed.
 pub(super) fn render(plan: &Plan, broken: &[String]) -> String {
     let changed: Vec<_> = plan.roots.iter().filter(|root| root.is_changed()).collect();
     let mut page = Page { title: summary(plan), label: "Roots", ..Page::default() };

@@ -41,9 +41,9 @@ impl ConvertTransform {
     }
 }
 
-/// Converts `input` to the type `to`, with the format of a `convert` transform. Returns `None` if the format does not
-/// support a conversion between these two types. The inner result is an error if this value cannot be converted. The
-/// error is Go's message.
+/// Converts `input` to the type `to`. `format` is the format in the `convert` transform. Returns `None` if `format`
+/// does not support the conversion from the type of `input` to the type `to`. The inner result is an error if the types
+/// are supported, but the value of `input` cannot be converted. The error is Go's message.
 fn converted(input: &Any, to: &str, format: &str) -> Option<Result<Any, String>> {
     let nil_or = |target, nil: Any| move |text: &str| Ok(unmarshal(text, target)?.map_or(nil, Any::Json));
     Some(match (input, to, format) {

@@ -75,7 +75,8 @@ impl ClusterOverview {
         text
     }
 
-    /// Returns the tree lines, such as `│  └─ `, that connect the Kustomization with the index `at` to its parents.
+    /// Returns the lines of the tree that are printed before the name of a Kustomization, such as `│  └─ `. `at` is the
+    /// index of the Kustomization in `entries`.
     fn branch(&self, at: usize) -> String {
         let (mut branch, mut current) = (String::new(), Some(at));
         while let Some(own) = current {

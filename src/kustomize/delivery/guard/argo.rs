@@ -45,8 +45,8 @@ pub(super) static APPLICATIONS: Kind = Kind {
     ]),
 };
 
-/// Returns a reference to the Application for which Argo CD deletes the object. The Application must be read from the
-/// API server. Returns an empty list if Argo CD does not delete the object.
+/// Returns a reference to the Application for which Argo CD deletes the object. The caller must read the Application
+/// from the API server. The result is empty if Argo CD does not delete the object.
 pub(super) fn live_reads(deletion: &Deletion<'_>) -> Vec<Reference> {
     application(deletion).into_iter().collect()
 }

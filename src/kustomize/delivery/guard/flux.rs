@@ -90,7 +90,7 @@ fn unread(deletion: &Deletion<'_>, reference: &Reference) -> Option<Finding> {
 
 /// Returns a finding if the request deletes an object that the current revision of a Kustomization no longer renders,
 /// and this revision deletes too many objects or renders no objects at all. `judged` contains the objects that the
-/// revision renders. `root` names the revision.
+/// revision renders. `root` contains the artifact of the revision.
 pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let deleting = Deleting::of(deletion, &owner(deletion)?)?;
     let plan = Plan {

@@ -3,8 +3,9 @@
 //!
 //! GitOps controllers do not dry-run deletions, so the guard sees a deletion only when it happens. The guard finds the
 //! owner of the object, a Kustomization or an Application, from the labels or annotations of the object. It reads the
-//! owner from the API server. It denies the deletion of an object of a protected kind. It also denies deletions beyond
-//! the limit. An annotation of the owner can approve the deletions of a revision.
+//! owner from the API server. It denies the deletion of an object of a protected kind. It also denies deletions if a
+//! revision deletes more objects than the configuration allows. An annotation of the owner can approve the deletions of
+//! a revision.
 
 mod argo;
 mod flux;

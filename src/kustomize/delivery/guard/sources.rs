@@ -128,9 +128,9 @@ fn of_revision(view: &View<'_>, root: &Root, judged: &Judged) -> Option<Finding>
     Some(if is_approved { gd002::approved(&excess) } else { gd002::found(&excess) })
 }
 
-/// Returns a finding which reports that Portcullis cannot predict which objects Flux will delete, because it does not
-/// know the names of all objects in the new revision. `artifact` is this revision. Returns `None` if the revision
-/// cannot be built at all, because Flux then deletes nothing.
+/// Returns a finding which reports that Portcullis cannot predict which objects Flux will delete. The reason is that
+/// Portcullis does not know the names of all objects in the new revision. `artifact` is the artifact of this revision.
+/// Returns `None` if the revision cannot be built at all, because Flux then deletes nothing.
 fn not_rendered(judged: &Judged, owner: &RootOwner, artifact: &Artifact) -> Option<Finding> {
     let is_broken = judged.findings.iter().any(|finding| finding.location.refused);
     let why = "the names of its objects depend on unknown values";

@@ -41,7 +41,7 @@ pub(in crate::kustomize::delivery) fn found(field: FieldPath, message: &str) -> 
     RULE.finding(field, message).help("to check the tree from files, run `portcullis check`")
 }
 
-/// Returns a finding for the audit log. It contains the reason why the findings in a tree do not deny the request.
+/// Returns a finding for the audit log. It says that findings in a tree do not deny the request; `why` is the reason.
 pub(in crate::kustomize::delivery) fn capped(field: FieldPath, why: &str) -> Finding {
     let message = format!("findings in the tree are only warnings, regardless of the configuration: {why}");
     Finding::new(RULE.info.id, Level::Audit, field, message)

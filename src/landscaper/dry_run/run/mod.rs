@@ -125,9 +125,9 @@ pub fn claims_deployment(item: &Value) -> bool {
 }
 
 impl Deployer {
-    /// Reports whether this deployer is responsible for a DeployItem. The DeployItem must be in dry run. In addition,
-    /// either this deployer must process DeployItems of its type, or admission must have routed the DeployItem to the
-    /// dry-run deployer.
+    /// Reports whether this deployer is responsible for a DeployItem. Returns `false` if the DeployItem is not in dry
+    /// run. Otherwise, returns `true` if this deployer processes DeployItems of its type, or if admission has routed
+    /// the DeployItem to the dry-run deployer.
     ///
     /// No other deployer processes a routed DeployItem. Without this deployer, the job of a routed DeployItem would
     /// never end, and the finalizer would never be removed.
