@@ -105,7 +105,8 @@ fn groups() -> BTreeMap<String, Vec<Value>> {
     groups
 }
 
-/// Returns a policy in which every rule is enabled. Its settings are those that the rule pages show for all rules.
+/// Returns a policy in which every rule is enabled. Its settings are the examples under "Configuration" on the pages of
+/// all rules.
 fn policy(registry: &Registry) -> Policy {
     let mut policy = Policy { composites: HashSet::from(["*".to_owned()]), ..Policy::default() };
     for rule in registry.rules() {

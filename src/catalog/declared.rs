@@ -123,8 +123,8 @@ type AllDeclaring = BTreeMap<(usize, String), Declaring>;
 /// define. Each kind has a store, which contains the objects of the kind.
 pub(super) struct DeclaredKinds {
     declarations: Vec<&'static Declaration>,
-    /// The kinds that CompositeResourceDefinitions and similar objects declare. When one of these objects changes, only
-    /// this object is parsed again. The kinds of the other objects are already in this map.
+    /// A cache of the kinds that each CompositeResourceDefinition, or similar object, declares. When one of these
+    /// objects changes, only this object is parsed again. The kinds of all others are taken from the cache.
     declaring: Mutex<AllDeclaring>,
     held: RwLock<Vec<Held>>,
     chosen: RwLock<HashSet<String>>,

@@ -43,7 +43,7 @@ pub enum TelemetryError {
     /// The thread that writes log records cannot be started.
     #[error("cannot start the log writer: {0}")]
     Thread(#[from] io::Error),
-    /// A log is already configured.
+    /// This process already has a global logger (a subscriber of `tracing`).
     #[error("the log is already configured: {0}")]
     Installed(#[from] SetGlobalDefaultError),
 }

@@ -58,7 +58,7 @@ pub struct Example {
     pub findings: Option<&'static str>,
 }
 
-/// The action of an example, which results in findings.
+/// What the test does with an example of a rule page to get its findings, such as sending a request or building a tree.
 #[derive(Default)]
 pub enum Action {
     #[default]

@@ -12,7 +12,7 @@ pub enum Layer {
     Objects,
     /// The identities of objects: duplicate ids, and the objects that patches and generators must find.
     Identity,
-    /// The content of an object. Only rendering detects all errors of this layer.
+    /// The content of an object. Only rendering detects all errors in the content of objects.
     Content,
     /// Plugins, Helm charts and remote resources, which the analysis does not execute or fetch.
     Outside,

@@ -17,7 +17,7 @@ const BASE: &str = "/srv/portcullis-tree";
 pub struct AnalysisResult {
     /// The verdict. `None` if the analysis panicked.
     pub verdict: Option<Verdict>,
-    /// The rule of the finding about the error that kustomize reports first. Empty if it is not known which error
+    /// The id of the rule that reports the same error as kustomize's first error. Empty if it is not known which error
     /// kustomize reports first.
     pub rule: &'static str,
     /// The findings, and the reasons why the verdict is unknown, as human-readable text.

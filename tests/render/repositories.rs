@@ -34,7 +34,7 @@ struct Checkout {
     folder: PathBuf,
     /// The paths of the folders with a kustomization file.
     roots: Vec<PathBuf>,
-    /// Whether a kustomization file in the checkout may choose an OpenAPI schema.
+    /// Whether a kustomization file in the checkout contains the word `openapi`, and so possibly sets a schema.
     has_schema: bool,
 }
 
@@ -96,8 +96,8 @@ fn checkout(base: &Path, name: &'static str, commit: &str) -> Checkout {
     Checkout { name, folder, roots, has_schema }
 }
 
-/// Adds the paths of folders with a kustomization file to `roots`, without following symbolic links. Sets `has_schema`
-/// if a kustomization file may choose an OpenAPI schema.
+/// Adds the paths of folders with a kustomization file to `roots`, without following symbolic links. Sets `has_schema` if
+/// a kustomization file contains the word `openapi`.
 fn find(folder: &Path, roots: &mut Vec<PathBuf>, has_schema: &mut bool) {
     for entry in fs::read_dir(folder).expect("a checkout can be read") {
         let entry = entry.expect("a checkout can be read");

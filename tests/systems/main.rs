@@ -88,7 +88,7 @@ use crate::system::{Scenario, System};
 use crate::table::SystemResult;
 use crate::testbed::Mode;
 
-/// All test systems.
+/// All systems that this test runs, such as an API server with Flux. Each system is run with and without Portcullis.
 const SYSTEMS: [&System; 8] = [
     &flux::SYSTEM,
     &flux_defaults::SYSTEM,

@@ -101,13 +101,13 @@ pub struct Delivery {
     /// requests then find the artifact in the cache. Portcullis calls the function even if the level of the check is
     /// `off`. `None` if the check has no such function.
     pub ahead: Option<fn(&Request<'_>) -> Vec<Artifact>>,
-    /// A function that changes the object in the request if checks would deny the request, so that the request can be
-    /// admitted. For example, it restores the previous artifact of a Flux source, and reports the error in the
-    /// condition `Ready`. `None` if the check has no such function.
+    /// A function that changes the object in the request instead of denying the request. For example, it restores the
+    /// previous artifact of a Flux source, and reports the error in the condition `Ready`. `None` if the check has no
+    /// such function.
     ///
-    /// The mutating webhook calls the function if the level of this check is `deny`. It does so even without denials,
-    /// because `Ready` may need an update. The second parameter contains the denials of all checks that have this
-    /// function.
+    /// The mutating webhook calls the function for every request if the level of this check is `deny`. The second
+    /// parameter contains the denials of all checks that have this function. If there are none, the function only
+    /// updates `Ready`.
     pub withhold: Option<fn(&Request<'_>, &[Finding], &mut Draft<'_>)>,
     /// An additional check, which runs after a folder is built. It reports effects on objects in the cluster, such as
     /// deletions. `None` if there is no additional check.

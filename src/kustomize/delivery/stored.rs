@@ -226,10 +226,10 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Reports references in `user` that the request makes invalid. `user` is another Kustomization or Component in the
-    /// cluster. For example, the list `resources` of `user` contains the folder `own`, but the request creates a
-    /// Component for this folder. A Component may only be in the list `components`.
-    fn broken(&self, (kind, user): &Object, own: &TreePath) -> Vec<Finding> {
+    /// Reports references in `referrer` that the request makes invalid. `referrer` is another Kustomization or Component
+    /// in the cluster. For example, `referrer` lists the folder `own` in `resources`, but the request creates a Component
+    /// for this folder. A Component may only be in the list `components`.
+    fn broken(&self, (kind, referrer): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;
         let tell = |entry: Entry<'_>| {
@@ -238,11 +238,11 @@ impl<'a> Stage<'a> {
                 true => (&kz001::RULE, "where Components are not allowed"),
                 false => (&kz002::RULE, "where only Components are allowed"),
             };
-            let who = named(kind, user.name());
+            let who = named(kind, referrer.name());
             let message = format!("{who} lists this folder, {own}, in {list}[{index}], {what}");
             of_rule(rule, annotation(), message).help(format!("change {who} first"))
         };
-        entries(user.value()).into_iter().filter(wrong).map(tell).collect()
+        entries(referrer.value()).into_iter().filter(wrong).map(tell).collect()
     }
 
     /// Reports each object in the cluster that refers to the folder `old`, if the request leaves this folder empty. A

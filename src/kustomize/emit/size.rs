@@ -16,14 +16,14 @@ const WORD: usize = 32;
 /// Maximum number of bytes that Go's JSON encoder writes for one byte of a key. For `<`, it writes `\u003c`.
 const JSON_ESCAPE: usize = 6;
 
-/// Returns an upper limit for the size of the printed value, in bytes. Returns `None` if the value contains a text that
-/// is not ASCII, a long key, or a number that is not finite. It is then unknown whether the value can be printed.
+/// Returns an upper limit for the size of the printed value, in bytes. Returns `None` if printing the value may fail:
+/// if it contains a text that is not ASCII, a long key, or a number that is not finite.
 pub fn max_size(value: &Value<'_>) -> Option<usize> {
     nested(value, 1)
 }
 
-/// Returns an upper limit for the size of a printed value, in bytes. `None` if it is unknown whether the value can be
-/// printed. `depth` is the number of lists and mappings around the value, plus 1.
+/// Returns an upper limit for the size of a printed value, in bytes. `None` if printing the value may
+/// fail. `depth` is the number of lists and mappings around the value, plus 1.
 fn nested(value: &Value<'_>, depth: usize) -> Option<usize> {
     let around = AROUND + 2 * INDENT * depth;
     let size = match value {

@@ -131,9 +131,9 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether the path `steps` leads to an existing value in `node`, or to an error. `steps` is the rest of
-    /// the field path. If the result is `false` and no fields are created, this field spec changes nothing in `node`.
-    /// The caller then does not need to copy `node`.
+    /// Returns whether following the path `steps` in `node` finds an existing value, or fails with an error. `steps` is
+    /// the rest of the field path. If this function returns `false` and missing fields are not created, this field
+    /// spec does not change `node`. The caller then does not need to copy `node`.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {

@@ -25,8 +25,8 @@ pub(super) struct Shape {
 }
 
 impl Shape {
-    /// Returns the id of the schema of the field `name`. If the schema does not list the field, returns the schema in
-    /// `values`, which may be `None`.
+    /// Returns the id of the schema of the field `name`. If the schema does not list the field, returns the id of the
+    /// schema of additional properties (`values`), or `None` if there is none.
     pub(super) fn field(&self, name: &str) -> Option<ShapeId> {
         self.fields.iter().find(|(own, _)| own == name).map(|(_, id)| *id).or(self.values)
     }

@@ -101,13 +101,13 @@ impl Restored {
     }
 }
 
-/// Reverts `operation`, one operation of a JSON Patch, in `object`, unless the value has changed since the patch.
+/// Reverts `operation`, one operation of a JSON Patch, in `object`, if `object` still has the value that the patch set.
 /// `before` is the preceding operation of the patch. If `operation` replaces or removes a value, `before` is a `test`
 /// operation with the old value, and this value is restored. Operations outside of `/spec/componentDescriptor/` are
 /// ignored.
 ///
-/// Returns `None` if the operation is invalid, or if the object no longer has the changed value. Callers ignore the
-/// result.
+/// Returns `None` if the operation is invalid, or if `object` no longer has the value that the patch set. Callers ignore
+/// the result.
 fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option<()> {
     let path = operation.get("path")?.as_str().filter(|path| path.starts_with("/spec/componentDescriptor/"))?;
     let written = operation.get("value").unwrap_or(&Value::Null);

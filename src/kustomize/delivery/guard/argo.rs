@@ -123,9 +123,9 @@ fn owner(stored: &Stored, is_deleted: bool) -> Owner {
 }
 
 /// Returns whether the annotation `portcullis.dev/approve-deletions` of an Application approves its current deletions.
-/// The annotation contains the time of the approval. This time must not be more than [`APPROVAL`] before the start of
-/// the operation, or before the `deletionTimestamp` of an Application that is being deleted. A time after the start is
-/// valid too.
+/// The annotation contains the time of the approval. An approval is valid if this time is after the start of the
+/// operation, or at most the duration [`APPROVAL`] before it. For an Application that is being deleted, its
+/// `deletionTimestamp` is used instead of the start of the operation.
 fn is_approved(application: &Value) -> bool {
     let metadata = Metadata::of(application);
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();
