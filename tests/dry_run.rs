@@ -212,9 +212,8 @@ impl Random {
     }
 }
 
-/// Checks that a new object gets the dry-run annotation even if its root was annotated only a moment before. The
-/// objects above the new object, such as the root, reach the catalog with a delay. They arrive in any order, before or
-/// during the decision.
+/// Checks that a new object gets the dry-run annotation even if the root of its owner chain was annotated just before.
+/// The owners reach the catalog late and in any order, before or during the admission request.
 #[test]
 fn annotates_a_child_of_a_root_annotated_just_before() {
     let runtime = runtime();

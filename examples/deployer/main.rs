@@ -35,7 +35,7 @@ struct Args {
     /// The namespace of the DeployItems
     #[arg(long, default_value = "default")]
     namespace: String,
-    /// The zone, a label of Targets, that the deployer serves. Default: all
+    /// Serve only Targets whose label `zone` has this value. Default: all Targets
     #[arg(long)]
     zone: Option<String>,
     /// The kubeconfig of the cluster. Default: the one that kubectl uses

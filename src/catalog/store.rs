@@ -201,7 +201,8 @@ impl Store {
         gone
     }
 
-    /// Frees unused capacity, after many objects were removed or fewer objects were listed than the API server reported.
+    /// Frees unused capacity, after many objects were removed or fewer objects were listed than the API server
+    /// reported.
     fn shrink(&mut self) {
         self.indexes.iter_mut().for_each(Postings::shrink);
         self.records.shrink();

@@ -1,5 +1,5 @@
-//! The registry of all rules, mutators and checks of kustomization files, and of the kinds that they look up. In the code,
-//! a check of kustomization files is a `Delivery`.
+//! The registry of all rules, mutators and checks of kustomization files, and of the kinds that they look up. In the
+//! code, a check of kustomization files is a `Delivery`.
 
 use std::collections::{BTreeMap, HashMap};
 

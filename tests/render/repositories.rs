@@ -96,8 +96,8 @@ fn checkout(base: &Path, name: &'static str, commit: &str) -> Checkout {
     Checkout { name, folder, roots, has_schema }
 }
 
-/// Adds the paths of folders with a kustomization file to `roots`, without following symbolic links. Sets `has_schema` if
-/// a kustomization file contains the word `openapi`.
+/// Adds the paths of folders with a kustomization file to `roots`, without following symbolic links. Sets `has_schema`
+/// if a kustomization file contains the word `openapi`.
 fn find(folder: &Path, roots: &mut Vec<PathBuf>, has_schema: &mut bool) {
     for entry in fs::read_dir(folder).expect("a checkout can be read") {
         let entry = entry.expect("a checkout can be read");

@@ -153,7 +153,8 @@ struct Changes {
 }
 
 impl Changes {
-    /// Returns a copy of the composite `object` with these changes. `seen` is `object` as the API server would store it.
+    /// Returns a copy of the composite `object` with these changes. `seen` is `object` as the API server would store
+    /// it.
     fn written(&self, object: &Value, seen: &Value) -> Value {
         let mut written = object.clone();
         if let (Some(references), Some(spec)) =

@@ -114,7 +114,8 @@ pub struct CombineString {
 pub struct PatchPolicy {
     /// Whether the value that the patch reads must exist; `Optional` by default.
     pub from_field_path: Presence,
-    /// The policy for merging the value into the target. Crossplane itself ignores this policy; only functions apply it.
+    /// The policy for merging the value into the target. Crossplane itself ignores this policy; only functions apply
+    /// it.
     pub to_field_path: ToFieldPathPolicy,
     /// The options for merging the value into the target. Only Crossplane up to 1.17 uses them.
     pub merge_options: Option<WireMergeOptions>,

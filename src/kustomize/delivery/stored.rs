@@ -226,9 +226,9 @@ impl<'a> Stage<'a> {
         findings.collect()
     }
 
-    /// Reports references in `referrer` that the request makes invalid. `referrer` is another Kustomization or Component
-    /// in the cluster. For example, `referrer` lists the folder `own` in `resources`, but the request creates a Component
-    /// for this folder. A Component may only be in the list `components`.
+    /// Reports references in `referrer` that the request makes invalid. `referrer` is another Kustomization or
+    /// Component in the cluster. For example, `referrer` lists the folder `own` in `resources`, but the request creates
+    /// a Component for this folder. A Component may only be in the list `components`.
     fn broken(&self, (kind, referrer): &Object, own: &TreePath) -> Vec<Finding> {
         let component = self.request.resource.plural == COMPONENTS.plural;
         let wrong = |entry: &Entry<'_>| entry.folder == *own && (entry.list == "components") != component;

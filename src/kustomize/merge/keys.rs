@@ -35,8 +35,9 @@ fn united(left: &Values, right: &Values) -> Option<Values> {
     Some(left.iter().zip(right).map(|(left, right)| if left.is_empty() { right } else { left }.clone()).collect())
 }
 
-/// Returns the merge keys in `keys` for which at least one element of `all` has a value. Also returns the items of
-/// `values` at the indices of these keys. If no element has a value for any key, returns all keys and values.
+/// Drops the merge keys for which no list element has a value. `all` contains the values of every list element, and
+/// `values` those of one element, both in the order of `keys`. Returns the other keys, with their values in `values`. If
+/// no list element has a value for any key, returns all keys and values.
 pub(super) fn valid<'k, 'v>(all: &[Values], values: &'v Values, keys: &[&'k str]) -> (Vec<&'k str>, Vec<&'v str>) {
     let is_valid = |at: usize| all.iter().any(|values| values.get(at).is_some_and(|value| !value.is_empty()));
     let none = !(0..keys.len()).any(is_valid);

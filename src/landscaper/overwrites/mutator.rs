@@ -106,8 +106,8 @@ impl Restored {
 /// operation with the old value, and this value is restored. Operations outside of `/spec/componentDescriptor/` are
 /// ignored.
 ///
-/// Returns `None` if the operation is invalid, or if `object` no longer has the value that the patch set. Callers ignore
-/// the result.
+/// Returns `None` if the operation is invalid, or if `object` no longer has the value that the patch set. Callers
+/// ignore the result.
 fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option<()> {
     let path = operation.get("path")?.as_str().filter(|path| path.starts_with("/spec/componentDescriptor/"))?;
     let written = operation.get("value").unwrap_or(&Value::Null);

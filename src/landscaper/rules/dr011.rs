@@ -1,6 +1,6 @@
-//! DR011: reports exports that read objects from different target clusters, but would read the same object in a dry run.
-//! In a dry run, exports read objects from a DryRunConfiguration, which does not say to which target cluster an object
-//! belongs. So objects with the same apiVersion, kind, namespace and name cannot be distinguished.
+//! DR011: reports exports that read objects from different target clusters, but would read the same object in a dry
+//! run. In a dry run, exports read objects from a DryRunConfiguration, which does not say to which target cluster an
+//! object belongs. So objects with the same apiVersion, kind, namespace and name cannot be distinguished.
 
 use std::collections::BTreeMap;
 

@@ -29,9 +29,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of Contexts or Installations that are read from the API server at once, to confirm that they still use
-/// the object to be deleted. If none of them uses it any more, the next ones are read. The finding names at most this
-/// number of them.
+/// Maximum number of Contexts or Installations that are read from the API server at once, to confirm that they still
+/// use the object to be deleted. If none of them uses it any more, the next ones are read. The finding names at most
+/// this number of them.
 const NAMED: usize = 5;
 /// Maximum number of Contexts or Installations in the catalog that are examined in a decision. It is more than the gate
 /// reads from the API server, so that a deletion is not admitted because of this limit.

@@ -64,8 +64,8 @@ struct Row {
 /// The builds of all roots of a commit, by the path of the root.
 type Builds = BTreeMap<String, Rc<Built>>;
 
-/// Compares the output of `portcullis diff --git` with the reference, for commits of all listed repositories. Prints the
-/// differences and a table of the results.
+/// Compares the output of `portcullis diff --git` with the reference, for commits of all listed repositories. Prints
+/// the differences and a table of the results.
 pub fn run(request: &Request<'_>) -> ExitCode {
     let base =
         PathBuf::from(env::var_os(FOLDER).unwrap_or_else(|| panic!("{FOLDER} names the folder of the repositories")));

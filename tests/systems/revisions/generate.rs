@@ -183,7 +183,8 @@ impl PairBuilder<'_> {
         Object { template, name, namespace, value: self.dice.below(100) as u64, version: self.dice.below(2), opt_out }
     }
 
-    /// Returns a ConfigMap or Secret generator with random settings. `None` if the generated objects would have no namespace.
+    /// Returns a ConfigMap or Secret generator with random settings. `None` if the generated objects would have no
+    /// namespace.
     fn generator(&mut self, of: &Kustomization, folder: &Folder) -> Option<Generator> {
         if !of.sets_namespace && folder.namespace.is_none() {
             return None;
