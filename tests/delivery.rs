@@ -989,8 +989,8 @@ fn shrunk_artifact(cluster: &Cluster, revision: &str) -> Artifact {
     cluster.server.artifact(&packed(files), revision)
 }
 
-/// Returns a source whose first artifact is `artifact`. The source has this artifact even if the guard would withhold
-/// the artifact.
+/// Creates a source, and returns it with `artifact` in its status. The admission of the first revision may remove the
+/// artifact from the status, so this function adds it again.
 async fn source_serving(cluster: &Cluster, artifact: &Artifact) -> Value {
     let mut empty = source(artifact);
     empty["status"] = json!({});

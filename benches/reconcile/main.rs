@@ -188,7 +188,7 @@ async fn fill(client: &Client) {
     eprintln!("{INSTALLATIONS_COUNT} Installations stored after {:.0?}", begin.elapsed());
 }
 
-/// Returns overwrites that substitute a leaf component of some trees.
+/// Returns the overwrites of the first pass. They replace the component `leaf-5`, which many component trees contain.
 fn first_entries() -> Value {
     json!([{"source": {"componentName": "example.org/leaf-5"}, "substitution": {"componentName": "example.org/leaf-11"}}])
 }

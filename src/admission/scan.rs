@@ -39,10 +39,10 @@ pub(super) struct Jump {
 /// them. The outermost object has level 1, and `spec.imports` in an Installation has level 3. A value at this level is
 /// usually skipped or parsed as a whole.
 const JUMPED: usize = 3;
-/// Maximum number of positions that one scan of a JSON value records. A position is the start and end of an object or
-/// list at the third nesting level, such as `spec.imports` in an Installation. With this position, a second scan can
-/// jump over the object or list. If there are more than 64 of these objects and lists, they are usually small. Jumping
-/// over small ones saves little time.
+/// Maximum number of objects and lists whose start and end one scan of a JSON value records, so that a second scan can
+/// skip them. Only objects and lists at the third nesting level are recorded, such as `spec.imports` in an
+/// Installation. A higher limit would save little time, because values with more than 64 of them usually contain small
+/// ones.
 const MAX_JUMPS: usize = 64;
 
 /// The reason why a text could not be scanned.

@@ -18,9 +18,8 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Size of a text, in bytes, that counts as one more value when a YAML alias copies the text. The parser limits how
-/// many values the aliases of a document copy. A long text counts as several values, because its copies need more
-/// memory.
+/// Number of bytes of a text that count as one value, when the parser limits how many values the aliases of a document
+/// copy. A long text counts as several values, because its copies need more memory.
 const TEXT_OF_A_VALUE: usize = 128;
 
 /// Parses the first document of a text, as `yaml.Unmarshal` of go-yaml v2 does: ignores the text after the document.

@@ -15,14 +15,15 @@ use tempfile::TempDir;
 
 use crate::cleanup::{self, Process};
 
-/// Environment variable with the path of the node's folder. It is set only for the process in the namespaces.
+/// Environment variable with the path of the node's folder. It is set only for the process in the new Linux namespaces
+/// (see [`run`]).
 const FOLDER: &str = "PORTCULLIS_CLUSTER_FOLDER";
 const CGROUPS: &str = "/sys/fs/cgroup";
 /// Shell script of the first process in the PID namespace. It starts the command in its arguments, and waits for it.
 /// The shell also reaps orphaned processes, such as the shims of containers.
 const INIT: &str = "\"$@\" & wait $!";
 
-/// Returns the path of the node's folder, if this process runs in the namespaces.
+/// Returns the path of the node's folder, if this process runs in the Linux namespaces that [`run`] creates.
 pub fn folder() -> Option<PathBuf> {
     env::var_os(FOLDER).map(PathBuf::from)
 }

@@ -192,8 +192,8 @@ fn tree(seed: u64) -> Case {
     case
 }
 
-/// Minimizes the tree of a seed, and prints the smaller tree with both results. `expected` is the kind of difference
-/// that the smaller tree must still have.
+/// Minimizes the tree that is generated from `seed`, and prints the smaller tree with the results of kustomize and of
+/// Portcullis. `expected` is the kind of difference that the smaller tree must still have.
 fn print_minimized(expected: &str, seed: u64, oracle: &mut Oracle) {
     let minimized = minimise::minimise(&tree(seed), |case| {
         let mut written = case.clone();

@@ -111,9 +111,9 @@ impl Resource {
         }
     }
 
-    /// Removes the placeholder annotations that [`Resource::write_notes`] added before a patch. They represent the
-    /// origin of the object, and the transformers that changed it. If the patch has already removed a placeholder, also
-    /// deletes the recorded origin or transformers.
+    /// Removes the placeholder annotations that [`Resource::write_notes`] added before a patch: one for the origin of
+    /// the object, and one for the transformers that changed it. If the patch has already removed one of them, also
+    /// clears the field of this `Resource` that it stands for.
     pub(super) fn take_notes(&mut self) {
         if !self.has_notes() {
             return;

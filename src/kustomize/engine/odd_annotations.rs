@@ -29,8 +29,8 @@ const IDENTITY_WRITES: usize = 3;
 const FINAL_WRITES: usize = 2;
 
 /// The kinds of data that kustomize has stored in the annotations of an object during a build. Portcullis stores this
-/// data in fields of `Resource`, not in the annotations. But it must know which data exists, because kustomize does not
-/// treat annotations with this data as empty.
+/// data in fields of `Resource`, not in the annotations. But it must know which data exists: for kustomize, the
+/// annotations of an object with this data are not empty.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stored {
     /// Whether kustomize has stored previous identities, prefixes, suffixes or generator options in annotations.

@@ -127,7 +127,7 @@ impl Reader {
     }
 
     /// Parses the text: as JSON if it begins with a brace, otherwise as YAML. Returns `None` if the YAML is empty or
-    /// null. If the text cannot be parsed, returns the result of the whole check as an error.
+    /// null. If the text cannot be parsed, returns `Err` with the `Definitions` that the caller must return.
     fn value(&mut self, text: &str) -> Result<Option<Value>, Definitions> {
         let limits = Limits::default();
         let document = yaml::first(text, &limits);

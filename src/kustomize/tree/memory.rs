@@ -78,7 +78,7 @@ impl Memory {
         self.nodes.len()
     }
 
-    /// Returns the total size of the contents of all files and of all paths, in bytes.
+    /// Returns the sum of the sizes of all files and the lengths of all paths, in bytes.
     pub(super) fn weight(&self) -> u64 {
         self.weight
     }

@@ -41,7 +41,7 @@ const ENTRY_BYTES: usize = 512;
 /// descriptor: success, a version that does not exist, or a failure.
 #[derive(Debug, Clone, Copy)]
 pub struct Freshness {
-    /// Time to live of descriptors. A version is normally not published again with other content.
+    /// Time to live of descriptors. It can be long, because a published version normally does not change.
     pub descriptor: Duration,
     /// Time to live of cache entries for versions that do not exist. Such a version may be published soon.
     pub missing: Duration,

@@ -204,8 +204,8 @@ impl Closure {
     }
 
     /// Returns an error message, in Landscaper's format, for the first reference whose component version was not read.
-    /// Returns `None` if all versions were read. Landscaper does not have the reasons [`Gap::Pending`] and
-    /// [`Gap::TooDeep`].
+    /// Returns `None` if all versions were read. For [`Gap::Pending`] and [`Gap::TooDeep`], which Landscaper does not
+    /// have, the message contains a text of Portcullis.
     pub fn failure(&self) -> Option<String> {
         let (step, gap) = self.gaps().next()?;
         let mut text = match gap {

@@ -60,7 +60,7 @@ pub type WantedAnnotations = Vec<(&'static str, Option<String>)>;
 /// Returns the dry-run annotations and the annotation `deployer-type` that an object must have, because it inherits
 /// from `root`. The annotation `deployer-type` is only included if it must change.
 ///
-/// If `is_routed` is `true`, a DeployItem in dry run is routed to the dry-run deployer.
+/// `is_routed` says whether the annotation `deployer-type` must route a DeployItem in dry run to the dry-run deployer.
 pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> WantedAnnotations {
     let inherited = DryRunAnnotations::of(root).inherited();
     let mut annotations = vec![
@@ -74,8 +74,8 @@ pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> Want
 /// Returns the key of the annotation `deployer-type` and its new value; `None` if the annotation need not change.
 /// `is_dry_run` says whether the object is in dry run.
 ///
-/// If `is_routed` is `true`, a DeployItem in dry run is routed to the dry-run deployer. After a dry run, it is routed
-/// to the deployer of its type again.
+/// `is_routed` says whether the annotation must route a DeployItem in dry run to the dry-run deployer. If the item is
+/// no longer in dry run, the annotation is set to the type of the item again, whatever `is_routed` is.
 pub fn route(object: &Value, is_dry_run: bool, is_routed: bool) -> Option<(&'static str, Option<String>)> {
     let was_routed = Metadata::of(object).annotation(TYPE_ANNOTATION) == Some(ROUTE);
     let of_type = || object.pointer("/spec/type").and_then(Value::as_str).map(str::to_owned);
