@@ -8,7 +8,8 @@ use std::path::Path;
 use std::process::Command;
 use std::{env, fs, io};
 
-/// The path of a table, the function that converts the table to Rust source, and the name of the file for this source.
+/// A built-in table of kustomize: the path of its text file, the function that converts the text to Rust source, and
+/// the name of the file for this source.
 type Table = (&'static str, fn(&str) -> String, &'static str);
 
 const TABLES: [Table; 2] = [

@@ -16,8 +16,8 @@ fn main() {
     print!("{}", updated(&fs::read_to_string(schema).unwrap()));
 }
 
-/// Returns the text `schema` with updated definitions of rules, families, mutators and sources. Each of these
-/// definitions is one line.
+/// Returns `schema`, the text of the schema file, with new definitions of rules, families, mutators and sources. The
+/// definitions contain the current names in the registry. Each definition is one line.
 pub(crate) fn updated(schema: &str) -> String {
     let registry = Registry::standard();
     let mut rules: Vec<&str> = registry.families();

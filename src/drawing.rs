@@ -52,7 +52,7 @@ impl Default for Row {
     }
 }
 
-/// Height of a row of an outline, in pixels.
+/// Height of a row in the drawing that [`outline`] returns, in pixels.
 const ROW: usize = 34;
 /// Horizontal indentation per level, in pixels.
 const STEP: usize = 36;

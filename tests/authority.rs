@@ -92,8 +92,8 @@ struct Replica {
     last_read: Option<OffsetDateTime>,
 }
 
-/// A step that a replica has planned, with the bundles and the state that the replica had read before it planned the
-/// step.
+/// A step that a replica has planned, with the data on which the plan is based: the caBundles, and the state in the
+/// Secret.
 struct Pending {
     step: Step,
     bundles: Vec<(u64, Bundle)>,
@@ -101,8 +101,8 @@ struct Pending {
     state: State,
 }
 
-/// A version of the bundle in a webhook configuration. `is_by_user` is true if a user wrote this version, and false if
-/// a replica wrote it.
+/// A version of the caBundle in a webhook configuration. `is_by_user` is true if a user wrote this version, and false
+/// if a replica wrote it.
 struct BundleVersion {
     since: OffsetDateTime,
     version: u64,
@@ -386,14 +386,14 @@ impl Simulation {
     }
 }
 
-/// Returns a CA that is managed outside of Portcullis.
+/// Returns a CA that is managed outside of Portcullis. Each value of `tag` stands for a different CA.
 fn provided(tag: u8) -> Certificate {
     Certificate::new(vec![200 + tag], start(), start() + Duration::days(3650))
 }
 
-/// Replaces all replicas one by one. The new replicas have certificates of the provided CA number `tag`, or
-/// self-managed certificates if `tag` is `None`. Checks that in the end, the state contains only the CA of the new
-/// certificates.
+/// Replaces all replicas one by one. If `tag` is set, the certificates of the new replicas are issued by the CA
+/// `provided(tag)`. If it is `None`, they are issued by the self-managed CA. Checks that in the end, the state contains
+/// only the CA of the new certificates.
 fn replace_all(simulation: &mut Simulation, tag: Option<u8>) -> Result<(), TestCaseError> {
     for at in 0..REPLICAS {
         simulation.apply(&Event::ReplaceReplica(at, tag));
@@ -587,7 +587,8 @@ fn keeps_a_provided_ca_in_the_bundles_if_the_secret_is_deleted() {
     replace_all(&mut simulation, None).unwrap();
 }
 
-/// Lets time pass until two minutes before the replicas forget the CA `authority`, which none of them uses.
+/// Advances the simulated time until two minutes before the replicas remove the CA `authority` from the Secret. No
+/// replica uses this CA.
 fn wait_until_almost_forgotten(simulation: &mut Simulation, authority: &Certificate) {
     let lease = TIMING.leaf + TIMING.leaf / 4 + TIMING.overlap;
     while simulation.state.last_use(authority).unwrap() + lease - Duration::minutes(2) > simulation.now {
@@ -596,8 +597,10 @@ fn wait_until_almost_forgotten(simulation: &mut Simulation, authority: &Certific
     assert!(simulation.state.bundle().contains(authority));
 }
 
-/// A replica starts with a provided CA that no other replica has used for a long time. It reads the bundles, is
-/// suspended, and reads the Secret two minutes before the other replicas forget the CA.
+/// Checks that a new replica with a provided CA does not become ready while the other replicas may soon forget this CA.
+/// No other replica has used the CA for a long time. The new replica reads the webhook configurations, and then pauses.
+/// It reads the Secret two minutes before the other replicas forget the CA. It becomes ready only after it has reported
+/// that it uses the CA.
 #[test]
 fn a_replica_reports_its_provided_ca_before_it_is_ready() {
     let mut simulation = Simulation::new();

@@ -76,7 +76,8 @@ fn prints_or_writes_the_objects() {
     assert_eq!(names, ["v1_configmap_prod-settings.yaml", "v1_serviceaccount_prod-robot.yaml"]);
 }
 
-/// Archives may be compressed or not: `git archive` writes a tar archive without gzip by default.
+/// Checks that `portcullis build -` reads tar archives with and without gzip compression. By default, `git archive`
+/// writes archives without compression.
 #[test]
 fn reads_archives_from_standard_input() {
     let files = [("kustomization.yaml", "namePrefix: prod-\nresources: [base]\n"), FILES[0], FILES[1], FILES[2]];

@@ -68,7 +68,8 @@ impl Checkout {
         findings.map(line).collect()
     }
 
-    /// Returns the builder, verdict and folder of each root.
+    /// Runs `portcullis check`. Returns one text for each root: its profile (the system that builds it, such as Flux),
+    /// its verdict and its folder.
     fn roots(&self, args: &[&str]) -> Vec<String> {
         let report = self.report(args);
         let text = |root: &Value, key: &str| root[key].as_str().unwrap().to_owned();
@@ -525,7 +526,8 @@ fn explains_external_sources_and_dependencies() {
     assert!(text.contains("  github.com/example/red  1 Kustomization\n"), "{text}");
 }
 
-/// Argo CD builds the folders that Applications and ApplicationSets name. It rejects files outside of the root.
+/// Checks that Portcullis finds the folders that Applications and ApplicationSets name, and builds them as Argo CD
+/// does. A build fails if a file in the list `resources` does not exist.
 #[test]
 fn judges_roots_of_argo_cd_as_it_builds_them() {
     let copy = Checkout::of("tests/repositories/argo-cd", "https://github.com/example/apps.git");

@@ -934,8 +934,9 @@ proptest! {
     }
 }
 
-/// The API server drops a field with an explicit null. If a patch writes a value below this field, Portcullis must
-/// write the value in the first request, not only in the next one.
+/// Checks that Portcullis writes a value below a field that is explicitly `null` in the request, such as `spec.a.a`
+/// below `spec.a: null`. The API server drops the `null` when it stores the object. A later request must not change the
+/// object again.
 #[test]
 fn fields_below_a_dropped_null_are_written_at_once() {
     let patch = json!({"type": "ToCompositeFieldPath", "fromFieldPath": "c", "toFieldPath": "spec.a.a"});

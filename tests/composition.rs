@@ -1,4 +1,4 @@
-//! Tests of Compositions beyond the examples on the pages of the EN rules.
+//! Tests of the EN rules for Compositions, in addition to the examples on the pages of these rules.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -232,7 +232,7 @@ fn warns_about_errors_that_an_update_does_not_change() {
     assert!(!Case::new(Operation::Create, touched).update(wrong).decide(Phase::Validate).is_allowed());
 }
 
-/// The example Composition of the first design document, unchanged.
+/// The example Composition of Crossplane's first design document of environments, unchanged.
 const FIRST_DESIGN: &str = "
 apiVersion: apiextensions.crossplane.io/v1
 kind: Composition
@@ -568,8 +568,9 @@ fn executed_definition() -> Value {
 }
 
 /// Regression test for issue 18 (Crossplane, items 7 and 8): a Composition is denied only if Crossplane rejects it,
-/// fails, panics or writes garbage. In each of these cases, there is a finding about the Composition or about the
-/// composite. The finding is about the composite if the outcome depends on a value in the composite.
+/// fails, panics, or writes an error text such as `%!d(string=a)` as a value. In each of these cases, there is a
+/// finding about the Composition or about the composite. The finding is about the composite if the outcome depends on a
+/// value in the composite.
 #[test]
 fn denies_compositions_only_if_crossplane_fails() {
     let vectors = cases::vectors("crossplane/compositions.json");

@@ -52,7 +52,8 @@ impl Cluster {
         Self::with_reader(limits, deliveries, None)
     }
 
-    /// Creates a cluster. `reader` answers live reads; if it is `None`, live reads return the objects in the catalog.
+    /// Creates the gate and its artifact server. `reader` answers live reads. If it is `None`, live reads return the
+    /// objects in the catalog.
     fn with_reader(limits: Limits, deliveries: &[(&str, Level)], reader: Option<Arc<dyn LiveReader>>) -> Self {
         let server = ArtifactServer::start();
         let registry = Registry::standard();

@@ -215,11 +215,10 @@ fn the_table_and_the_requirements_agree() {
     );
 }
 
-/// Returns a short name of the sentence in the contract that forbids a status update, or `None` if no sentence forbids
-/// it.
+/// Returns a short name of the sentence in the contract that forbids a status update; `None` if no sentence forbids it.
 ///
-/// The function implements the prose of the contract, independently of Landscaper's code. The contract refers to the
-/// phase in `deployItemPhase`.
+/// The function implements the prose of the contract, independently of Landscaper's code. In the contract, the phase is
+/// the value of `deployItemPhase`.
 fn violated_sentence(Change { old, new }: &Change<'_>) -> Option<&'static str> {
     let is_processing = |status: &Status<'_>| !["", "Succeeded", "Failed"].contains(&status.phase_text);
     let is_open = |status: &Status<'_>| status.job != status.finished;

@@ -246,8 +246,8 @@ fn annotates_a_child_of_a_root_annotated_just_before() {
     }
 }
 
-/// After the end of a dry run, a new object must not have the annotation, even if the root in the outdated catalog
-/// still has it.
+/// Checks that a new DeployItem loses the dry-run annotation if the dry run of its root has ended. The root in the API
+/// server no longer has the annotation. The catalog is outdated, so the root in it still has the annotation.
 #[test]
 fn does_not_annotate_a_child_after_the_end_of_the_dry_run() {
     let [root, sub, execution] = ancestors();

@@ -163,7 +163,8 @@ impl Simulation {
         true
     }
 
-    /// Executes updates of the deployer until there are no more. Returns the phases of the DeployItem, in order.
+    /// Executes the updates of the deployer one after another, until the deployer has no update to make. Returns the
+    /// phases of the DeployItem, in order.
     fn run(&mut self) -> Vec<String> {
         let mut phases: Vec<String> = Vec::new();
         for _ in 0..12 {

@@ -1,5 +1,5 @@
-//! Tests of the engine of composition environments, in addition to the recorded cases. Upstream means Crossplane and
-//! its functions. The tests are:
+//! Tests of the engine of composition environments. Tests with recorded results are in `tests/environment.rs`. In this
+//! file, upstream means Crossplane and its functions. The tests are:
 //!
 //! - the cases of upstream's unit tests, with upstream's names
 //! - the scenarios of upstream's end-to-end tests, with recorded values

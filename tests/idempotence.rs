@@ -48,7 +48,7 @@ const CONFIGURATIONS: [&str; 4] = [
 /// A gate for a cluster that contains the objects `stored`. Counts how many objects each mutator changes.
 struct CountingGate {
     gate: Gate,
-    /// The stored objects, including the definitions of composites.
+    /// The stored objects, including the CompositeResourceDefinitions that define the kinds of composites.
     stored: Vec<Value>,
     /// Number of objects that each mutator changed, and number of composites whose `spec` was changed.
     changes: RefCell<BTreeMap<&'static str, usize>>,
@@ -523,7 +523,7 @@ fn mutation_of_dry_runs_is_idempotent() {
     assert!(tally.change_count("dry-run") > 500, "{:?}", tally.changes);
 }
 
-/// Generates a field path with few different names, so that several patches affect the same field.
+/// Generates a field path. The names in it come from a small set, so that several patches affect the same field.
 fn path() -> impl Strategy<Value = String> {
     let name = || prop::sample::select(vec!["a", "b", "c"]);
     prop_oneof![

@@ -58,9 +58,8 @@ fn build_case(case: &Value) -> Result<String, Stop> {
     built.text()
 }
 
-/// Returns what a build would need so that its result is known, such as the network. `cause` is the cause of the
-/// unknown result. The test skips such builds. Returns `None` if the test must fail, because nothing that a build could
-/// need is missing.
+/// Returns what a build needs and the test does not provide, such as the network. The test skips such a build. `cause`
+/// is the reason why the result of the build is unknown. Returns `None` for any other reason; the test then fails.
 fn not_executed(cause: Cause) -> Option<&'static str> {
     match cause {
         Cause::Network => Some("network"),
@@ -113,7 +112,8 @@ fn first_difference(expected: &str, found: &str) -> String {
     out
 }
 
-/// Returns the folder with the cases of other authors, if it exists.
+/// Returns the folder with additional test cases that are not part of this repository, if it exists. The environment
+/// variable `PORTCULLIS_VECTORS` can set its path.
 fn shared_vectors_folder() -> Option<PathBuf> {
     let given = std::env::var_os("PORTCULLIS_VECTORS").map(PathBuf::from);
     let folder = given.unwrap_or_else(|| repository().join("../shared/vectors"));

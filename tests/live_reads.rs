@@ -71,8 +71,8 @@ fn root_of_deployed_items(number: usize) -> (Value, Case) {
     (item, Case::new(Operation::Update, dry_run).update(root))
 }
 
-/// Returns the messages of a rule for the request of `make`. The catalog contains [`USERS`] objects that refer to the
-/// object of the request. `api_server` contains changed versions of these objects.
+/// Returns the messages of `rule` for the request that `make` creates. The catalog contains [`USERS`] objects that
+/// refer to the object in the request. `api_server` contains changed versions of these objects.
 fn messages(rule: &str, make: Make, api_server: ChangedObjects) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let users = (0..USERS).map(|number| make(number).0).collect();

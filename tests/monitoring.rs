@@ -101,7 +101,8 @@ fn suffix(kind: &str) -> &'static str {
     }
 }
 
-/// Returns the metric names that a query may use: those of the API server, and those of the metrics in `rows`.
+/// Returns the names of all metrics that a query may use: metrics of the API server, and metrics of Portcullis. `rows`
+/// is the table of Portcullis' metrics, one row for each metric.
 fn names(rows: &BTreeSet<String>) -> BTreeSet<String> {
     let mut names = BTreeSet::from(API_SERVER.map(str::to_owned));
     for row in rows {

@@ -114,7 +114,8 @@ fn schema_has_every_key_and_value_of_environment_configs() {
     assert_eq!(section["native"]["enum"], json!(expected));
 }
 
-/// In the schema, an object either lists all its keys, or is a map whose values have the same schema.
+/// Checks the JSON schema of the chart values. Each object in the schema, except those in `OPEN`, either lists all its
+/// keys, or is a map whose values have the same schema.
 #[test]
 fn the_schema_rejects_unknown_values() {
     // Values that all subcharts share, and values that the server validates itself.

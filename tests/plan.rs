@@ -64,8 +64,9 @@ fn a_url_that_names_no_service_is_fetched_directly() {
     assert_eq!(server.requests(&artifact), 1);
 }
 
-/// Regression test for an error that a comparison with the real kustomize-controller found. The inventory also contains
-/// objects that kustomize-controller skipped. So an object can be in the inventory, but not in the cluster.
+/// Regression test for an error that a comparison with the real kustomize-controller found. The inventory can list an
+/// object that does not exist, because it also contains objects that kustomize-controller skipped. The plan must report
+/// that Flux creates such an object.
 #[test]
 fn an_object_that_only_the_inventory_has_is_created() {
     let api = api_with_proxy();

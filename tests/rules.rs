@@ -162,8 +162,8 @@ fn no_denial_makes_flux_delete() {
 }
 
 proptest! {
-    /// Regression test for issue 18 (Flux, item 7): a text that a message quotes must not cause Flux to delete
-    /// objects.
+    /// Regression test for issue 18 (Flux, item 7): Flux may delete an object if the message of a denial looks like an
+    /// error about an immutable field. So a denial must not look like this, even if it quotes such a text.
     #[test]
     fn no_quoted_text_makes_flux_delete(
         words in prop::collection::vec(prop::sample::select(vec![
@@ -346,10 +346,12 @@ fn receiving_webhooks<'c>(configuration: &'c Value, group: &str, plural: &str, o
     webhooks.filter(|webhook| webhook["rules"].as_array().expect("rules is a list").iter().any(is_sent)).collect()
 }
 
-/// Returns how the webhook `webhook` and another webhook share the requests for the resource `plural`: a boolean and a
-/// condition. If the boolean is true, `webhook` receives the requests for which the condition is true. Otherwise, it
+/// Returns the condition that decides which requests for the resource `plural` the webhook `webhook` receives. The
+/// other requests for the resource go to another webhook.
+///
+/// The boolean is true if `webhook` receives the requests for which the condition is true. It is false if `webhook`
 /// receives the requests for which the condition is false. Returns `None` if `webhook` receives all requests for the
-/// resource. Deletions have no object, so they are not shared.
+/// resource. The condition does not apply to deletions, because deletions have no object.
 fn shared_condition(webhook: &Value, plural: &str, operation: Operation) -> Option<(bool, String)> {
     const DELETE: &str = "request.operation == 'DELETE' || ";
     let guard = format!("request.resource.resource != '{plural}' || ");

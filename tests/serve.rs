@@ -337,7 +337,8 @@ async fn shuts_down_in_order() {
     assert!(server.log().contains("shut down"), "{}", server.log());
 }
 
-/// `make test` builds with the feature `otlp`, so only a plain `cargo test` runs this test.
+/// Checks that a build without the feature `otlp` rejects the flag `--otlp-endpoint`. `make test` builds with this
+/// feature, so only a plain `cargo test` runs this test.
 #[cfg(not(feature = "otlp"))]
 #[test]
 fn a_build_without_traces_rejects_the_flag() {

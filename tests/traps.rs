@@ -61,7 +61,8 @@ impl Root {
         (findings.collect(), report.rendered)
     }
 
-    /// Returns the findings about the tree, and the findings about deletions if the tree can be built.
+    /// Returns all findings for the Flux Kustomization. First come the findings about its kustomize tree. If the tree
+    /// can be built, findings about the objects that Flux would delete from the cluster follow.
     fn findings(&self) -> Vec<String> {
         let (mut findings, rendered) = self.rendered(&self.object);
         let Some(rendered) = rendered else { return findings };

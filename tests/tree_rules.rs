@@ -27,8 +27,8 @@ fn overwrites(version: &str) -> Value {
            "overwrites": [{"source": {"componentName": "db"}, "substitution": {"version": version}}]})
 }
 
-/// Returns an Installation with a tree annotation. The annotation contains `note`, and a fingerprint of the object
-/// `overwrites` from which it was computed.
+/// Returns an Installation with a tree annotation. The annotation contains the summary `note`, and a fingerprint of the
+/// object `overwrites`. So the summary counts as computed from this object.
 fn installation(name: &str, overwrites: &Value, note: Note) -> Value {
     let original =
         ComponentReference { component_name: "app".into(), version: "v1".into(), ..ComponentReference::default() };

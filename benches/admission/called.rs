@@ -93,7 +93,8 @@ impl ConnectedServer {
         (self.process.cpu() - before).as_secs_f64() * 1e6 / made as f64
     }
 
-    /// Returns the resident memory of the server. `when` describes the moment, for the report.
+    /// Returns the resident memory of the server. `when` says when it is measured, and is stored as [`Memory::when`]
+    /// for the report.
     pub fn memory(&self, when: &str) -> Memory {
         let [resident, anonymous] = ["VmRSS", "RssAnon"].map(|key| self.process.status(key));
         Memory { when: when.to_owned(), resident, anonymous }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use super::floor;
 
-/// A process that is terminated with SIGTERM when this value is dropped. If the program was built to record a profile,
-/// it still writes the profile after SIGTERM.
+/// A process that is terminated with SIGTERM when this value is dropped. After SIGTERM, a program that records a
+/// profile can still write the profile.
 pub struct Running(Child);
 
 impl Drop for Running {
@@ -26,13 +26,14 @@ impl Drop for Running {
 pub struct Process {
     child: Running,
     pub address: SocketAddr,
-    /// The address of probes and metrics. The baseline server has none.
+    /// The address of probes and metrics of Portcullis. `None` for the baseline server (module `floor`), which has no
+    /// probes and metrics.
     #[allow(dead_code, reason = "one of the benchmarks asks it")]
     pub admin: Option<SocketAddr>,
 }
 
-/// Starts the baseline server in a new process. The process runs this executable, which also contains the baseline
-/// server.
+/// Starts the baseline server (module `floor`) in a new process. The new process runs the same executable as this
+/// benchmark.
 pub fn floor(certs: &Path) -> Process {
     floor_with_command(Command::new(std::env::current_exe().unwrap()), certs)
 }
@@ -59,8 +60,8 @@ pub fn portcullis_with_command(mut command: Command, certs: &Path, manifests: &P
     Process::start(command)
 }
 
-/// Starts Portcullis with its probes at the address `admin`. Does not wait until the server logs this address, because
-/// log records are written up to 100 ms late.
+/// Starts Portcullis with its probes at the address `admin`, and returns immediately. Does not wait until the server
+/// logs its address, because log records are written up to 100 ms late. Callers poll `/readyz` instead.
 #[allow(dead_code, reason = "one of the benchmarks measures the start")]
 pub fn portcullis_with_admin(admin: SocketAddr, mut command: Command, certs: &Path, manifests: &Path) -> Running {
     command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", &admin.to_string(), "--lame-duck=0"]);

@@ -8,7 +8,8 @@ use std::process::Command;
 use super::called::{Call, Memory};
 
 const PAGE: &str = "docs/performance.md";
-/// The libraries that determine the cost of the baseline. The report names their versions.
+/// The libraries whose versions the report names. They determine the cost of the baseline, a server that makes no
+/// decision.
 const LIBRARIES: [&str; 6] = ["tokio", "hyper", "rustls", "ring", "serde_json", "mimalloc"];
 const LOCK: &str = include_str!("../../Cargo.lock");
 /// Target for the resident memory with an empty catalog, in MiB. The report says whether the server stays below this
@@ -145,15 +146,16 @@ fn write(name: &str, text: &str) {
 /// The costs and the memory of two builds.
 pub struct Comparison {
     pub rounds: usize,
-    /// The number of objects in the catalog, with the costs of both builds. In these [`Costs`], `floor` is the cost of
-    /// the earlier build, and `cost` is the cost of the measured build.
+    /// The costs of each measured call. Each entry also contains the number of objects in the catalog during the call.
+    /// In these [`Costs`], `floor` is the cost of the earlier build, and `cost` is the cost of the measured build.
     pub costs: Vec<(usize, Costs)>,
     /// The memory with an empty catalog. Index 0: the earlier build. Index 1: the measured build.
     pub memory: [Vec<Memory>; 2],
 }
 
 impl Comparison {
-    /// Writes the tables into `docs/performance.md`, between the two markers with the name `before`.
+    /// Writes the tables into `docs/performance.md`, between the two comments that mark the section `before`, such as
+    /// `<!-- before: begin -->`.
     pub fn write(&self) {
         write("before", &self.to_string());
     }

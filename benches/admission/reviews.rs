@@ -84,8 +84,8 @@ pub fn overwrites_object(name: &str, count: usize) -> Value {
     })
 }
 
-/// Returns a review of about `size` bytes. `make` creates the review with the given padding. The padding consists of
-/// items, and of lines of text if the maximum number of items is not enough.
+/// Returns a review of about `size` bytes. `make` creates a review with the given padding, which is a number of items
+/// and of lines of text. Lines are added only if the maximum number of items is not enough.
 fn pad_to_size(size: usize, make: impl Fn(Padding) -> Vec<u8>) -> Vec<u8> {
     let mut padding = Padding::default();
     while padding.items < MAX_ITEMS && make(padding).len() < size {

@@ -16,7 +16,7 @@ use tokio::time::{Instant, interval, sleep_until};
 
 /// Time between two changes of the object.
 const CHANGE_INTERVAL: Duration = Duration::from_millis(100);
-/// Duration of the simulation, in which every attempt fails.
+/// Duration of the simulation. Every attempt to reconcile the object fails during this time.
 const DURATION: Duration = Duration::from_mins(5);
 /// Number of objects that are queued at once, to measure the memory.
 const OBJECTS: usize = 100_000;
@@ -55,8 +55,9 @@ async fn our_attempts() -> usize {
     }
 }
 
-/// Counts the attempts with the scheduler of kube-runtime. As in the controller of kube-runtime, an attempt starts
-/// immediately after each change of the object. If an attempt fails, the next attempt starts after a delay.
+/// Counts the attempts to reconcile an object that always fails and often changes, with the scheduler of kube-runtime.
+/// As in the controller of kube-runtime, an attempt starts immediately after each change of the object. If an attempt
+/// fails, the next attempt starts after a delay.
 async fn their_attempts() -> usize {
     let (failed, failures) = unbounded();
     let changes = ticks().map(|()| ScheduleRequest { message: object(0), run_at: Instant::now() });

@@ -34,7 +34,8 @@ use serde_json::{Value, json};
 
 /// Size of the generated repository: 2 000 roots, 600 bases of three files and 600 components of two files.
 const SIZE: Size = Size { roots: 2_000, parts: 1_200 };
-/// Number of measurements with empty caches. Each measurement uses a new [`Gate`], because a gate keeps its caches.
+/// Number of measurements with empty caches. Each measurement uses a new [`Gate`], because the caches of a gate are no
+/// longer empty after its first measurement.
 const COLD_MEASUREMENTS: usize = 30;
 /// Number of admissions of each Kustomization with a cached check result.
 const PASSES: usize = 5;
@@ -174,7 +175,7 @@ fn millis(time: Duration) -> f64 {
     time.as_secs_f64() * 1e3
 }
 
-/// Writes the table into `docs/performance.md`, between the markers.
+/// Writes the table into `docs/performance.md`, between the comments [`BEGIN`] and [`END`]. Replaces the old table.
 fn write(table: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(PAGE);
     let page = fs::read_to_string(&path).unwrap();

@@ -37,7 +37,7 @@ use repository::Size;
 const ROOTS_BUILT: usize = 30;
 /// Number of runs of Portcullis for each root. A single run uses too little CPU time to be measured.
 const RUNS_PER_ROOT: usize = 5;
-/// Number of measurements of the whole repository and of the large tree.
+/// Number of measurements of each command that processes a whole repository or the large tree.
 const ROUNDS: usize = 5;
 const WHOLE: Size = Size { roots: 1_000, parts: 3_000 };
 const HALF: Size = Size { roots: 500, parts: 1_500 };
@@ -62,7 +62,7 @@ const END: &str = "<!-- kustomize: end -->";
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Cost {
     time: Duration,
-    /// CPU time on all cores together. If the machine is busy, only this value can be compared.
+    /// CPU time on all cores together. Results from a busy machine can be compared only by this value, not by `time`.
     cpu: Duration,
     /// Peak resident memory, in KiB.
     memory: usize,

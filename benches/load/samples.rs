@@ -17,7 +17,7 @@ pub struct Sample {
 #[derive(Debug, Default)]
 pub struct Samples {
     pub all: Vec<Sample>,
-    /// Duration of the schedule.
+    /// The time during which the client sent requests.
     pub time: Duration,
 }
 

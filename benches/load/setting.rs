@@ -15,9 +15,9 @@ use super::process::{self, Process, Running};
 use super::support::client;
 use super::support::pki::{Authority, SecretMount};
 
-/// The CPU on which servers run if processes can be pinned.
+/// The CPU to which servers are pinned, unless [`Setting::is_pinned`] is false.
 const SERVER_CPU: &str = "0";
-/// The CPU on which the client runs if processes can be pinned.
+/// The CPU to which the client is pinned, unless [`Setting::is_pinned`] is false.
 const CLIENT_CPU: &str = "1";
 /// The nice value of servers and client. It is the highest priority, so that they rarely wait for a processor. Such
 /// a wait would be measured as latency of the server.
@@ -72,8 +72,8 @@ impl Setting {
         self.portcullis_with_catalog(&self.catalog(objects))
     }
 
-    /// Starts the server with ten objects in its catalog. The server answers health probes at the address `admin`. Does
-    /// not wait until the server logs its address.
+    /// Starts the server with ten objects in its catalog, and returns immediately, before the server is ready. The
+    /// server answers health probes at the address `admin`.
     pub fn portcullis_with_admin(&self, admin: SocketAddr) -> Running {
         process::portcullis_with_admin(admin, self.command(self.binary()), self.mount.path(), &self.catalog(10))
     }

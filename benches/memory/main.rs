@@ -53,7 +53,7 @@ use crate::server::Program;
 const PAGE: &str = "docs/performance.md";
 /// The documentation page with the table of memory per kind, which this benchmark writes.
 const OPERATING: &str = "docs/operating.md";
-/// Default length of the soak, in seconds.
+/// Default duration of the measurement `soak`, in seconds.
 const SOAK_SECONDS: u64 = 600;
 
 fn main() {

@@ -76,8 +76,9 @@ impl Program {
         self.serve_with_command(Command::new(&self.path), arguments)
     }
 
-    /// Starts a server that reads the objects of `cluster`, in the environment of a pod. If this machine cannot provide
-    /// the environment of a pod, passes a kubeconfig to the server.
+    /// Starts a server that reads the objects of `cluster`. As in a pod, the server finds the API server through
+    /// environment variables, and the credentials in a mounted folder. If this machine does not permit such a mount,
+    /// passes a kubeconfig to the server instead.
     pub fn serve_cluster(&self, cluster: &PopulatedCluster) -> Server {
         match cluster.pod() {
             Some(pod) => self.serve_with_command::<&str>(pod.command(self.path.as_os_str()), &[]),

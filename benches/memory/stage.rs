@@ -40,8 +40,8 @@ impl PopulatedCluster {
         self.cluster.kubeconfig(User::Admin)
     }
 
-    /// Returns the environment in which a server runs as in a pod: a folder with credentials, and the address of the
-    /// API server. `None` if this machine does not permit mount namespaces.
+    /// Returns an environment like that of a pod, in which a benchmark can run a server. It consists of a folder with
+    /// credentials, and the address of the API server. `None` if this machine does not permit mount namespaces.
     pub fn pod(&self) -> Option<Pod> {
         Pod::new(&self.kubeconfig(), User::Admin.token())
     }

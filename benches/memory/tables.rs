@@ -22,7 +22,7 @@ const CATALOG_LIMIT: u64 = 256 << 20;
 /// Number of objects of one kind. The table of kinds shows how much memory this many objects of each kind need.
 const OBJECTS_PER_KIND: u64 = 10_000;
 
-/// The results of one run: the measurements of a server that has the objects of `rows`.
+/// The results of one run: the measurements of a server that has the objects described by `rows`.
 struct Measured {
     rows: Vec<Row>,
     json: u64,
@@ -38,6 +38,7 @@ struct Measured {
 
 impl Measured {
     /// Measures a running server that has the objects of `rows`. `json` is the size of the objects in bytes.
+    /// `transfer_time` is the time that a simple client needs to read them.
     fn of(server: &Server, rows: &[Row], json: u64, transfer_time: Duration) -> Self {
         let ready = server.wait_until_ready();
         let (memory, catalog_bytes) = (server.settled_memory(), server.metric("portcullis_catalog_bytes", rows));
@@ -93,7 +94,8 @@ fn runs() -> Vec<Vec<Row>> {
     std::iter::once(Vec::new()).chain(single).chain([all_rows()]).collect()
 }
 
-/// Calls `measure` for the rows of every run, and returns the results.
+/// Calls `measure` once for each run in [`runs`], with the rows of this run. A [`Row`] describes the objects of one
+/// kind. Returns the results.
 fn measure_all(measure: impl Fn(&[Row]) -> Measured) -> Vec<Measured> {
     let report = |rows: Vec<Row>| {
         let measured = measure(&rows);
@@ -133,7 +135,8 @@ fn scan(folder: &Path) -> Duration {
     begun.elapsed()
 }
 
-/// Writes the objects of a row to files as Lists. Returns the number of bytes.
+/// Writes the objects that `row` describes to files in `folder`, as Lists. Returns the total size of the files in
+/// bytes.
 fn write(row: &Row, folder: &Path) -> u64 {
     let mut written = 0;
     for first in (0..row.count).step_by(OBJECTS_PER_FILE) {
@@ -145,8 +148,8 @@ fn write(row: &Row, folder: &Path) -> u64 {
     written
 }
 
-/// Measures servers with objects from an API server, and client-go informers with the same objects. Returns the table
-/// of these measurements, and the table of kinds.
+/// Measures the memory of servers that read objects from an API server, and of client-go informers that read the same
+/// objects. Returns two Markdown tables: the measurements of all runs, and the memory for the objects of each kind.
 pub fn from_cluster(program: &Program) -> (String, String) {
     let measured = measure_all(|rows| {
         let cluster = PopulatedCluster::with(rows);

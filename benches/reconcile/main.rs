@@ -188,7 +188,8 @@ async fn fill(client: &Client) {
     eprintln!("{INSTALLATIONS_COUNT} Installations stored after {:.0?}", begin.elapsed());
 }
 
-/// Returns the overwrites of the first pass. They replace the component `leaf-5`, which many component trees contain.
+/// Returns the entries of the ComponentVersionOverwrites object for the first of the two measured passes. They replace
+/// the component `leaf-5`, which many component trees contain.
 fn first_entries() -> Value {
     json!([{"source": {"componentName": "example.org/leaf-5"}, "substitution": {"componentName": "example.org/leaf-11"}}])
 }
@@ -199,8 +200,7 @@ async fn overwrite(client: &Client, entries: &Value) {
     all.patch("mine", &PatchParams::default(), &patch).await.unwrap();
 }
 
-/// Returns the values of the field `from` in the annotations [`NOTE`] of all Installations. Skips summaries that are
-/// not complete.
+/// Returns the field `from` of the summary in the annotation [`NOTE`], for each Installation whose summary is complete.
 async fn sources(client: &Client) -> Vec<String> {
     let all = api(client, "Installation", "installations");
     let (mut sources, mut page) = (Vec::new(), ListParams::default().limit(PAGE_SIZE));

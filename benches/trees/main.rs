@@ -21,7 +21,7 @@ use std::time::{Duration, Instant};
 const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- trees: begin -->";
 const END: &str = "<!-- trees: end -->";
-/// Number of rounds with full caches.
+/// Number of times that the measurement with warm caches is repeated. The caches then contain all component versions.
 const ROUNDS: usize = 5;
 
 fn main() {

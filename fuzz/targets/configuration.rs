@@ -47,8 +47,8 @@ fn assert_may_report_covers_namespaces(policy: &Policy) {
     }
 }
 
-/// Checks that rules can parse the sections of the settings. Without this check, the problem would not be noticed,
-/// because rules treat a section that they cannot parse as missing.
+/// Checks that the rules can parse their sections of the configuration. The rules treat a section that they cannot
+/// parse as missing, so no other check would fail.
 fn assert_sections_can_be_parsed(settings: &Settings) {
     if let Some(section) = settings.section(DEPLOYERS) {
         let deployers = Deployers::deserialize(section.value());

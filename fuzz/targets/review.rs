@@ -31,7 +31,8 @@ fn answer(phase: Phase, body: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// Returns the uid that a lenient JSON parser finds in a body. `None` for reviews of version `v1beta1`.
+/// Returns the uid of the review in a request body, read with `serde_json`. If there is a uid, the fuzz target expects
+/// a valid response. `None` if the body has no readable uid, or if the review has the version `v1beta1`.
 fn uid(body: &[u8]) -> Option<String> {
     let review: Value = serde_json::from_slice(body).ok()?;
     (review["apiVersion"] != "admission.k8s.io/v1beta1").then_some(())?;

@@ -101,7 +101,8 @@ impl<'a> Draft<'a> {
     }
 
     /// Returns the patch for the changed annotations. `now` is the value of `metadata.annotations` in the original
-    /// object, which must have metadata.
+    /// object, before the change. The original object must have metadata. Returns `None` if `now` has an invalid type,
+    /// such as a string.
     fn operations(&self, now: Option<&Value>) -> Option<Patch> {
         let map = || PointerBuf::from_tokens(["metadata", "annotations"]);
         let set = || self.annotations.iter().filter_map(|(key, text)| Some((key.clone(), text.as_deref()?.into())));
@@ -181,8 +182,9 @@ mod tests {
 
     use super::*;
 
-    /// Changes annotations of drafts, and applies the patch of each draft to the original object. Checks that the
-    /// result equals the changed object, and that a draft has a patch if and only if the two objects differ.
+    /// Changes annotations in a [`Draft`] of an object, and applies the patch of the draft to the original object.
+    /// Checks that the result equals the object in the draft. Also checks that the draft has a patch if the two objects
+    /// differ, and has no patch otherwise.
     #[test]
     fn annotation_patches_equal_a_diff_of_objects() {
         let objects = [

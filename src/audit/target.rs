@@ -94,10 +94,10 @@ fn matchers<'r>(registry: &'r Registry, policy: &Policy, chosen: &Chosen) -> Mat
     of_rules.chain(deliveries.flat_map(|delivery| delivery.matchers.iter().map(|matcher| (matcher, None)))).collect()
 }
 
-/// Returns the resources to audit for `matcher`, which describes the requests that a rule checks. Usually, it names one
-/// resource, and the result is this resource. Some matchers instead name a group of kinds that exist only at run time,
-/// such as all kinds that CompositeResourceDefinitions define. The result is then every kind of this group that the
-/// catalog watches.
+/// Returns the resources to audit for `matcher`. A matcher describes the requests that a rule checks. Usually, the
+/// matcher names one resource, and the result is this resource. A matcher can also name a group of kinds that are known
+/// only at run time, such as all kinds that CompositeResourceDefinitions define. The result is then every kind of this
+/// group that the catalog watches.
 fn of(matcher: &Match, gate: &Gate) -> Vec<Target> {
     if !matcher.is_declared() {
         let versions = matcher.versions.iter().map(|version| (*version).to_owned()).collect();

@@ -11,7 +11,7 @@ use time::OffsetDateTime;
 pub struct Reading {
     /// The time of the wall clock, which decides whether a certificate is valid. The wall clock may jump.
     pub wall: OffsetDateTime,
-    /// The time of the monotonic clock, since an arbitrary start.
+    /// The time of the monotonic clock. It counts from an arbitrary start, and never jumps.
     pub steady: Duration,
 }
 

@@ -87,8 +87,8 @@ pub struct Keeper {
     leaf: Option<Leaf>,
     /// The state of the CA that was read last, and the monotonic time at which this state was first read.
     known: Option<(State, Duration)>,
-    /// The most recent state of the CA that contained a signing CA. If the signing CA is lost from the Secret, the
-    /// control loop can restore the CA from this state.
+    /// The last known state of the CA Secret in which the signing CA was present. If the Secret later loses the signing
+    /// CA, the control loop can restore it from this state.
     remembered: Option<State>,
     problems: Vec<String>,
     failure: Option<String>,

@@ -50,9 +50,9 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     }
 }
 
-/// Returns the state to write into the Secret of the CA, so that API servers will trust the CAs in `provided`. These
-/// are the CAs of the certificate that is mounted into this replica. The state also contains the other CAs in the
-/// Secret and in the caBundles, because other replicas may use them.
+/// Returns the new state to write into the Secret of the CA. The state contains the CAs in `provided`, so that API
+/// servers will trust them. The certificate that is mounted into this replica was issued by these CAs. The state also
+/// keeps the other CAs in the Secret and in the caBundles, because other replicas may use them.
 ///
 /// If there are no other CAs, this replica need not wait until API servers have read the new CAs. To skip the wait,
 /// this function sets the start of the wait, [`State::announced`], to a time in the past.
@@ -98,9 +98,12 @@ fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing)
     has_others && is_report_due(seen, provided, timing)
 }
 
-/// Returns why this replica is not ready; `None` if it is ready. It becomes ready when all API servers trust the CAs in
-/// `provided`, which are the CAs of its mounted certificate. If the Secret with the CAs of all replicas contains other
-/// CAs too, it must also contain a recent report that the CAs in `provided` are in use.
+/// Returns why this replica is not ready; `None` if it is ready. `provided` contains the CAs of the mounted
+/// certificate.
+///
+/// The replica becomes ready when all API servers trust the CAs in `provided`. One more condition applies if the
+/// Secret, which contains the CAs of all replicas, also contains other CAs: a replica must have reported recently that
+/// it uses the CAs in `provided`.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);

@@ -77,10 +77,12 @@ pub struct Timing {
     /// CA does not sign yet. The overlap is longer than the time in which an API server notices a lost watch. It is
     /// also longer than the clock difference between nodes.
     pub overlap: Duration,
-    /// Time that a replica waits until all API servers have read a new CA from the caBundles, in two cases. Either the
-    /// Secret of the CA has no signing CA, for example because it was deleted, or the certificate of the replica was
-    /// issued outside Portcullis. In all other cases, the replica waits for `overlap`. `recovery` is the minimum of
-    /// `overlap` and 50 s.
+    /// Time that a replica waits until all API servers have read a new CA from the caBundles, in these two cases:
+    ///
+    /// - The Secret of the CA has no signing CA, for example because it was deleted.
+    /// - The certificate of the replica was issued outside Portcullis.
+    ///
+    /// This time is the minimum of `overlap` and 50 s. In all other cases, the replica waits for `overlap`.
     pub recovery: Duration,
 }
 
@@ -165,9 +167,10 @@ impl Bundle {
 pub struct Seen<'s> {
     /// The state of the CA, as read from the Secret.
     pub state: &'s State,
-    /// The caBundles of all Portcullis webhooks. They were read before `state`.
+    /// The caBundles of all Portcullis webhooks. The replica reads them before it reads `state`.
     pub bundles: &'s [Bundle],
-    /// The last state with a signing CA that this process has read. It is used to restore a lost Secret.
+    /// The last state with a signing CA that this process has read. If the Secret is deleted, this state is written
+    /// into a new Secret.
     pub remembered: Option<&'s State>,
     /// The current time, by the wall clock.
     pub now: OffsetDateTime,
@@ -189,16 +192,16 @@ pub enum Step {
     /// Write this state into the Secret, because the Secret was lost. The state contains the signing CA that this
     /// process remembers.
     Restore(Box<State>),
-    /// Delete a record from the Secret: the time at which every caBundle contained the next CA. It is deleted because a
-    /// caBundle no longer contains this CA. When every caBundle contains the CA again, a new time is recorded, and the
-    /// wait before the CA signs certificates begins again.
+    /// Delete the recorded time at which every caBundle contained the next CA, because a caBundle no longer contains
+    /// this CA. When every caBundle contains the CA again, a new time is recorded. The waiting time before the CA signs
+    /// certificates then begins again.
     Withdraw,
     /// Write these CA certificates into every caBundle that differs.
     Publish(Vec<Certificate>),
     /// Record that every caBundle contains the next CA.
     Announce,
-    /// Make the next CA of the rotation the CA that signs leaf certificates. The CA that signed before becomes a former
-    /// CA.
+    /// From now on, sign leaf certificates with the next CA of the rotation. The CA that signed until now becomes a
+    /// former CA.
     Switch,
     /// Set `State::switched` to the current time, because it is missing or in the future. `State::switched` is the time
     /// of the last CA change. Replicas use it to compute when they may remove CAs that are no longer used.
@@ -387,8 +390,8 @@ fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }
 
-/// Returns the next step if no rotation is in progress and every caBundle is correct. For example, the step begins a
-/// rotation, removes former CAs, or waits.
+/// Returns the next step of a replica while no rotation is in progress and every caBundle is correct. For example, the
+/// step begins a rotation, removes former CAs, or waits.
 fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
     let State { old, switched, .. } = seen.state;
     if current.is_due(seen.now) || seen.rotation_requested && old.len() < MAX_OLD {
@@ -407,8 +410,8 @@ fn settled(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> Step {
 }
 
 impl State {
-    /// Returns the state after `step` is taken at the time `now`. Does not handle [`Step::Prepare`]. Use
-    /// [`State::prepared`] for this step.
+    /// Returns the state after `step` is taken at the time `now`. For [`Step::Prepare`], returns the state unchanged,
+    /// because this step needs a new CA. Callers use [`State::prepared`] for this step.
     #[must_use]
     pub fn after(&self, step: &Step, now: OffsetDateTime) -> Self {
         let mut after = self.clone();

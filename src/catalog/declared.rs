@@ -166,9 +166,9 @@ impl DeclaredKinds {
         self.all().into_iter().map(|(_, kind)| kind).filter(|kind| !kind.is_read_by_name()).collect()
     }
 
-    /// Returns the kinds that objects such as CompositeResourceDefinitions declare. Each kind is returned with the
-    /// `Declaration` that says how the catalog stores its objects. Contains only kinds that a label or the
-    /// configuration selects.
+    /// Returns the kinds that CompositeResourceDefinitions or similar objects declare. Contains a kind only if its
+    /// declaring object has the label [`CHOOSING_LABEL`], or is named in the configuration. Each kind is returned with
+    /// the `Declaration` that says how the catalog stores its objects.
     pub(super) fn all(&self) -> Vec<(&'static Declaration, &'static Kind)> {
         let held = self.held.read().unwrap_or_else(PoisonError::into_inner);
         held.iter().map(|held| (held.declaration, held.kind)).collect()

@@ -57,7 +57,7 @@ fn release(holders: Vec<JoinHandle<()>>) {
     let _ = start(|| drop(black_box(Box::new(0_u64)))).map(JoinHandle::join);
 }
 
-/// Starts a thread that helps to return freed memory to the operating system; `None` if it cannot be started.
+/// Starts a thread that runs `work`. Returns the handle of the thread; `None` if the thread cannot be started.
 fn start(work: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     Builder::new().spawn(work).ok()
 }

@@ -59,8 +59,9 @@ fn path_of(kind: &Kind) -> String {
     }
 }
 
-/// Returns whether a URL path lists all objects of a kind in all namespaces. The times of other paths are not recorded.
-/// Live reads use the same client, so the map of times would otherwise grow with every object that is read by name.
+/// Returns whether a URL path lists or watches all objects of a kind in all namespaces. [`Freshness`] records the time
+/// of the last response data only for these paths. Live reads use the same client, so the map of times would otherwise
+/// grow with every object that is read by name.
 fn lists_a_kind(path: &str) -> bool {
     matches!(path.split('/').skip(1).collect::<Vec<_>>()[..], ["api", _, _] | ["apis", _, _, _])
 }

@@ -55,7 +55,7 @@ impl Posting {
         self.few().iter().copied().chain(self.many().into_iter().flat_map(Ordered::iter))
     }
 
-    /// Creates the list of the ids of two objects.
+    /// Creates the entry for a key with two objects. Sorts their ids by the names of the objects.
     fn two(one: Id, other: Id, records: &Records) -> Self {
         let mut ids = [one, other];
         ids.sort_by_key(|id| records.name_bytes(*id));
@@ -122,9 +122,9 @@ impl Hasher for Hashed {
 /// this key. For example, a search key is a label of an object.
 #[derive(Debug, Default)]
 pub(super) struct Postings {
-    /// The keys with one object.
+    /// The entries for keys with exactly one object.
     single: HashTable<Single>,
-    /// The keys with several objects.
+    /// The entries for keys with several objects, by the hash of the key.
     several: HashMap<u64, Posting, BuildHasherDefault<Hashed>>,
     /// Total number of object ids that are stored on the heap. These are the ids under keys with more than three
     /// objects. The memory size of the index is computed from this number.
@@ -194,8 +194,8 @@ impl Postings {
         single + several + self.shared * SHARED_BYTES
     }
 
-    /// Reserves memory for the keys of `more` new objects. `stored` is the number of objects in the index. Assumes that
-    /// a new object has as many keys as a stored object has on average, but at most one key. Without this maximum, a
+    /// Reserves memory for the keys of `more` new objects. `stored` is the number of objects in the index. The estimate
+    /// is that a new object has as many keys as the average stored object, but at most one. Without this maximum, a
     /// stored object with very many keys would cause a large reservation.
     pub(super) fn reserve(&mut self, more: usize, stored: usize) {
         let keys = |stored_keys: usize| more.min(more.saturating_mul(stored_keys) / stored.max(1));

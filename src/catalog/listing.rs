@@ -12,7 +12,7 @@ pub struct Listing<'c> {
     catalog: &'c Catalog,
     kind: &'static Kind,
     count: usize,
-    /// Whether memory for the objects of further pages was reserved.
+    /// Whether [`Listing::expect`] has reserved memory for the objects that are not listed yet.
     has_reserved: bool,
 }
 

@@ -16,7 +16,8 @@ pub struct Lookups {
 }
 
 impl Lookups {
-    /// Returns the object with this namespace and name; `None` if the decision has not found it yet.
+    /// Returns the object with this namespace and name, if an earlier look-up of this decision has remembered it.
+    /// Otherwise, returns `None` without a search in the catalog.
     pub(super) fn find(&self, kind: &'static Kind, namespace: &str, name: &str) -> Option<Arc<Stored>> {
         let namespace = kind.scope.namespace(namespace);
         let found = self.found();

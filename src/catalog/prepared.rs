@@ -77,9 +77,10 @@ struct Entry {
 }
 
 impl Batch {
-    /// Compresses an object, computes its index keys, and adds it to the batch. `with` contains the compression
-    /// dictionary and the hash seed. `number` is a number that the caller uses for the kind of the object.
-    /// [`Batch::objects`] returns `number` with the object. Skips an object of more than 4 GiB.
+    /// Compresses an object, computes its index keys, and adds it to the batch. Skips an object of more than 4 GiB.
+    ///
+    /// - `number`: the number with which the caller identifies `kind`. [`Batch::objects`] returns it with the object.
+    /// - `with`: the compression dictionary and the hash seed.
     pub(super) fn add(&mut self, number: usize, kind: &Kind, object: &Projection, with: &Preparation) {
         let Ok(text_length) = u32::try_from(object.text.len()) else { return };
         let namespace = kind.scope.namespace(&object.namespace);

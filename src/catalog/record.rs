@@ -8,8 +8,8 @@ use super::compression::{self, Dictionary, Form};
 /// The number that a store assigns to a namespace.
 pub(super) type NamespaceId = u32;
 
-/// The compressed JSON text of an object's stored fields. In most cases, the text is compressed before the store is
-/// locked.
+/// The compressed JSON text of an object's stored fields. In most cases, a thread compresses the text before it locks
+/// the store, so that other threads wait less.
 #[derive(Debug)]
 pub(super) struct Compressed<'b> {
     pub(super) form: Form,
@@ -50,7 +50,8 @@ impl Compressed<'_> {
 /// fields before and after compression.
 const HEADER_BYTES: usize = 1 + 4 * 5;
 
-/// A stored object, decoded from the bytes of its record. Its fields remain compressed.
+/// A stored object, read from the bytes of its record. The namespace and the name are decoded. All other data of the
+/// object stays compressed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Record<'b> {
     form: Form,

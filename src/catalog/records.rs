@@ -12,10 +12,12 @@ use super::record::{NamespaceId, Record};
 const BLOCK_BYTES: usize = 64 * 1024;
 /// Maximum size of a record (an encoded object) in a shared block. A longer one gets a block of its own.
 const MAX_SHARED_BYTES: usize = BLOCK_BYTES / 8;
-/// Minimum total size of holes at which blocks are compacted. A hole is the space of a removed or replaced object.
+/// Minimum total size of the holes in memory blocks, in bytes. Blocks are compacted only if the holes exceed this size.
+/// A hole is the space of a removed or replaced object.
 const MIN_HOLES: usize = BLOCK_BYTES;
-/// Divisor of the size of all stored objects. The quotient is a limit for the total size of holes. Blocks are compacted
-/// if the holes exceed both this limit and `MIN_HOLES`. A hole is the space of a removed or replaced object in a block.
+/// Ratio of the size of all stored objects to the permitted total size of holes. A hole is the space of a removed or
+/// replaced object in a memory block. With the value 4, blocks are compacted if the holes exceed a quarter of the size
+/// of the stored objects, and also exceed `MIN_HOLES`.
 const MAX_HOLES_RATIO: usize = 4;
 
 /// The id by which indexes refer to the record of an object.

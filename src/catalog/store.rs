@@ -201,8 +201,8 @@ impl Store {
         gone
     }
 
-    /// Frees unused capacity, after many objects were removed or fewer objects were listed than the API server
-    /// reported.
+    /// Frees memory that was reserved but is not used. There is such memory after many objects were removed, or if a
+    /// listing contained fewer objects than the API server announced.
     fn shrink(&mut self) {
         self.indexes.iter_mut().for_each(Postings::shrink);
         self.records.shrink();

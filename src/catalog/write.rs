@@ -116,8 +116,8 @@ impl Catalog {
     }
 
     /// Replaces all stored objects of `kinds` with those in `objects`, and returns the elements of `objects` that have
-    /// other kinds. API versions are not compared. If `kinds` contains two versions of a kind, each object of this kind
-    /// is stored once for each version.
+    /// other kinds. An object matches a kind even if it has another API version. So if `kinds` contains two versions of
+    /// a kind, each object of this kind is stored twice, once for each version.
     fn replace_kinds(&self, kinds: Vec<&'static Kind>, objects: Vec<Value>) -> Vec<Value> {
         let mut listings: Vec<_> = kinds.into_iter().map(|kind| self.list(kind)).collect();
         let mut rest = Vec::new();

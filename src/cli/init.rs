@@ -159,8 +159,9 @@ fn indented(text: &str) -> String {
     text.lines().map(|line| format!("    {line}\n")).collect()
 }
 
-/// Appends the repository in the pre-commit configuration `new` to the pre-commit configuration `text`, and returns the
-/// result. `None` if `repos` is not the last key of `text`, or if the list `repos` is not in block style.
+/// Appends the entry of the list `repos` in the pre-commit configuration `new` to the list `repos` in `text`, an
+/// existing pre-commit configuration. Returns the resulting text. `None` if `repos` is not the last key of `text`, or
+/// if its list is not in block style.
 fn appended(text: &str, new: &str) -> Option<String> {
     let is_key = |line: &&str| line.starts_with(|letter: char| letter.is_ascii_alphabetic());
     let item = text.lines().find(|line| line.trim_start().starts_with("- repo:"))?;

@@ -30,7 +30,8 @@ impl<T: Args> Args for Lazy<T> {
     }
 }
 
-/// Adds the arguments of a command by calling `define`. Keeps the summary of the command.
+/// Calls `define`, which adds the arguments to `command`. Then restores the summary of the command, because `define`
+/// may replace it.
 fn with_summary(command: Command, define: fn(Command) -> Command) -> Command {
     let about = command.get_about().cloned();
     define(command).about(about.map_or(Resettable::Reset, Resettable::Value))

@@ -50,9 +50,10 @@ impl TreePaths {
         Ok(self.folder(folder)?.join(name))
     }
 
-    /// Converts the path of a folder, as [`tree_path`] does, and caches the result. Usually converts the parent folder
-    /// and appends the name of the folder, which is cheap. Calls [`tree_path`] only for the topmost folder, and for
-    /// paths that end with `..` or a symbolic link.
+    /// Converts the path of a folder to a path in the tree, and caches the result. The result is the same as that of
+    /// [`tree_path`], but usually this function only converts the parent folder and appends the name of the folder,
+    /// which is cheap. It calls [`tree_path`] only for the topmost folder, and for paths that end with `..` or a
+    /// symbolic link.
     fn folder(&mut self, folder: &Path) -> Result<TreePath, Unusable> {
         if let Some(known) = self.folders.get(folder) {
             return Ok(known.clone());

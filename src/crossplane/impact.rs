@@ -73,9 +73,9 @@ struct Subject {
     object: Reference,
     composite: Arc<Stored>,
     composition: Chosen,
-    /// Whether the Composition requires the EnvironmentConfig. This field is used only if `composite` is a placeholder
-    /// with an empty `spec`, because no composite of the Composition is known. For real composites, it is always
-    /// `Optional`.
+    /// How the Composition uses the EnvironmentConfig. This field has an effect only if `composite` is a placeholder
+    /// with an empty `spec`. A placeholder is used if no known composite uses the Composition. For other composites,
+    /// the field is always `Optional`.
     usage: Usage,
     is_used: bool,
 }
@@ -107,8 +107,8 @@ impl Subjects<'_> {
     }
 
     /// Adds all composites that use the Composition or CompositionRevision `text` to the list `self.found`. If no
-    /// composite uses it, may add an empty composite with the usage of `user`. The empty composite represents
-    /// composites that are created later or are unknown to Portcullis.
+    /// composite uses it, an empty composite may be added instead, with the `usage` of `user`. It represents composites
+    /// that are created later, or that Portcullis does not know.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
@@ -143,7 +143,8 @@ impl Subjects<'_> {
         is_its
     }
 
-    /// Returns whether the catalog contains all composites of the type in the Composition's `compositeTypeRef`.
+    /// Returns whether the catalog contains all composites of the type that `spec.compositeTypeRef` of a Composition
+    /// names. `text` is the Composition.
     fn knows_composites_of(&self, text: &Value) -> bool {
         let of = |key| text.pointer("/spec/compositeTypeRef").and_then(|of| of.get(key)?.as_str()).unwrap_or_default();
         let group = of("apiVersion").split_once('/').map_or("", |(group, _)| group);
@@ -151,9 +152,8 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns whether `text` is a CompositionRevision, and the list `self.found` already has an entry for its
-    /// Composition. In this case, `text` is probably an old revision that no composite uses, and no empty composite is
-    /// added for it.
+    /// Returns whether `text` is a CompositionRevision, and `self.found` already has a composite of its Composition.
+    /// The revision is then probably an old one that no composite uses. So the caller adds no empty composite for it.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }
@@ -185,8 +185,9 @@ struct Evaluation {
 }
 
 impl Subject {
-    /// Returns the effect of a change of EnvironmentConfigs from `before` to `after` on this composite. `None` if the
-    /// change causes no new problems, and the data of the EnvironmentConfig `name` is not lost.
+    /// Returns the effect of a change of EnvironmentConfigs from `before` to `after` on this composite. There is an
+    /// effect if the change causes new problems, or if the environment no longer contains the data of the
+    /// EnvironmentConfig `name`. Otherwise, returns `None`.
     fn effect(&self, name: &str, before: &dyn Configs, after: &dyn Configs) -> Option<Effect> {
         let (known, then) = (self.evaluate(before)?, self.evaluate(after)?);
         let has = |judged: &Evaluation| judged.merged.iter().any(|merged| merged == name);
@@ -206,9 +207,12 @@ impl Subject {
         (!effect.problems.is_empty() || effect.loses_data).then_some(effect)
     }
 
-    /// Completes `effect` for a composite whose environment could not be computed even before the request. Returns
-    /// `None` for a real composite, because the request cannot break it further. An empty composite represents unknown
-    /// composites, which may still work. They are affected only if the request deletes the EnvironmentConfig `name`.
+    /// Completes `effect` for an environment that could not be computed even before the request. Returns `None` if the
+    /// affected object is a composite, because the request cannot break it further.
+    ///
+    /// If the affected object is a Composition or one of its revisions, the environment was computed for an empty
+    /// composite. Real composites may still work. They are affected only if the request deletes the EnvironmentConfig
+    /// `name`; otherwise, returns `None`.
     fn effect_on_failing(
         &self,
         mut effect: Effect,

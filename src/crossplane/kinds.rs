@@ -227,8 +227,8 @@ fn offers(definition: &Value) -> Option<Declared> {
     Some(Declared { kind: text("kind")?, plural: text("plural")?, scope: Scope::Namespaced, ..composite })
 }
 
-/// The paths in a CompositeResourceDefinition from which [`offers`] determines the kind of the claims. They do not
-/// include the schemas of the versions.
+/// The paths in a CompositeResourceDefinition that [`offers`] reads to determine the kind of the claims. The schemas of
+/// the versions are not included, because [`offers`] does not need them.
 const DEFINING: &[Path] = &[
     &["spec", "claimNames"],
     &["spec", "group"],

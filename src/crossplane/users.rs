@@ -78,8 +78,9 @@ impl Search<'_> {
         }
     }
 
-    /// Returns the objects of `kind` that may use the EnvironmentConfig. `kind` is Composition or CompositionRevision.
-    /// Such an object names the EnvironmentConfig, or has a label selector with the key of one of its labels.
+    /// Returns at most `self.left` objects of `kind` that may use the EnvironmentConfig. `kind` is Composition or
+    /// CompositionRevision. An object may use the EnvironmentConfig if it names the EnvironmentConfig, or if it has a
+    /// label selector with the key of one of the EnvironmentConfig's labels.
     fn compositions(&self, kind: &'static Kind) -> Vec<Arc<Stored>> {
         let labels = Metadata::of(self.config).labels();
         let keys = labels.into_iter().flat_map(|labels| labels.keys());
@@ -130,9 +131,9 @@ impl Search<'_> {
         }
     }
 
-    /// Returns how a selector uses the EnvironmentConfig. `None` if the selector never selects it. If the selector
-    /// compares a label with a value from the composite, every value of this label counts as equal, because no
-    /// composite is given.
+    /// Returns how a selector uses the EnvironmentConfig. `None` if the selector never selects it. A selector can
+    /// compare a label with a value from the composite. This function does not know the composite, so it assumes that
+    /// the values are equal, and only checks that the EnvironmentConfig has the label.
     fn selected(&self, selector: &Selector, profile: Profile) -> Option<Usage> {
         let is_fixed = |kind| kind == LabelMatcherType::Value;
         let own = Metadata::of(self.config);

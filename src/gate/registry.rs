@@ -46,7 +46,7 @@ impl ByResource {
     }
 }
 
-/// A rule, mutator or delivery, with one of its matchers.
+/// A rule, a mutator or a check of kustomize trees, with one of its request matchers.
 pub(super) type Matched<T> = (&'static T, &'static Match);
 
 /// The rules, mutators and deliveries for admission requests about one resource, such as `installations`. A delivery is
@@ -288,8 +288,8 @@ impl Registry {
         covering(matchable.flat_map(|matchable| &matchable.deliveries), request)
     }
 
-    /// Returns the rules, mutators and deliveries with a matcher for the resource of a request. Matchers that apply to
-    /// all resources are not included.
+    /// Returns the rules, mutators and deliveries with a matcher for the resource of a request. A delivery is a check
+    /// of kustomization files. Matchers that apply to all resources are not included.
     fn matchable(&self, request: &Request<'_>, declared_as: Option<&Declaration>) -> Option<&Matchable> {
         match declared_as {
             Some(declaration) => self.by_resource.get(DECLARED, declaration.name),

@@ -18,9 +18,14 @@ pub fn decode(text: &str) -> Result<Vec<u8>, String> {
     Ok(out)
 }
 
-/// Decodes the next four base64 characters from position `at`, and appends the bytes to `out`. Returns the number of
-/// characters before the padding. `None` at the end of the text. If a character is invalid or missing, returns the
-/// offset for the error message as the error.
+/// Decodes the next group of four base64 characters, and appends the bytes to `out`. The group begins at position `at`.
+/// Afterwards, `at` is the position after the group.
+///
+/// Returns the number of characters in the group, without padding. Returns `None` at the end of the text.
+///
+/// # Errors
+///
+/// If a character is invalid or missing. The error is the offset for the error message.
 fn quantum(bytes: &[u8], at: &mut usize, out: &mut Vec<u8>) -> Result<Option<usize>, usize> {
     let mut letters = [0u8; 4];
     let mut count = 0;

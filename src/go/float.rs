@@ -1,7 +1,7 @@
 //! Formats floating-point numbers as Go's `strconv.FormatFloat` does.
 
-/// Maximum number of digits that are computed for a `float64`. All further digits are zero, because no `float64` has
-/// more digits.
+/// Maximum number of digits that are computed for a `float64`. Every `float64` has fewer digits than this, so all
+/// further digits are zero.
 const MAX_DIGITS: usize = 1100;
 
 /// Formats a number in the format `e`, `E`, `f`, `g`, `G`, `x`, `X` or `b`. `precision` is the number of significant

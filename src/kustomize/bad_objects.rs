@@ -45,7 +45,7 @@ pub(super) enum BadObjects {
 }
 
 impl BadObjects {
-    /// Returns the line of the error, in the text that contains the objects.
+    /// Returns the line number of the error in the text that contains the objects.
     pub(super) fn line(&self) -> u32 {
         match self {
             Self::Yaml(error) => error.place.line,

@@ -27,8 +27,8 @@ pub fn fix(text: &str, fixes: &[Fix]) -> Option<String> {
     Some(text)
 }
 
-/// The text of a kustomization file, and the same text as a parsed document. The document contains the positions of the
-/// lists.
+/// A kustomization file, as text and as a parsed document. The document contains the positions of the lists in the
+/// file, such as `resources`.
 struct Lists<'t> {
     text: &'t str,
     document: Document,
@@ -43,8 +43,8 @@ struct Insertion<'t> {
     entry: &'t str,
     /// The YAML text before the new list entry: indentation and `- `. Used only if the list is empty or does not exist.
     dash: &'t str,
-    /// The byte offset at which the list is inserted together with its first entry. Used only if the file does not
-    /// contain the list yet. The offset is the end of the file, or the end of the list from which the entry is moved.
+    /// The byte offset at which a new list is inserted, if the file does not contain the list of the new entry yet. The
+    /// offset is the end of the file, or the end of the list from which the entry is moved.
     end: usize,
 }
 

@@ -37,8 +37,8 @@ const LIST: &str = "resources";
 /// instead of references to files.
 const MAX_MENTIONING_BYTES: usize = 1 << 20;
 
-/// API groups of objects that are not reported as forgotten. Tools such as kpt read these objects from files. These
-/// objects are not sent to an API server.
+/// API groups of objects that only tools such as kpt read, directly from files. These objects are not sent to an API
+/// server, so they are not reported if no kustomization file lists them.
 const GROUPS_OF_TOOLS: [&str; 17] = [
     "backstage.io",
     "chainsaw.kyverno.io",

@@ -56,9 +56,14 @@ impl Shapes {
         self.0.len() - 1
     }
 
-    /// Adds the schema of a field and returns its id. `how` is the type of the field: `object`, `values` (a mapping of
-    /// objects), `list`, or `merge` (a list that patches merge by keys). The last item of `what` is the name of the
-    /// definition of the objects in the field. For `merge`, the first item of `what` lists the keys.
+    /// Adds the schema of a field and returns its id. `how` is the type of the field, and `what` names the parts of
+    /// this type:
+    ///
+    /// - `object`: an object. `what` contains the name of its definition.
+    /// - `values`: a mapping of objects. `what` contains the name of the definition of these objects.
+    /// - `list`: a list. `what` contains the name of the definition of the elements.
+    /// - `merge`: a list that patches merge by keys. `what` contains these keys, and the name of the definition of the
+    ///   elements.
     fn add_field(&mut self, how: &str, what: &[&str]) -> usize {
         let shape = match (how, what) {
             ("merge", [keys, items]) => {

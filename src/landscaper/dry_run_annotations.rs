@@ -29,7 +29,8 @@ impl<'v> DryRunAnnotations<'v> {
     }
 
     /// Returns the dry-run annotations that other objects inherit from an object with these annotations. If the object
-    /// is in dry run, they are the same annotations. Otherwise, nothing is inherited, and both values are `None`.
+    /// is in dry run, other objects inherit the same annotations. Otherwise, they inherit nothing, so both fields of
+    /// the result are `None`.
     #[must_use]
     pub fn inherited(self) -> Self {
         if self.is_dry_run() { self } else { Self::default() }

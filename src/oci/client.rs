@@ -115,7 +115,7 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// Fails if an authority is not a valid certificate.
+    /// Fails if a certificate in `options.authorities` is invalid.
     pub fn new(options: &Options) -> Result<Self, rustls::Error> {
         let transport = Transport::new(&options.authorities, options.within)?;
         Ok(Self { transport, tokens: Mutex::default(), permits: Semaphore::new(AT_ONCE) })

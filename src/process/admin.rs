@@ -37,7 +37,7 @@ pub trait Report: Send + Sync + 'static {
     /// Returns all readiness conditions of the process, both those that are met and those that are not met.
     fn conditions(&self) -> BoxFuture<'_, Vec<Condition>>;
 
-    /// Updates gauges that are computed only when metrics are scraped. The default does nothing.
+    /// Updates gauges that are computed only when metrics are scraped. The default implementation does nothing.
     fn measure(&self) {}
 }
 

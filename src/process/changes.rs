@@ -59,8 +59,8 @@ fn watch(folder: &Path, changed: Arc<Notify>) -> Option<RecommendedWatcher> {
         .ok()
 }
 
-/// Returns whether a file system event may be a change of a file. Ignores events about reads: the caller reads the
-/// files after each event, so such events would never end.
+/// Returns whether a file system event may be a change of a file. Ignores events about reads, because the caller reads
+/// the files after each event. Otherwise, each of these reads would cause another event.
 fn changes(kind: EventKind) -> bool {
     !kind.is_access() || kind == EventKind::Access(AccessKind::Close(AccessMode::Write))
 }

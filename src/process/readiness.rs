@@ -18,7 +18,8 @@ pub struct State {
 }
 
 impl State {
-    /// Returns the state of the condition `name`: met, or unmet for the reason `unmet`.
+    /// Returns the state of the condition `name`. If the condition is not met, `unmet` is the reason; otherwise it is
+    /// `None`.
     pub fn new(name: &'static str, unmet: Option<String>) -> Self {
         Self { name, unmet, note: None }
     }

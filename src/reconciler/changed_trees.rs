@@ -29,7 +29,7 @@ impl ChangedTrees {
         self.notify.notify_one();
     }
 
-    /// Waits until the set is not empty.
+    /// Waits until the set contains at least one object.
     pub(super) async fn wait(&self) {
         while self.objects().is_empty() {
             self.notify.notified().await;

@@ -45,7 +45,7 @@ struct Run {
 pub enum Lead {
     /// This process always leads. For tests, and for a single replica without competitors.
     Always,
-    /// The replica that holds the Lease of the leader election is the leader.
+    /// Leader election with a Lease. The replica that holds the Lease is the leader.
     Elected(Box<Elector>),
 }
 

@@ -76,7 +76,8 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Returns whether the queue is open.
+    /// Returns whether the queue accepts objects. This is the case after [`open`](Self::open), and until
+    /// [`close`](Self::close).
     pub fn is_open(&self) -> bool {
         self.state().is_open
     }
@@ -157,8 +158,8 @@ impl Queue {
         }
     }
 
-    /// Ends the reconciliation of an object. `next` says when the object is reconciled again. It is `None` if the
-    /// reconciliation failed.
+    /// Ends the reconciliation of an object. `next` says when the object is reconciled again. `None` means that the
+    /// reconciliation failed: the object is reconciled again after a backoff, which grows with the number of failures.
     pub fn done(&self, object: &Reference, next: Option<Next>) {
         let mut state = self.state();
         let state = &mut *state;

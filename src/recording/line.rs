@@ -136,8 +136,9 @@ pub struct Deleted {
 /// The numbers of changes and decisions that were dropped because the queue of the writer was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The position of the missing changes or decisions. It is the sequence number of the next line in the file, and a
-    /// replay processes this `Lost` line before the next line. At the end of the recording, the number is `u64::MAX`.
+    /// The position in the recording at which changes or decisions are missing: the sequence number of the next line in
+    /// the file. A replay processes this `Lost` line before that line. At the end of the recording, the number is
+    /// `u64::MAX`.
     pub change: u64,
     /// The number of changes of the catalog or the configuration that are missing in the recording, because the queue
     /// of the writer was full.

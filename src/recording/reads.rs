@@ -46,7 +46,7 @@ fn note(note: impl FnOnce(&mut DecisionInputs)) {
 /// A reader of objects from the API server that also records each result. The recording stores the results together
 /// with the decision for which the objects were read.
 pub struct RecordedReads<C>(
-    /// The wrapped reader.
+    /// The reader that reads the objects from the API server.
     pub C,
 );
 
@@ -226,8 +226,8 @@ impl ReplayedTrees {
         Self { trees: Mutex::default(), rules }
     }
 
-    /// Sets the results that this checker returns while the next admission decision is replayed. `trees` contains the
-    /// results that were recorded with this decision.
+    /// Sets the results for kustomize trees that this value returns while the next admission decision is replayed.
+    /// `trees` contains the results that were recorded with this decision.
     pub(super) fn answer(&self, trees: &[Tree]) {
         *lock(&self.trees) = trees.to_vec();
     }

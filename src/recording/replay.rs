@@ -55,9 +55,9 @@ pub struct Replayed<'a> {
     pub now: Answer,
     /// The differences between the recorded and the new decision.
     pub differences: Vec<Difference>,
-    /// The reason why the decisions cannot be compared. The recording does not contain all data that the rules read, so
-    /// the new decision may differ although the rules did not change. `None` if the recording contains all of this
-    /// data.
+    /// The reason why the decisions cannot be compared; `None` if they can be compared. They cannot be compared if data
+    /// that the rules read is missing from the recording. The new decision may then differ although the rules did not
+    /// change.
     pub not_comparable: Option<&'static str>,
 }
 
@@ -161,8 +161,8 @@ pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec
 }
 
 /// Returns whether a replayed decision must be repeated after `change`, a line of the recording. This is the case if
-/// the replayed decision differs from the recorded one, and the change occurred during the recorded decision. The
-/// recorded decision may then have used the state after the change.
+/// the replayed decision differs from the recorded one, and the change occurred while the recorded decision was made.
+/// The reason for the difference may be that the recorded decision used the state after the change.
 fn is_overlapped(replayed: &Replayed<'_>, change: &Line) -> bool {
     let at_end = replayed.decision.changes_at_end.unwrap_or_default();
     change.position().0 <= at_end && !replayed.differences.is_empty()

@@ -119,7 +119,8 @@ pub struct Parts {
     pub metrics: Arc<Metrics>,
     /// All metrics that `/metrics` exposes, including the server's own.
     pub registry: Registry,
-    /// The conditions of `/readyz`, in addition to the server's own.
+    /// The readiness conditions of the process, such as `catalog`. `/readyz` checks them in addition to the conditions
+    /// of the server itself.
     pub readiness: Readiness,
 }
 

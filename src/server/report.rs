@@ -12,7 +12,8 @@ use super::webhook::Webhook;
 use crate::process::Report;
 use crate::process::readiness::{Readiness, State as Condition};
 
-/// The source of the readiness conditions and metrics of the server, for the plain HTTP port.
+/// The server's implementation of [`Report`]. It determines the readiness conditions and updates the metrics that the
+/// plain HTTP port serves.
 pub(super) struct ServerReport {
     pub(super) readiness: Readiness,
     pub(super) shutdown: Shutdown,

@@ -187,8 +187,8 @@ impl Webhook {
         })
     }
 
-    /// Returns the result for a request whose decision panicked. Normally, this is an HTTP error. In shadow mode, the
-    /// result is a denial. This denial is only recorded, and the API server gets an admission.
+    /// Returns the result for a request if a panic occurred during the decision. Normally, this is an HTTP error. In
+    /// shadow mode, it is a denial that is only recorded: the response admits the request.
     fn panicked(&self) -> Result<Option<Verdict>, Rejection> {
         if !self.shadow {
             return Err(Rejection::Panicked);

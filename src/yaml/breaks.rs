@@ -98,9 +98,10 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether each unusual line break in the byte range `part` of `original` became spaces and a line feed in
-/// `replaced`. An unusual line break is one other than `\n` and `\r\n`, such as U+2028. A line break that seems to be
-/// within quotes became only spaces, so the result is false for a part with such a line break.
+/// Returns whether the function `replaced` made a line feed from every unusual line break in the byte range `part` of
+/// `original`. Unusual line breaks are all except `\n` and `\r\n`, for example U+2028. The parameter `replaced` is the
+/// output of that function. The function replaces a line break with spaces only, without a line feed, if the line break
+/// seems to be inside quotes.
 pub(super) fn are_replaced(original: &str, replaced: &str, part: &Range<usize>) -> bool {
     others(original, part).all(|at| {
         let end = at + original[at..].chars().next().map_or(1, char::len_utf8);

@@ -37,8 +37,8 @@ const TAG: &str = "a tag is empty or contains an unusual character";
 const MERGE: &str = "a value other than `<<` has the tag `!!merge`";
 const NULL: &str = "a mapping or a list has the tag `!!null`";
 
-/// Maximum length of a key that go-yaml certainly parses, in bytes. The limit is needed because go-yaml can write a key
-/// of 1023 letters, but cannot parse it.
+/// Maximum length of a key, in bytes. go-yaml certainly parses keys of this length. It cannot parse a key of 1023
+/// letters, although it can write such a key.
 pub(super) const MAX_KEY_LENGTH: usize = 1_000;
 pub(super) const LONG: &str = "a key has more than a thousand bytes";
 
@@ -195,7 +195,7 @@ pub(super) fn has_colon(text: &str, at: usize) -> bool {
     rest.strip_prefix(':').is_some_and(|rest| rest.starts_with([',', '[', ']', '{', '}']))
 }
 
-/// Returns the line that contains byte `at`, and the line before it.
+/// Returns a part of `text`: the line that contains the byte offset `at`, and the line before it.
 fn lines(text: &str, at: usize) -> &str {
     let before = |to: usize| text[..to].rfind('\n').unwrap_or_default();
     let end = text[at..].find('\n').map_or(text.len(), |after| at + after);

@@ -61,8 +61,7 @@ pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
 }
 
 /// Returns whether the first token of `text` is a plain key or a dash at the start of a line. `text` follows the end of
-/// a document, so go-yaml scans only its first tokens. It stops after such a key or dash, so it does not detect errors
-/// in the rest of `text`.
+/// a document. If the result is true, go-yaml accepts `text`, because it stops after this token.
 pub(super) fn begins_block(text: &str) -> bool {
     let rest = first_token(text);
     let line = text[..text.len() - rest.len()].rsplit_once('\n');

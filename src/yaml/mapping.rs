@@ -109,12 +109,13 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// Returns a problem if go-yaml rejects or may reject the mapping key at `span`; otherwise `None`. For example,
-    /// go-yaml rejects a key of several lines, unless `?` precedes the key. `text` is the text of the key.
+    /// Checks the mapping key at `span`. Returns a problem if go-yaml rejects or may reject the key; otherwise `None`.
+    /// `text` is the text of the key. The checks depend on what the parser reads:
     ///
-    /// The check depends on the kind of text that is parsed. It applies to kustomization files and manifests that
-    /// kustomize reads. In manifests, a key longer than [`dialect::MAX_KEY_LENGTH`] is also a problem. In objects that
-    /// kubectl reads ([`As::Object`]), keys are not checked.
+    /// - [`As::Kustomization`]: the key must be on one line, unless `?` precedes it. Within brackets, the key, its tag
+    ///   and its colon must be on one line even after `?`.
+    /// - [`As::Manifest`]: in addition, the key must not be longer than [`dialect::MAX_KEY_LENGTH`].
+    /// - [`As::Object`]: keys are not checked.
     pub(super) fn other_key(&self, text: &str, span: Span) -> Option<Problem> {
         if self.what == As::Manifest && text.len() > dialect::MAX_KEY_LENGTH {
             return Some(Problem::Dialect(dialect::LONG.to_owned()));

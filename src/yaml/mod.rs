@@ -94,7 +94,8 @@ use stream::{Chunk, Chunks};
 /// A parsed document: its root value, and the positions of all values in it.
 #[derive(Debug, Clone)]
 pub struct Document {
-    /// The root value as JSON. Changing or moving it does not affect the positions that the document returns.
+    /// The root value as JSON. The positions are stored separately, so they stay the same if the caller changes or
+    /// moves this value.
     pub value: Value,
     /// Number of values that were copied because of aliases, as in [`Limits::aliased`].
     pub aliased: usize,

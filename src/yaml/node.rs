@@ -172,7 +172,7 @@ impl Node {
         Self::new(Kind::Seq(Arc::new(items)), Tag::Seq)
     }
 
-    /// Returns the node with another origin. Its children keep their origins.
+    /// Returns the node with another origin, which is its file and line. The children of the node keep their origins.
     #[must_use]
     pub fn at(mut self, origin: Origin) -> Self {
         self.origin = origin;

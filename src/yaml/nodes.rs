@@ -47,8 +47,8 @@ pub(super) fn read(
 }
 
 /// Checks `behind`, the text after the document end marker `...`. go-yaml scans only the first tokens of this text.
-/// Returns an error if go-yaml rejects these tokens. If it is unknown whether go-yaml rejects them, our parser parses
-/// the whole text. The function then returns an error only if our parser rejects the text.
+/// Returns an error if go-yaml rejects these tokens. If it is unknown whether go-yaml rejects them, returns an error
+/// only if our parser rejects the text.
 fn check_behind(behind: Chunk<'_>, limits: &Limits) -> Result<(), YamlError> {
     let checked = end::check(behind);
     let is_open = checked.as_ref().is_err_and(|error| error.problem == Problem::BehindEnd);
@@ -106,10 +106,10 @@ struct NodeReader<'t, 'l> {
     with_anchors: bool,
     /// The end of the event that the parser returned last, as a byte offset in the whole file.
     end: usize,
-    /// The previous value of `token`. It belongs to the second-to-last event that the parser returned.
+    /// The same position as `token`, but of the second-to-last event that the parser returned.
     last: usize,
-    /// The end of the token of the event that the parser returned last, as a byte offset in the document. If this event
-    /// begins a mapping, `token` is the start of the mapping.
+    /// The byte offset in the document at which the event that the parser returned last ends. If this event begins a
+    /// mapping, `token` is the offset at which the event begins.
     token: usize,
 }
 

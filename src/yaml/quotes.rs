@@ -7,9 +7,9 @@ use super::stream::Chunk;
 /// indentation there, and go-yaml does not. Their number is enough for any nesting depth that occurs in practice. The
 /// spaces do not change the value, because YAML ignores spaces at the start of such a line.
 const BLANKS: usize = 256;
-/// Limit for the bytes that are parsed again for one text, summed over all attempts. Our parser rejects a line within
-/// quotes that is not indented. Each attempt inserts spaces before one such line and parses the whole text again. After
-/// the limit is reached, there are no more attempts, and the text is rejected if it is still invalid.
+/// Maximum total number of bytes that are parsed again for one text. If a line within quotes is not indented, our
+/// parser rejects the text. Each attempt then inserts spaces before one such line and parses the whole text again.
+/// After the limit is reached, there are no more attempts, and a text that is still invalid is rejected.
 const MAX_BYTES: usize = 16 << 20;
 
 /// Parses a text with `parse`, and accepts any indentation of the lines within quotes, as go-yaml does. If `parse`

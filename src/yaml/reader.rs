@@ -18,8 +18,8 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Number of bytes of a text that count as one value, when the parser limits how many values the aliases of a document
-/// copy. A long text counts as several values, because its copies need more memory.
+/// Size of a part of a copied text that counts as one more value, in bytes. The parser limits how many values the
+/// aliases of a document copy. A long text counts as several values, because its copies need more memory.
 const TEXT_OF_A_VALUE: usize = 128;
 
 /// Parses the first document of a text, as `yaml.Unmarshal` of go-yaml v2 does: ignores the text after the document.
@@ -238,7 +238,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Registers an anchor before its value is completely parsed.
+    /// Registers an anchor before its value is parsed, so that an alias inside the value is reported as an error.
     fn open(&mut self, anchor: usize) {
         if anchor > 0 {
             self.anchors.insert(anchor, None);
@@ -319,7 +319,7 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Returns the position of a scalar. A block scalar ends at its last character that is not white space.
+    /// Returns where a scalar starts and ends in the text. For a block scalar, the end excludes trailing white space.
     fn scalar_place(&self, span: Span, style: ScalarStyle) -> Place {
         let mut place = self.span(span);
         if matches!(style, ScalarStyle::Literal | ScalarStyle::Folded) {
@@ -388,8 +388,9 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Returns the position of a list, which begins at its first dash or bracket. If a list has the same indentation as
-    /// its key, the parser's position begins after the dash. This function corrects that position.
+    /// Returns the position of a list, which begins at its first dash or bracket. `span` is the position that the
+    /// parser reports. If the list has the same indentation as its key, this position is after the dash, and the
+    /// function corrects it.
     fn sequence_place(&self, span: Span) -> Place {
         let mut place = self.span(span);
         let before = self.chunk.text.get(..place.start - self.chunk.byte).unwrap_or_default();

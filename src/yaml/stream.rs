@@ -29,7 +29,7 @@ pub(super) struct Chunks<'t> {
 }
 
 impl<'t> Chunk<'t> {
-    /// Returns the whole `text` as a chunk, without a byte order mark.
+    /// Returns a chunk that contains the whole `text`. Removes a byte order mark at the start of `text`.
     pub(super) fn whole(text: &'t str) -> Self {
         let body = text.strip_prefix('\u{feff}').unwrap_or(text);
         Self { text: body, byte: text.len() - body.len(), lines: 0, original: None }

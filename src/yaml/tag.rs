@@ -3,7 +3,7 @@
 /// The type of a node, as the short tag of go-yaml v3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tag {
-    /// The node was created without a tag. When the node is serialized, its text determines its type.
+    /// No tag. The type of a scalar without a tag follows from its text: `1` is a number when the scalar is serialized.
     None,
     /// `!!null`
     Null,

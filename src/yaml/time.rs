@@ -43,7 +43,7 @@ impl Timestamp {
     }
 }
 
-/// Parses a date of year, month and day. The year has four digits.
+/// Parses a date such as `2026-01-31` into year, month and day. The year must have four digits.
 fn day(text: &str) -> Option<[u32; 3]> {
     let mut parts = text.split('-');
     let year = parts.next().filter(|year| year.len() == 4).and_then(number)?;

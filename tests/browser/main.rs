@@ -239,7 +239,8 @@ fn visible(dom: &str) -> Vec<String> {
     visible.map(|(_, object)| title(object)).collect()
 }
 
-/// Returns the text of the `summary` element of an object, without tags.
+/// Returns the title of an object: the text of its `summary` element, without tags. `object` is HTML that begins inside
+/// the `details` element of the object.
 fn title(object: &str) -> String {
     let summary = object.split_once("</summary>").unwrap().0;
     let mut title = String::new();

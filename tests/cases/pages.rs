@@ -168,8 +168,8 @@ impl Example {
         }
     }
 
-    /// Returns the request of an example, with the objects in the cluster. The old object of an update is the stored
-    /// object with the same kind and name. `None` if the action is not a request.
+    /// Returns the request of an example, with the objects in the cluster. `None` if the field `action` is not a
+    /// request. For an update, the old object is the stored object with the same kind and name.
     pub fn case(&self, policy: Policy) -> Option<Case> {
         let Action::Request { operation, user, subresource, .. } = self.action else { return None };
         let (object, stored) = (self.object()?, objects(self.stored));
@@ -255,8 +255,9 @@ impl Judge for EveryArtifact {
     fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
 }
 
-/// Returns the examples below a heading of a rule page. Each example ends with its action, or with the block of
-/// findings after the action.
+/// Returns the examples below a heading of a rule page. An example consists of these code blocks, in this order: the
+/// stored objects and the files, the action that the test performs, and the expected findings. Only the action is
+/// required.
 fn examples(info: &'static RuleInfo, heading: &str) -> Vec<Example> {
     let mut examples: Vec<Example> = Vec::new();
     let mut next = Example::default();

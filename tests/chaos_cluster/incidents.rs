@@ -29,8 +29,8 @@ const ETCD_PAUSE: Duration = Duration::from_secs(4);
 pub enum Incident {
     /// One of two replicas ends gracefully, and a new one starts.
     Restart,
-    /// With a mounted Secret, the certificate in the Secret is replaced. With self-managed certificates, every replica
-    /// issues itself a new leaf certificate.
+    /// Every replica gets a new serving certificate. With a mounted Secret, the certificate in the Secret is replaced.
+    /// With self-managed certificates, every replica issues itself a new leaf certificate.
     Rotation,
     /// The CA is replaced. The incident begins with the request for a new CA, and ends when no caBundle contains the
     /// old CA.
@@ -78,7 +78,7 @@ pub struct Outcome {
     pub times: usize,
     pub calls: usize,
     pub failures: Vec<Failure>,
-    /// The number of failed calls that the kill of a replica explains.
+    /// The number of failed calls for which the kill of a replica is the expected reason.
     pub explained_by_kill: usize,
     pub duration: Duration,
 }
@@ -133,7 +133,7 @@ impl Incident {
 }
 
 impl Outcome {
-    /// Returns the number of failed calls that the kill of a replica does not explain.
+    /// Returns the number of failed calls for which the kill of a replica is not the expected reason.
     pub fn unexplained(&self) -> usize {
         self.failures.len() - self.explained_by_kill
     }

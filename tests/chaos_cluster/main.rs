@@ -63,13 +63,15 @@ const ROTATIONS: usize = 5;
 /// renewal needs the API server, so the last third is longer than a restart of the API server.
 const LEAF_LIFE: u32 = 75;
 
-/// The results of one test run. The run covers all incidents, while the server uses one source of certificates.
+/// The results of one test run. In a test run, the server uses one source of certificates, and all incidents for this
+/// source occur one after the other.
 struct Run {
     way: &'static str,
     rows: Vec<Row>,
 }
 
-/// The results of one incident. The direct client and the writers ran at the same time.
+/// The results of one incident. During the incident, one client calls the webhooks directly, and writers create objects
+/// through the API server.
 struct Row {
     description: &'static str,
     direct: Outcome,
@@ -143,7 +145,7 @@ fn row(
 }
 
 impl Row {
-    /// Returns the number of failed calls that have another cause than the kill of a replica.
+    /// Returns the number of failed calls that were not caused by killing a replica.
     fn unexplained(&self) -> usize {
         self.direct.unexplained() + self.through_api_server.unexplained()
     }

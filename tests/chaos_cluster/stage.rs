@@ -104,7 +104,7 @@ pub struct TestEnvironment {
 }
 
 impl Certificates {
-    /// Creates a CA, and a mounted Secret with a certificate of this CA.
+    /// Creates a CA, and a Secret with a certificate that this CA signs. The replicas read the Secret as mounted files.
     pub fn mounted() -> Self {
         let authority = Box::new(Authority::new());
         let mount = SecretMount::new(&authority.leaf());

@@ -12,7 +12,7 @@ const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: por
 pub struct Manifests {
     /// Namespaces and CRDs, which must exist before the other objects.
     pub prerequisites: String,
-    /// All objects that the other two fields do not contain.
+    /// All objects that are neither prerequisites nor webhook configurations.
     pub others: String,
     /// The webhook configurations. They are applied last: as soon as they exist, the API server denies requests until
     /// Portcullis answers.
@@ -48,7 +48,7 @@ fn kind(document: &str) -> Option<&str> {
     document.lines().find_map(|line| line.strip_prefix("kind:")).map(str::trim)
 }
 
-/// Returns the paths of the YAML files in a folder and its subfolders, in order.
+/// Returns the sorted paths of the YAML files in a folder and its subfolders.
 fn yaml_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for entry in fs::read_dir(folder)? {

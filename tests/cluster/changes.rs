@@ -7,8 +7,8 @@ use crate::images;
 use crate::scenarios::{RELOAD_TIMEOUT, UPGRADE, WAIT_FOR_ROLLOUT};
 use crate::stage::TestEnvironment;
 
-/// A ConfigMap with a kustomize tree that violates rule KZ004. The objects that the module `streams` writes do not
-/// violate this rule.
+/// A ConfigMap with a kustomize tree that violates rule KZ004. The test changes the level of this rule. The change does
+/// not affect the writes of the module `streams`, because its objects violate other rules.
 const TREE_WITH_MISSING_FILE: &str = "apiVersion: v1
 kind: ConfigMap
 metadata: {name: gap, namespace: default, labels: {portcullis.dev/kustomize-tree: kubectl}}

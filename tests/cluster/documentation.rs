@@ -106,7 +106,7 @@ impl Answer {
         if self.is_success { Ok(self.text) } else { Err(format!("$ {}\n{}", self.command, self.text)) }
     }
 
-    /// Returns the output if the command failed.
+    /// Returns the output of a command that is expected to fail.
     ///
     /// # Errors
     /// If the command succeeded. The error contains the command and its output.

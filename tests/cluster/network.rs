@@ -68,7 +68,8 @@ pub const CNI: &str = r#"{"cniVersion": "1.0.0", "name": "pods", "plugins": [
 "#;
 
 impl Network {
-    /// Sets the sysctls, and creates the bridge `node0` with the address of the node and a default route.
+    /// Sets the kernel parameters in `SYSCTLS`, and creates the bridge `node0`. The bridge gets the address of the node
+    /// and a default route.
     pub fn create(&self) -> io::Result<()> {
         SYSCTLS
             .iter()

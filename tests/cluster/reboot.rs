@@ -8,7 +8,7 @@ use std::process::{self, Command};
 
 /// Folders of the host into which the processes of the simulated node write. An empty tmpfs is mounted on each folder.
 const FOLDERS: [&str; 4] = ["/run", "/var/log", "/var/lib/cni", "/var/lib/kubelet"];
-/// The folder that a reboot empties.
+/// The folder `/run`. A reboot deletes its contents.
 const RUN: &str = FOLDERS[0];
 /// The id of the first process in the PID namespace.
 const INIT: u32 = 1;

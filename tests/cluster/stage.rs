@@ -11,8 +11,8 @@ use crate::streams::{Counts, Streams};
 
 /// Time between two runs of a command in [`TestEnvironment::wait_until`].
 const PAUSE: Duration = Duration::from_millis(200);
-/// Number of writes that each stream makes before a scenario starts, and again after the scenario has ended. A scenario
-/// fails if fewer than this number of writes of a stream were answered.
+/// Number of writes that each of the two streams of test writes makes before a scenario starts, and again after the
+/// scenario has ended. A scenario fails if a stream has fewer answered writes than this number.
 const MIN_WRITES: usize = 40;
 /// Maximum time to wait for the [`MIN_WRITES`] writes before a scenario. The same time applies to the writes after the
 /// scenario. The timeout is needed because the API server may not answer the writes.
@@ -41,13 +41,13 @@ pub struct Scenario {
 /// A requirement that the results of the writes during a scenario must meet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// No streams write during the scenario.
+    /// No stream of writes runs during the scenario.
     NoWrites,
     /// Every write is answered, and every object is checked.
     EveryWriteIsChecked,
-    /// Every write is answered. Objects may be unchecked, because the scenario removes the webhooks.
+    /// Every write is answered. The API server may admit invalid objects, because the scenario removes the webhooks.
     EveryWriteIsAnswered,
-    /// Writes may fail, and objects may be unchecked, because the scenario kills processes.
+    /// Writes may fail, and the API server may admit invalid objects, because the scenario kills processes.
     FailuresOfKilledProcesses,
 }
 
@@ -70,8 +70,8 @@ impl TestEnvironment {
         Self { shell: Shell::open(&node), node, runtime: runtime.expect("a runtime starts") }
     }
 
-    /// Runs a scenario, and returns its result. Both streams write during the scenario, unless `scenario.expected` is
-    /// [`Expected::NoWrites`].
+    /// Runs a scenario, and returns its result. The two streams of writes ([`Streams`]) run during the scenario, unless
+    /// `scenario.expected` is [`Expected::NoWrites`].
     pub fn run_scenario(&mut self, scenario: &'static Scenario) -> Row {
         let start = Instant::now();
         if scenario.expected == Expected::NoWrites {

@@ -43,13 +43,13 @@ pub struct Counts {
 /// The `failurePolicy` of the webhook that checks the objects of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The policy of the webhook `validate`.
+    /// The policy `Fail`, which the webhook `validate` has.
     Fail,
     /// The policy of the webhook `trees`.
     Ignore,
 }
 
-/// The two running streams. [`Streams::stop`] ends them.
+/// The two streams of writes, which run in the background. [`Streams::stop`] ends them.
 pub struct Streams {
     tallies: [Arc<Tally>; 2],
     tasks: Vec<JoinHandle<()>>,
@@ -111,7 +111,8 @@ impl Policy {
         Stream { api, right, wrong, tally }
     }
 
-    /// Returns a correct object, or an object that a rule denies: DR003 for `Fail`, KZ001 for `Ignore`.
+    /// Returns an object for the requests of this stream. If `is_wrong` is true, a rule denies the object: DR003 in the
+    /// stream `Fail`, and KZ001 in the stream `Ignore`.
     fn object(self, is_wrong: bool) -> Value {
         let name = if is_wrong { "wrong" } else { "right" };
         match self {

@@ -1,10 +1,10 @@
 //! Classifies the errors of kustomize. The class of an error determines which layer of Portcullis' analysis must detect
 //! the error.
 
-/// The layer of Portcullis' analysis that must detect an error of kustomize.
+/// A layer of Portcullis' analysis of a kustomize tree. Each error of kustomize has a layer that must detect it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Layer {
-    /// The content of a kustomization file, without other files.
+    /// The layer that checks the content of a kustomization file, without reading other files.
     File,
     /// The files and folders that entries of a kustomization file refer to.
     References,
@@ -12,19 +12,21 @@ pub enum Layer {
     Objects,
     /// The identities of objects: duplicate ids, and the objects that patches and generators must find.
     Identity,
-    /// The content of an object. Only rendering detects all errors in the content of objects.
+    /// The values of fields in objects, besides names and kinds. Some errors in these values can be detected only by a
+    /// complete build.
     Content,
     /// Plugins, Helm charts and remote resources, which the analysis does not execute or fetch.
     Outside,
-    /// No layer, because the error message contains none of the texts in `ERROR_PATTERNS`.
+    /// The layer is unknown, because the error message contains none of the texts in `ERROR_PATTERNS`.
     Unclassified,
 }
 
 use Layer::{Content, File, Identity, Objects, Outside, References, Unclassified};
 
-/// Texts that occur in error messages, each with the layer of these errors. The first text that a message contains
-/// determines the class and the layer of the error. Specific texts come first, because kustomize wraps errors: a
-/// message about an error in a folder also says that the folder is not a file.
+/// Texts that classify the errors of kustomize. An error belongs to the first text that its message contains. This text
+/// is the class of the error. The second value is the layer of Portcullis' analysis that must detect the error.
+/// Specific texts come first, because kustomize wraps errors: a message about an error in a folder also says that the
+/// folder is not a file.
 const ERROR_PATTERNS: &[(&str, Layer)] = &[
     ("index out of range [0] with length 0", References),
     ("panic: ", Content),

@@ -19,7 +19,7 @@ impl Dice {
         Self { source: Source::Seed(seed) }
     }
 
-    /// Creates a source whose choices depend only on the input of a fuzzer.
+    /// Creates a source of random choices that depend only on `bytes`, the input of a fuzzer.
     #[allow(dead_code, reason = "for the fuzz target that includes this file")]
     pub fn of_bytes(bytes: &[u8]) -> Self {
         Self { source: Source::Bytes(bytes.to_vec()) }

@@ -70,7 +70,7 @@ struct Arguments {
     beyond: bool,
 }
 
-/// The verdicts of the analysis about a tree, and the result of kustomize.
+/// A tree, with the results of analyzing it in memory and on disk, and with the result of kustomize.
 struct Comparison {
     case: Case,
     analysis: AnalysisResult,

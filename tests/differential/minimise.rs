@@ -36,8 +36,8 @@ pub fn minimise(case: &Case, mut is_still_wrong: impl FnMut(&Case) -> bool) -> C
     }
 }
 
-/// Tries to remove groups of adjacent lines from a file, the largest groups first. `attempt` replaces `best` with the
-/// smaller case if this case still shows the disagreement, and returns whether it did so.
+/// Tries to remove groups of adjacent lines from a file, the largest groups first. `attempt` receives the smaller case.
+/// If Portcullis and kustomize still have different results for it, `attempt` replaces `best` with it and returns true.
 fn remove_lines(best: &mut Case, path: &str, attempt: &mut impl FnMut(&mut Case, Case) -> bool) {
     let count = |best: &Case| best.files.get(path).map_or(0, |text| text.lines().count());
     let mut length = count(best);

@@ -19,7 +19,7 @@ const BUILD_TIMEOUT: Duration = Duration::from_secs(30);
 /// Interval for checking whether a build has ended.
 const PAUSE: Duration = Duration::from_millis(3);
 
-/// A kubectl program with its versions.
+/// A kubectl program with which trees are built: its path, its version, and the version of the kustomize in it.
 #[derive(Debug, Clone)]
 pub struct Oracle {
     program: PathBuf,

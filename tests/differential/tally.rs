@@ -18,7 +18,8 @@ const SHOWN: usize = 160;
 #[derive(Debug, Default)]
 pub struct Tally {
     rows: BTreeMap<(Option<Layer>, &'static str), Counts>,
-    /// The last characters of the kustomize errors that do not belong to a known class.
+    /// The errors of kustomize that do not belong to a known class. Contains only the last [`SHOWN`] characters of each
+    /// error.
     unclassified: BTreeSet<String>,
 }
 

@@ -260,8 +260,9 @@ fn read_objects(folder: &std::path::Path) -> Vec<Value> {
     objects
 }
 
-/// Checks that the API server accepts the objects of the chart for each way to issue certificates, with all families
-/// and with each family alone, and with almost all other values set.
+/// Checks that the API server accepts the objects of the chart. Renders the chart for each way to issue the serving
+/// certificate, with all rule families and with each family alone. Then renders it once more, with a value for almost
+/// every setting of the chart.
 fn the_api_server_accepts_every_rendering(ctx: &Context) {
     CERT_MANAGER.into_iter().for_each(|(kind, plural)| define_kind(ctx, "cert-manager.io", kind, plural));
     let helm = helm();
@@ -476,8 +477,8 @@ fn self_managed_servers_get_the_tested_rights(_: &Context) {
     }
 }
 
-/// Checks that the controller manager reads the same configuration file as the server, and accepts the rendered
-/// arguments.
+/// Checks the arguments that the chart passes to the controller manager. They must be valid, and `--config` must be the
+/// path of the configuration file that the server also reads.
 fn audits_use_the_configuration(_: &Context) {
     let rendered = helm().render(&json!({"audit": {"enabled": true}})).expect("Helm renders the chart");
     let pod = &rendered.find("Deployment", &format!("{RELEASE}-companion"))["spec"]["template"]["spec"];

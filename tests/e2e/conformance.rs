@@ -14,8 +14,8 @@ use crate::context::Context;
 use crate::controller_manager::Options;
 use crate::user::User;
 
-/// The tests of this file. In namespaces whose names begin with `kit-`, the configuration of the server (`config.yaml`)
-/// does not deny writes that violate the deployer contract.
+/// The tests of this file. Most of them test deployers in namespaces whose names begin with `kit-`. In these
+/// namespaces, the configuration of the server (`config.yaml`) does not deny writes that violate the deployer contract.
 pub const CASES: &[Case] = &[
     ("conformance::a_correct_deployer_passes", a_correct_deployer_passes),
     ("conformance::reports_finishing_in_the_wrong_order", |ctx| reports_violation(ctx, "order", "DP001")),

@@ -48,7 +48,7 @@ const MANIFEST: &str = "landscaper.gardener.cloud/kubernetes-manifest";
 const T1: &str = "2026-01-01T12:00:00Z";
 const T2: &str = "2026-01-01T12:01:00Z";
 
-/// A DeployItem, and the generation of the deployer that writes its status.
+/// A DeployItem in a test. `generation` says whether an old or a new version of the deployer writes its status.
 struct Item<'c> {
     ctx: &'c Context,
     ns: String,
@@ -69,8 +69,9 @@ enum Generation {
 const GENERATIONS: [Generation; 2] = [Generation::Newer, Generation::Older];
 
 impl Generation {
-    /// Converts a status of the newer generation to a status of the generation `self`. In the older generation, `phase`
-    /// has no separate phases for deletions, and `deployItemPhase` has only a few phases.
+    /// Converts `status`, as deployers since Landscaper 0.52 write it, to the status that the generation `self` writes.
+    /// In the older generation, `phase` has no separate phases for deletions, and `deployItemPhase` has only a few
+    /// phases.
     fn convert(self, mut status: Value) -> Value {
         let phase = status["phase"].as_str().map(str::to_owned);
         let (Self::Older, Some(phase)) = (self, phase) else { return status };
@@ -170,7 +171,8 @@ impl<'c> Item<'c> {
         Self::with_picked_up_job(ctx).finish_job_b()
     }
 
-    /// Writes the status of a DeployItem whose job `b` a deployer has picked up.
+    /// Starts job `b` of the DeployItem: writes the status as Landscaper does when it requests the job, and then as a
+    /// deployer does when it picks the job up.
     fn pick_up_job_b(self) -> Self {
         self.trigger("b").pick_up();
         self

@@ -94,7 +94,7 @@ fn read_exports(ctx: &Context, ns: &str, item: &Value) -> Value {
 }
 
 /// Checks that a dry run of the example succeeds twice, and exports the expected values. The controller manager of this
-/// test uses the same Lease as the Helm release.
+/// test uses the same Lease as the Helm release, so the test holds a lock to exclude other tests that use this Lease.
 fn a_complete_dry_run_succeeds(ctx: &Context) {
     let _lock = RELEASE_LEASE_LOCK.lock().unwrap_or_else(PoisonError::into_inner);
     let ns = create_namespace(ctx);
@@ -386,8 +386,8 @@ impl Drop for History {
     }
 }
 
-/// Checks that Landscaper's deployer contract permits every change of the status of a DeployItem. `versions` are all
-/// versions of the DeployItem. Returns the phases of the DeployItem, in order.
+/// Checks that Landscaper's deployer contract permits every change of the status of a DeployItem. `versions` contains
+/// the DeployItem after each write, in order. Returns the phases of the DeployItem, in the same order.
 #[track_caller]
 fn check_status_changes(versions: &[&Value]) -> Vec<String> {
     let is_final = |phase: &Value| ["Succeeded", "Failed", "DeleteFailed"].iter().any(|of| phase == of);

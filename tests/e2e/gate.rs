@@ -190,7 +190,7 @@ fn prepare(folder: &Path, options: &GateOptions<'_>) -> Result<Rendered, GateErr
 }
 
 /// Returns chart values that enable the optional controllers, rule families and audits. `authority` is the CA
-/// certificate, and `options` contain the configuration and the collector.
+/// certificate. The configuration and the URL of the trace collector come from `options`.
 fn values(authority: &[u8], options: &GateOptions<'_>) -> Value {
     let config = options
         .config
@@ -207,8 +207,8 @@ fn values(authority: &[u8], options: &GateOptions<'_>) -> Value {
     })
 }
 
-/// Returns the rendered arguments of the server, with `folder` instead of `/etc/portcullis`, the folder of mounted
-/// volumes.
+/// Returns the arguments of the server in the rendered chart. Replaces `/etc/portcullis`, the folder where the chart
+/// mounts the volumes, with `folder`.
 pub fn arguments(rendered: &Rendered, folder: &Path) -> Vec<String> {
     let here = folder.display().to_string();
     rendered.arguments(RELEASE).into_iter().map(|argument| argument.replace("/etc/portcullis", &here)).collect()

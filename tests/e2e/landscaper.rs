@@ -81,7 +81,7 @@ impl Landscaper<'_> {
         items
     }
 
-    /// Waits until the job of every DeployItem is finished, and returns the DeployItems.
+    /// Waits until every DeployItem has finished the job with the id `job`, and returns the DeployItems.
     pub fn finished_items(&self, job: &str) -> Vec<Value> {
         let start = Instant::now();
         loop {

@@ -36,7 +36,7 @@ fn start_two_replicas(ctx: &Context, ns: &str, timing: &[&str]) -> (ControllerMa
     (first, second)
 }
 
-/// Checks that the first replica is the only leader for longer than the duration of its Lease.
+/// Checks for seven seconds, longer than the duration of the Lease, that `first` is the leader and `second` is not.
 fn assert_stays_only_leader(first: &ControllerManager, second: &ControllerManager) {
     let start = Instant::now();
     while start.elapsed() < Duration::from_secs(7) {

@@ -11,7 +11,7 @@ use crate::helm::{NAMESPACE, Rendered, list};
 pub struct Manifests {
     /// The namespaces and CRDs, which must exist before the other objects.
     pub prerequisites: String,
-    /// The objects that are in neither of the other lists, such as RBAC objects.
+    /// All objects that are in neither `prerequisites` nor `webhooks`, such as RBAC objects.
     pub others: String,
     /// The webhook configurations. They are applied last, because they make the API server deny requests until
     /// portcullis serves.
@@ -43,8 +43,8 @@ fn as_local_alias(mut service: Value) -> Value {
     service
 }
 
-/// Sets the port of the Service in every webhook to `port`. The changed Service is only an alias, so it does not map
-/// the port of a webhook to the port of the server.
+/// Sets the port in the `clientConfig` of every webhook to `port`, the port on which the server listens. In the tests,
+/// the Service is only an alias of `localhost`, so it does not map its port to the port of the server.
 fn with_port(mut configuration: Value, port: u16) -> Value {
     for webhook in configuration["webhooks"].as_array_mut().expect("a configuration has webhooks") {
         webhook["clientConfig"]["service"]["port"] = json!(port);

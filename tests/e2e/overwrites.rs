@@ -1,4 +1,5 @@
-//! Tests of Landscaper's overwrites, as a user of kubectl.
+//! Tests of the rules and the mutator for ComponentVersionOverwrites. The tests apply and delete objects with kubectl,
+//! as a user does.
 
 use std::process::Command;
 

@@ -25,12 +25,12 @@ use crate::daemon::PAUSE;
 use crate::deadline::deadline;
 use crate::user::User;
 
-/// The point at which the proxy stops: before or after the chosen write.
+/// The point at which the proxy stops, relative to a write that the test selects by its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StopPoint {
-    /// The proxy does not send the write to the API server.
+    /// The proxy stops when it receives the write. The API server does not receive the write.
     Before,
-    /// The API server processes the write, but the proxy does not return the response.
+    /// The proxy stops after the API server has processed the write. The client receives no response to the write.
     After,
 }
 

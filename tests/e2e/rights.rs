@@ -1,5 +1,5 @@
-//! Tests that the chart grants exactly the required rights: no request of the other tests was forbidden, and these
-//! tests used every right.
+//! Tests that the chart grants exactly the required RBAC permissions. The API server must not have forbidden any
+//! request of the other tests, and these requests must have used every permission.
 //!
 //! These tests evaluate the audit log of the API server. So they run after all other tests, and only if no test was
 //! filtered out.

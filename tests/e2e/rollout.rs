@@ -82,7 +82,8 @@ impl<'c> SecondServer<'c> {
         self.ctx.cluster.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(text).run().expect_success();
     }
 
-    /// Creates an object in a dry run, although rule OW001 denies the object. Returns the output of kubectl.
+    /// Sends a create request with `--dry-run=server` for an object that violates rule OW001. Returns the output of
+    /// kubectl, which shows whether a webhook denied the request.
     fn create(&self) -> Output {
         let yaml = format!(
             "apiVersion: landscaper.gardener.cloud/v1alpha1\nkind: ComponentVersionOverwrites\nmetadata: {{name: {0}, \

@@ -1,5 +1,5 @@
-//! Tests of stored objects. The API server must prune and default objects as the tests without a cluster assume. An
-//! update without changes must not change the stored object.
+//! Tests of the objects that a real API server stores. The API server must prune unknown fields and set defaults in the
+//! same way as the tests without a cluster assume. An update without changes must not change the stored object.
 
 use std::fs;
 

@@ -24,8 +24,8 @@ const INSTALLATION: &str = r#"{
     }
 }"#;
 
-/// Checks that portcullis continues a trace that a client started and that the API server continued. Each span of
-/// portcullis is a child of the API server's span for the call.
+/// Checks that the spans of portcullis belong to the trace that the client starts. For each webhook call, the API
+/// server adds a span to this trace. The span of portcullis for the call must be a child of the API server's span.
 fn spans_are_children_of_the_api_servers(ctx: &Context) {
     let ns = ctx.cluster.namespace("traced");
     let path = format!("/apis/landscaper.gardener.cloud/v1alpha1/namespaces/{ns}/installations?dryRun=All");

@@ -1,4 +1,5 @@
-//! A second registration of the webhooks for one namespace, at an address where no server listens.
+//! Registers the webhooks a second time, for one namespace and at an address where no server listens. So tests can
+//! check which requests the API server admits while portcullis does not answer.
 
 use std::fs;
 use std::process::Command;

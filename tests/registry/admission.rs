@@ -1,5 +1,5 @@
-//! Decides the admission of an Installation whose component is in an OCI registry, and to which
-//! ComponentVersionOverwrites apply.
+//! Tests the admission of an Installation whose component is in an OCI registry. ComponentVersionOverwrites apply to
+//! this component.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use portcullis::catalog::Catalog;
 use portcullis::gate::{Gate, Policy, Registry};
 use serde_json::{Value, json};
 
-/// Decides the creation of an Installation in both admission phases, mutating and validating. The component of the
-/// Installation is in the registry with the base URL `registry`. Checks that the rule OW001 reports nothing.
+/// Checks that the rule OW001 reports nothing when an Installation is created. Runs both admission phases, mutating and
+/// validating. The component of the Installation is in the registry with the base URL `registry`.
 pub fn admit(registry: &str) {
     let rows = Registry::standard();
     let catalog = Catalog::of(rows.kinds(), stored(registry));

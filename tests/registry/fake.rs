@@ -48,7 +48,7 @@ impl FakeRegistry {
         Self { address, requests }
     }
 
-    /// Returns all requests until now.
+    /// Returns all requests that the registry has received so far.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         self.requests.lock().unwrap().clone()
     }
@@ -76,7 +76,7 @@ impl Content {
         content.insert(format!("{base}/manifests/{version}"), artifact.manifest);
     }
 
-    /// Changes the content to `with` for all paths for which `which` returns true.
+    /// Replaces the content of each path for which `which` returns true with `with`.
     pub fn replace(&self, which: impl Fn(&str) -> bool, with: &[u8]) {
         self.0
             .lock()

@@ -103,7 +103,7 @@ impl Counts {
 }
 
 impl Surveyed {
-    /// Surveys the checkout in a folder as `check` does.
+    /// Searches the checkout in `folder` for Flux Kustomizations, in the same way as `portcullis check`.
     fn of(folder: &Path) -> Self {
         let tree = Arc::new(Tree::folder(Path::new("/")).expect("the root of the file system can be read"));
         let path = |path: &Path| TreePath::from(path.to_str().expect("a path is UTF-8").trim_start_matches('/'));
@@ -150,7 +150,7 @@ impl Surveyed {
         built.collect()
     }
 
-    /// Returns the JSON input of the Go program for a Kustomization.
+    /// Returns the request for one Kustomization, as JSON. The Go program of this test reads it.
     fn request(&self, entry: &Entry<'_>) -> Value {
         let text = |pointer: &str| entry.object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let namespace = [text("/spec/sourceRef/namespace"), text("/metadata/namespace")];
@@ -194,7 +194,8 @@ fn ignored(tree: &Tree, manifests: &[TreePath]) -> BTreeMap<String, String> {
     found
 }
 
-/// Runs the Go program without network. Returns the answers of the program, one for each entry of `entries`.
+/// Runs `program`, the Go program that builds Kustomizations with kustomize-controller's libraries. It has no network.
+/// Returns its answers, one for each entry of `entries`.
 fn run_program(program: &Path, surveyed: &Surveyed, entries: &[Entry<'_>]) -> Vec<Value> {
     let mut command = Command::new(program);
     command.env_clear().env("PATH", "/nonexistent").env("GOGC", "400");
@@ -214,7 +215,8 @@ fn run_program(program: &Path, surveyed: &Surveyed, entries: &[Entry<'_>]) -> Ve
     answers
 }
 
-/// Compares the verdict of `check` about each Kustomization with the answer of the Go program, and counts the results.
+/// Compares the verdict of `check` about each Kustomization with the result of kustomize-controller's libraries, and
+/// counts the results. `answers` contains the results of these libraries, in the order of `entries`.
 fn compare(surveyed: &Surveyed, entries: &[Entry<'_>], answers: &[Value], counts: &mut Counts) {
     let (shared, files) = (Shared::default(), Files::default());
     let mut reports: BTreeMap<usize, Report> = BTreeMap::new();

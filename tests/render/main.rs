@@ -143,8 +143,11 @@ fn test_many(arguments: &Arguments, oracle: &mut Oracle) -> ExitCode {
     if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// Builds a tree with the engine and with kustomize, and counts the result. Returns the kind of difference, if the
-/// results differ.
+/// Generates a tree from `seed`, and builds it with Portcullis and with kustomize. Compares the results, and adds the
+/// outcome to `counts`.
+///
+/// Returns the kind of difference; `None` if the results are equal. Also returns `None` if the build needs the network,
+/// or if repeated builds with kustomize have different results.
 fn compare(seed: u64, oracle: &mut Oracle, counts: &mut Counts) -> Option<&'static str> {
     let mut case = tree(seed);
     if !case.is_local() {

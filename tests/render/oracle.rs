@@ -21,7 +21,8 @@ const FILES: [&str; 3] =
 /// `managedByLabel`.
 const VERSION: &str = "-X sigs.k8s.io/kustomize/api/provenance.version=v5.8.1";
 
-/// The running Go program, and the folder for the trees.
+/// A running process of the Go program that builds trees with the libraries of kustomize. `folder` is the temporary
+/// folder into which each tree is written.
 pub struct Oracle {
     child: Child,
     input: ChildStdin,
@@ -32,7 +33,7 @@ pub struct Oracle {
 /// The result of a build with kustomize.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// The output.
+    /// The build succeeded. Contains the output.
     Builds(String),
     /// The error or the panic with which the build failed.
     Fails(String),

@@ -55,7 +55,9 @@ pub fn folders(only: Option<&str>) -> Vec<(&'static str, PathBuf)> {
     names.map(|name| (name, Path::new(&base).join(name))).filter(|(_, folder)| folder.join(".git").exists()).collect()
 }
 
-/// Compares the builds of all kustomizations in the checkouts of all listed repositories.
+/// Builds all kustomizations in the checkouts of the listed repositories with Portcullis and with the libraries of
+/// kustomize, and compares the outputs. `jobs` is the number of threads. `only` is the name of the only repository to
+/// test; `None` for all.
 pub fn run(jobs: usize, only: Option<&str>) -> ExitCode {
     let base = env::var_os(FOLDER).unwrap_or_else(|| panic!("{FOLDER} names the folder of the checkouts"));
     let listed = LIST.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(' '));

@@ -63,7 +63,7 @@ struct State {
     is_unresponsive: AtomicBool,
 }
 
-/// A collector that runs until the process ends.
+/// A collector of traces that runs until the test process ends.
 pub struct Collector {
     /// The address for OTLP over HTTP.
     pub http: SocketAddr,

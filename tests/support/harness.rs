@@ -27,7 +27,7 @@ use super::pki::{Authority, SecretMount};
 pub struct Stub {
     /// Requests about an object named `held` wait for a permit of this semaphore.
     pub hold_permits: Semaphore,
-    /// Number of requests for which the stub has begun the decision.
+    /// Number of requests that this stub has begun to decide.
     pub begun: AtomicUsize,
     /// Requests about an object named `busy` block their thread until [`Stub::release_busy`] sets this flag.
     busy_release: (Mutex<bool>, Condvar),

@@ -62,7 +62,7 @@ roleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: artifacts}
 subjects: [{apiGroup: rbac.authorization.k8s.io, kind: User, name: developer}]
 ";
 
-/// Runs the test, and returns its result. `None` if `arguments` do not select the test.
+/// Runs the only test of this file, and returns its result. `None` if `arguments` do not select the test.
 pub fn run(arguments: &Arguments) -> Option<Trial> {
     let is_selected = !arguments.is_filtered_out(&Trial::test(NAME, || Ok(())));
     if arguments.list || !is_selected {

@@ -21,9 +21,16 @@ pub struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    /// Checks that both runs succeeded with equal snapshots, that denials occurred as expected, and that controllers
-    /// did not make too many additional writes. Returns an error if one of the checks fails. The error lists the
-    /// differences.
+    /// Compares the run without portcullis with the run with portcullis. Checks that:
+    ///
+    /// - both runs succeeded
+    /// - both runs have equal snapshots of the objects in the cluster
+    /// - portcullis denied the writes that the scenario expects to be denied, and no others
+    /// - the controllers did not make too many additional writes
+    ///
+    /// # Errors
+    ///
+    /// If one of the checks fails. The error lists the differences.
     pub fn check(&self) -> Result<(), String> {
         let (without, with) = (self.without.outcome.as_ref()?, self.with.outcome.as_ref()?);
         let mut problems: Vec<String> = self.unexpected_denials();

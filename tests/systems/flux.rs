@@ -71,8 +71,9 @@ const ARTIFACT_PORT: &str = "artifacts";
 /// Resource name of Flux Kustomizations for kubectl. It contains the API group, because portcullis can define a kind
 /// with the same name.
 pub const KUSTOMIZATIONS: &str = "kustomizations.kustomize.toolkit.fluxcd.io";
-/// A Kustomization that portcullis denies, or only warns about at default levels. Tests create it in a dry run to
-/// detect that the webhooks are active.
+/// A Kustomization with an absolute path in `components`, which is invalid. At the default levels, portcullis warns
+/// about it. In the test system with Flux ([`SYSTEM`]), portcullis denies it. Tests create it in a dry run to detect
+/// that the webhooks are active.
 pub const PROBE: &str = "apiVersion: kustomize.toolkit.fluxcd.io/v1
 kind: Kustomization
 metadata: {name: probe, namespace: default}
@@ -253,15 +254,15 @@ fn branch_and_path(ctx: &Context<'_>) {
     ctx.snapshot("changed");
 }
 
-/// A repository whose last revision does not build.
+/// A git repository whose last commit contains a tree that kustomize cannot build.
 pub struct Broken {
     repository: Repository,
-    /// The commit that does not build.
+    /// The hash of the last commit.
     pub commit: String,
     /// The GitRepository and the Kustomization before the commit. Each entry contains the plural name of the kind, and
     /// the resource version of the object.
     before: [(&'static str, String); 2],
-    /// Number of revisions in the repository that do not build.
+    /// The number of this revision among the revisions that do not build, counted from 1.
     number: usize,
 }
 

@@ -29,9 +29,9 @@ pub const SYSTEM: System = System {
 const BROKEN_REVISIONS: usize = 3;
 
 /// Checks that the controller manager writes an Event about the Kustomization for each revision that does not build
-/// (issue 18, Flux 6). The Event must contain the error. It must be written before Flux reports the error; one revision
-/// may be an exception. `portcullis audit` must report the error too. In a test run without portcullis, only Flux
-/// reports the error.
+/// (issue 18, Flux 6), and that the Event contains the error. For all but one of the revisions, the controller manager
+/// must write the Event before Flux reports the error. `portcullis audit` must report the error too. In a test run
+/// without portcullis, only Flux reports the error.
 fn broken(ctx: &Context<'_>) {
     let mut broken = flux::break_tree(ctx);
     let mut reported_before_flux = usize::from(is_reported(ctx, &broken));

@@ -24,7 +24,7 @@ const MAX_BODY: u64 = 1 << 20;
 /// the same hash in all runs too.
 static SERVER: OnceLock<(u16, Arc<Mutex<PathBuf>>)> = OnceLock::new();
 
-/// The Git repositories of one run of a system. Dropping this value deletes them.
+/// The Git repositories for one run of the scenarios of a test system. Dropping this value deletes them.
 pub struct GitServer {
     folder: TempDir,
     port: u16,

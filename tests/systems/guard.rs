@@ -63,8 +63,11 @@ pub fn publish(
     commit
 }
 
-/// Creates a repository, and waits until Flux has applied its first revision. The Kustomization has `force: true`. So
-/// Flux recreates objects after some errors. It must not do so after a denial.
+/// Creates a repository with ConfigMaps, and a Flux Kustomization that applies them. Waits until Flux has applied the
+/// first revision. `names` are the names of the ConfigMaps. `more` contains additional files of the repository.
+///
+/// The Kustomization has `force: true`, so Flux recreates objects after some errors. The tests check that Flux does not
+/// recreate objects after a denial.
 pub fn start_with_applied_tree(ctx: &Context<'_>, names: &[&str], more: &[(&str, &str)]) -> Repository {
     let repository = ctx.testbed().fixtures.git.repository(&ctx.namespace);
     let commit = publish(ctx, &repository, names, more, 0);
@@ -80,9 +83,9 @@ pub fn uids(ctx: &Context<'_>, plural: &str, names: &[&str]) -> Vec<Value> {
     names.iter().map(uid).collect()
 }
 
-/// Waits until the deletions of a revision have been denied, and the condition `Ready` of the Kustomization contains
-/// `words` and the annotation for an approval. Checks that the message of the condition does not look like a conflict
-/// or an invalid change, because Flux could then recreate objects.
+/// Waits until portcullis has denied the deletions in the revision `commit`. The condition `Ready` of the Kustomization
+/// is then `False`, and its message contains `words` and the annotation that approves the deletions. Checks that the
+/// message does not look like a conflict or an invalid change, because Flux could then recreate objects.
 #[track_caller]
 fn wait_until_denied(ctx: &Context<'_>, commit: &str, words: &str) {
     let ready = |object: &Value| -> Option<Value> {
@@ -111,8 +114,8 @@ fn approve(ctx: &Context<'_>, commit: &str) {
 }
 
 /// Publishes a revision without the ConfigMaps [`DELETED_CONFIG_MAPS`], and waits until Flux has deleted them. If
-/// portcullis is installed, checks before this that Flux deletes and recreates nothing until the deletions are
-/// approved. Then approves them.
+/// portcullis is installed, first checks that the revision is denied and that Flux does not delete or recreate any
+/// ConfigMap. Then approves the deletions.
 fn delete_many(ctx: &Context<'_>, repository: &Repository, number: usize) {
     let all: Vec<_> = DELETED_CONFIG_MAPS.into_iter().chain(["kept"]).collect();
     let before = uids(ctx, "configmaps", &all);

@@ -1,5 +1,5 @@
-//! Tests with Flux and the configuration `guard: {hold: source}`. With this configuration, the guard withholds a
-//! revision at its source.
+//! Tests with Flux and the configuration `guard: {hold: source}`. With this configuration, Portcullis stops a revision
+//! that would delete too many objects: the Flux source keeps its previous artifact until a user approves the revision.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::flux::{
 use crate::guard::{self, DELETED_CONFIG_MAPS, uids};
 use crate::system::{Scenario, System};
 
-/// The test system with Flux and a guard that withholds revisions at their source.
+/// The test system: Flux, and Portcullis with the configuration `guard: {hold: source}`.
 pub const SYSTEM: System = System {
     name: "held",
     title: || format!("{}, with the guard at the sources", (flux::SYSTEM.title)()),
@@ -75,10 +75,13 @@ fn approve(ctx: &Context<'_>, commit: &str) {
     ctx.kubectl(&["annotate", "--overwrite", KUSTOMIZATIONS, "app", &approval]);
 }
 
-/// Publishes a revision without the ConfigMaps [`DELETED_CONFIG_MAPS`]. With portcullis, checks that the revision is
-/// withheld at its source until it is approved. Until then, the Kustomization `other` also keeps the old revision.
-/// After the approval, the controller manager must request a reconciliation of the source, because the interval of the
-/// source is one hour.
+/// Publishes a revision without the ConfigMaps [`DELETED_CONFIG_MAPS`], and waits until Flux has applied it. Returns
+/// the commit hash of this revision. `before` is the commit hash of the previous revision. `number` distinguishes
+/// several calls.
+///
+/// In a run with portcullis, also checks that the source withholds the revision until the deletions are approved. Until
+/// then, the Kustomizations `app` and `other` must keep the previous revision. After the approval, the controller
+/// manager must request a reconciliation of the source, because the interval of the source is one hour.
 fn delete_many(ctx: &Context<'_>, repository: &crate::git::Repository, before: &str, number: usize) -> String {
     let all: Vec<_> = DELETED_CONFIG_MAPS.into_iter().chain(["kept"]).collect();
     let old = uids(ctx, "configmaps", &all);

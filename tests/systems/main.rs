@@ -159,7 +159,8 @@ fn number(argument: Option<String>) -> u64 {
     argument.and_then(|text| text.parse().ok()).expect("this option needs a number")
 }
 
-/// Checks that all programs that the systems need are built. If not, prints the missing ones and returns a failure.
+/// Checks that all programs for the tests of all systems, such as `crossplane`, are built. If not, prints the missing
+/// programs and returns a failure.
 fn check() -> ExitCode {
     let pins = SYSTEMS.iter().flat_map(|system| system.pins);
     let missing: Vec<_> = pins.filter(|pin| !programs::pin(pin).is_built()).collect();

@@ -1,5 +1,5 @@
-//! Tests the guard with a kustomize-controller before version 1.9. If the deletion of an object is denied, such a
-//! controller nevertheless removes the object from its inventory.
+//! Tests the rules of the family GD, which deny deletions beyond limits, with a kustomize-controller before version
+//! 1.9. If the deletion of an object is denied, such a controller nevertheless removes the object from its inventory.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::guard::{self, DELETED_CONFIG_MAPS, RULE, publish, start_with_applied_
 use crate::programs;
 use crate::system::{Scenario, System};
 
-/// The test system with Flux, an older kustomize-controller, and the guard.
+/// The test system with Flux, an older kustomize-controller, and limits for deletions.
 pub const SYSTEM: System = System {
     name: "orphans",
     title: || {

@@ -48,7 +48,7 @@ struct Part {
 /// An entry of `assets/pins.json`: a Go module in a fixed version, and the programs that are built from it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Pin {
-    /// The name of the entry, and of its folder in the cache.
+    /// The name of the entry. The folder in the cache with its programs has the same name.
     pub name: String,
     #[serde(flatten)]
     module: Module,
@@ -130,7 +130,8 @@ impl Pin {
         self.built().map(|folder| folder.join("crds"))
     }
 
-    /// Returns the path of the entry's folder below the folder in [`VARIABLE`]. `None` if there is no such folder.
+    /// Returns the folder of this entry of `assets/pins.json`. It is a subfolder of the folder that the environment
+    /// variable [`VARIABLE`] names. `None` if the variable is not set, or if the subfolder does not exist.
     fn folder_from_env(&self) -> Option<PathBuf> {
         Some(cache::path_from_env(VARIABLE)?.join(&self.name)).filter(|folder| folder.is_dir())
     }

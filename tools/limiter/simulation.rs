@@ -73,7 +73,8 @@ struct Simulation {
     /// Arrivals by time and request number. The value is true if the request comes from a connection that sends another
     /// request after the answer, as in `Kind::Closed`.
     arrivals: BTreeMap<(Instant, u64), bool>,
-    /// Waiting requests by deadline and request number. The boolean value is the same as in `arrivals`.
+    /// Waiting requests by deadline and request number. The boolean value is true if the connection sends another
+    /// request after the answer.
     waiting: BTreeMap<(Instant, u64), (Waiting, bool)>,
     serving: Option<(Instant, Instant, bool)>,
     count: u64,

@@ -86,8 +86,8 @@ impl Follow {
         }
     }
 
-    /// Copies the objects of this kind to the catalog and watches them for changes, until the cluster no longer serves
-    /// the kind. If a request fails for another reason, tries again later.
+    /// Copies the objects of this kind to the catalog and watches them for changes. Returns when the cluster no longer
+    /// serves the kind, which means that a list request fails with 404. After any other error, waits and tries again.
     async fn while_served(&mut self) {
         let mut wait = DefaultBackoff::default();
         loop {

@@ -33,7 +33,7 @@ enum At {
     Beginning,
     /// The listing is between two pages. The next request sends this continue token.
     Token(String),
-    /// The listing returns the objects of this page.
+    /// The listing is inside this page, and returns its objects one by one.
     Page(Page),
     End,
 }
@@ -117,8 +117,8 @@ impl Pages {
         Ok(())
     }
 
-    /// Ends the current page, whose list without the items is `envelope`. If `envelope` contains a continue token, the
-    /// listing continues with the next page. Otherwise, the listing ends.
+    /// Ends the current page. `envelope` is the list in the response, without its items. If `envelope` contains a
+    /// continue token, the listing continues with the next page. Otherwise, the listing ends.
     fn turn(&mut self, envelope: Envelope) {
         let metadata = envelope.metadata;
         self.left = metadata.remaining_item_count.and_then(|left| u64::try_from(left).ok()).unwrap_or_default();

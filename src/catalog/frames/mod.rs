@@ -227,8 +227,8 @@ impl Frames {
     /// skips all other fields. If the field is `items`, parses only the opening bracket, because `Frames::item` parses
     /// the items one by one.
     ///
-    /// Returns `Some(false)` if the field was parsed, and `None` if more bytes must be received first. `Some(true)`
-    /// would mean that a list item was parsed, so this function never returns it.
+    /// Returns `Some(false)` if the field was parsed, and `None` if more bytes must be received first. Never returns
+    /// `Some(true)`, with which `Frames::item` reports a parsed item.
     fn named(&mut self) -> Result<Option<bool>, FrameError> {
         let Some(length) = self.length_at(self.read) else { return Ok(None) };
         let key = self.read..self.read + length;

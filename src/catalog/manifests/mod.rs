@@ -199,8 +199,8 @@ impl Manifests {
         self.found.into_iter().map(|manifest| manifest.object).collect()
     }
 
-    /// Counts the values that YAML aliases, such as `*name`, create in the documents of the objects in `found`.
-    /// [`Aliased`] limits this number, because a few lines of aliases can create millions of values.
+    /// Returns the number of values that YAML aliases, such as `*name`, create in the documents of the objects in
+    /// `found`. [`Aliased`] limits this number, because a few lines with aliases can create millions of values.
     fn held(&self) -> usize {
         let documents = self.found.chunk_by(|one, other| Arc::ptr_eq(&one.document, &other.document));
         documents.filter_map(|objects| objects.first()).map(|manifest| manifest.document.aliased).sum()

@@ -59,9 +59,8 @@ enum Flag {
     Plugins,
 }
 
-/// The scripts of a checkout, and the facts that were found in them: the kustomize options that they use, the files
-/// that they write, and their calls of tools that write files. For each of these facts, also contains the script and
-/// line of its first occurrence.
+/// The scripts of a checkout, with the kustomize options that they set, the files that they write, and the tools that
+/// they call to write files. For each option, file and tool, also contains the script and line of its first occurrence.
 #[derive(Debug, Default)]
 pub(super) struct Scripts {
     files: Vec<PathBuf>,

@@ -22,9 +22,11 @@ const RULE: &str = "KZ025";
 pub(super) struct SharedFindings(HashMap<*const Located, (TreePath, usize)>);
 
 impl SharedFindings {
-    /// Adds 1 to the number of kustomization roots that have this finding. Counts only findings about patches that
-    /// select no object. If several roots have the same finding, they must pass the same `located`, because its address
-    /// in memory is the key.
+    /// Counts one more kustomization root that has this finding. Counts only findings about patches that select no
+    /// object.
+    ///
+    /// The memory address of `located` identifies the finding. So if several roots have the same finding, the caller
+    /// must pass the same `Rc` for each of these roots.
     pub(super) fn count(&mut self, finding: &TreeFinding, located: &Rc<Located>) {
         if finding.rule == RULE {
             let folder = finding.location.file.parent().unwrap_or_default();

@@ -43,8 +43,8 @@ impl Group {
         all.filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// Returns a line such as `7 applied as before`, for the heading `Kept` of the output. The number counts the
-    /// objects that Flux applied before and will apply again. Returns `None` if this group has another heading, or if
+    /// Returns a line such as `7 applied as before`, if this is the group of rows with the title `Kept`. The number
+    /// counts the objects that Flux applied before and will apply again. Returns `None` for the other groups, or if
     /// there are no such objects.
     fn applied(&self, report: &Report) -> Option<String> {
         (self.title == "Kept" && report.applied > 0).then(|| format!("{} applied as before", report.applied))

@@ -123,7 +123,7 @@ impl Choosing<'_> {
     }
 
     /// Returns the update policy of the composite, `Automatic` or `Manual`. If the composite has none, returns the
-    /// default from the definition.
+    /// default from its CompositeResourceDefinition. If there is no default either, returns `Automatic`.
     fn policy(&self) -> &str {
         let default = || self.of_definition("defaultCompositionUpdatePolicy");
         self.inner("compositionUpdatePolicy").or_else(default).and_then(Value::as_str).unwrap_or("Automatic")

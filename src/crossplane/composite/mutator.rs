@@ -153,8 +153,8 @@ struct Changes {
 }
 
 impl Changes {
-    /// Returns a copy of the composite `object` with these changes. `seen` is `object` as the API server would store
-    /// it.
+    /// Returns a copy of the composite `object` into which the references and the field values in `self` are written.
+    /// `seen` is the form of `object` that the API server would store: the API server may drop fields that are `null`.
     fn written(&self, object: &Value, seen: &Value) -> Value {
         let mut written = object.clone();
         if let (Some(references), Some(spec)) =

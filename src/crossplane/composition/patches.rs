@@ -35,9 +35,9 @@ pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: 
     }
 }
 
-/// Sets `reader.writes.any` to whether any patch in `parent` writes into the environment of the composite. Sets
-/// `reader.writes.before` to `false`, because no patch has been checked yet. `parent` is the spec of a Composition, or
-/// the input of function-patch-and-transform.
+/// Fills `reader.writes` before the patches in `parent` are checked. `any` becomes true if at least one of these
+/// patches writes into the environment of the composite. `before` becomes false, because no patch precedes the first
+/// one. `parent` is the spec of a Composition, or the input of function-patch-and-transform.
 pub(super) fn note_writes(reader: &mut Reader, parent: &Node<'_>) {
     let mut quiet = Reader::new(reader.profile);
     let mut any = false;

@@ -52,7 +52,7 @@ pub(super) struct Reader {
 /// the first write, all numbers in the environment are float64. After it, whole numbers are int64.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Writes {
-    /// Whether one of `environment.patches` before the current patch writes into the environment.
+    /// Whether a patch that precedes the current patch in `environment.patches` writes into the environment.
     pub(super) before: bool,
     /// Whether any patch writes into the environment.
     pub(super) any: bool,
@@ -151,9 +151,8 @@ impl Reader {
     /// Returns the string in the field `key`, or the first of `words` if the field is missing or empty. If the value is
     /// not one of `words`, reports a problem and returns `None`.
     ///
-    /// Exception: a Composition function accepts any string in its input. If it does not support the string, it uses
-    /// `default`. So for an unsupported string in the input of a function, this method reports only a warning, and
-    /// returns `default`.
+    /// There is one exception: in the input of a Composition function, any other string causes only a warning. In this
+    /// case, returns `default`, which is the value that the function uses instead of a string that it does not support.
     pub(super) fn lenient_choice<'v>(
         &mut self,
         node: &Node<'v>,

@@ -115,8 +115,8 @@ fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
     }
 }
 
-/// Returns the errors of the transforms of a patch if their input has the type `shape`. Omits warnings, and errors that
-/// do not depend on the type of the input.
+/// Returns the errors that the transforms of a patch have because their input has the type `shape`. Omits errors that
+/// occur for inputs of any type. Also omits warnings.
 fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     let found = |shape: Option<Shape>| {
         let mut reader = Reader { has_integers: reader.has_integers, ..Reader::new(reader.profile) };

@@ -27,7 +27,7 @@ pub struct PatchOutcome {
     pub ending: Ending,
 }
 
-/// The path and the value of a field, recorded when a patch reads the field.
+/// A field that a patch reads, with its path and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Read {
     /// The path of the field, as in the patch.
@@ -84,9 +84,10 @@ struct Applying<'p> {
     outcome: PatchOutcome,
 }
 
-/// Applies a patch, and returns a record of each step. `profile` says whether Crossplane itself or a function would
-/// apply the patch. The patch reads the object `from` and writes to the object `to`. `left` is the number of bytes that
-/// patches may still write.
+/// Applies a patch. Returns the values that the patch reads and writes, and whether the patch wrote its value, was
+/// skipped, or failed. `profile` says whether to apply the patch like Crossplane itself or like a Composition function.
+/// The patch reads the object `from` and writes to the object `to`. `left` is the number of bytes that patches may
+/// still write.
 pub(super) fn apply(
     profile: Profile,
     patch: &Patch,

@@ -63,7 +63,7 @@ pub struct Origin {
 /// A value that a later layer replaced.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Replaced {
-    /// The index of the layer that set the value.
+    /// The index in `Merged::layers` of the layer that set the value.
     pub layer: usize,
     /// The value that was replaced.
     pub value: Value,

@@ -190,10 +190,11 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         self.taken(at, selector, found, sourced)
     }
 
-    /// Handles a selector without labels, which selects no EnvironmentConfigs. Adds the reason or the error to
-    /// `sourced`, the result of the selector, and returns it. `at` is the index of the entry in `environmentConfigs`.
-    /// `optional` is the path of an optional matcher that was left out, because the composite has no value at this
-    /// path.
+    /// Completes `sourced`, the result of a selector without labels. Such a selector selects no EnvironmentConfigs.
+    /// Adds the reason or an error to `sourced`, and returns `sourced`.
+    ///
+    /// `at` is the index of the entry in `environmentConfigs`. `optional` is set if the selector has an optional
+    /// matcher whose path has no value in the composite. It contains this path.
     fn no_labels(
         &self,
         at: usize,

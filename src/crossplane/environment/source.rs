@@ -53,7 +53,7 @@ names! {
     /// EnvironmentConfigs, it stores references to them in the composite. This is called "resolving" the references.
     /// Only Crossplane up to 1.17 uses this policy.
     Resolve {
-        /// Resolves the references again at each reconcile.
+        /// Selects EnvironmentConfigs at each reconciliation, and replaces the references in the composite.
         Always = "Always",
         /// Resolves the references only if the composite has none; the default.
         IfNotPresent = "IfNotPresent",
@@ -177,7 +177,8 @@ impl Policy {
         self.resolution == Presence::Optional
     }
 
-    /// Returns whether references are resolved again if the composite already has references.
+    /// Returns whether each reconciliation selects the EnvironmentConfigs again (policy `resolve: Always`). Otherwise,
+    /// a composite keeps the references to the EnvironmentConfigs that were selected before.
     pub fn always_resolves(&self) -> bool {
         self.resolve == Resolve::Always
     }

@@ -119,7 +119,7 @@ pub struct MatchTransform {
     /// The fallback value: the result if no pattern matches and `fallback_to` is [`FallbackTo::Value`]. The default is
     /// `null`.
     pub fallback_value: Value,
-    /// Whether the result is the fallback value or the input if no pattern matches.
+    /// The result of the transform if no pattern matches: the fallback value or the input.
     pub fallback_to: FallbackTo,
 }
 

@@ -74,8 +74,8 @@ pub fn invalid_environment_patches(patches: &[Patch], profile: Profile) -> Optio
 }
 
 impl Patch {
-    /// Returns the first error in this patch; `None` if there is none. `profile` says whether the checks are those of
-    /// Crossplane or of function-patch-and-transform.
+    /// Returns the first error in this patch; `None` if there is none. `profile` selects the checks: those of
+    /// Crossplane, or those of function-patch-and-transform.
     pub fn invalid(&self, profile: Profile) -> Option<Invalid> {
         let kind = self.kind();
         let name = kind.as_str();
@@ -151,8 +151,8 @@ impl Combine {
 }
 
 impl Transform {
-    /// Returns the first error in this transform; `None` if there is none. `profile` says whether the checks are those
-    /// of Crossplane or of function-patch-and-transform.
+    /// Returns the first error in this transform; `None` if there is none. `profile` selects the checks: those of
+    /// Crossplane, or those of function-patch-and-transform.
     pub fn invalid(&self, profile: Profile) -> Option<Invalid> {
         let name = self.transform_type.as_str();
         let missing = || Invalid::required(name, format!("given transform type {name} requires configuration"));

@@ -81,7 +81,7 @@ pub enum PathError {
     /// The path to write contains an index above [`MAX_INDEX`].
     #[error("index {index} is greater than max allowed index {MAX_INDEX}")]
     IndexTooHigh {
-        /// The index above the maximum.
+        /// The index in the path. It is greater than [`MAX_INDEX`].
         index: u32,
     },
     /// The object would be nested deeper than [`MAX_DEPTH`].

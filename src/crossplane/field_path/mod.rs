@@ -33,7 +33,8 @@ use serde_json::Value;
 pub use error::{ParseError, PathError};
 pub use merge::MergeOptions;
 
-/// The largest index that can be written, as in upstream: writing `a[1024]` creates a list of 1025 elements.
+/// Maximum index of a list element that can be written, as in Crossplane. Writing `a[1024]` creates a list of 1025
+/// elements.
 pub const MAX_INDEX: u32 = 1024;
 /// Maximum nesting depth of an object after a value is written to a field path in it. It equals the maximum depth of
 /// the JSON that Portcullis parses.

@@ -177,8 +177,9 @@ fn shown(labels: &[(&str, &str)]) -> String {
     format!("the label{} {}", if labels.len() == 1 { "" } else { "s" }, labels.join(", "))
 }
 
-/// Returns a help text for the first of `labels` that no EnvironmentConfig has. The text contains similar values of
-/// this label that exist. `None` if there is an EnvironmentConfig for each single label.
+/// Finds the first label in `labels` that no EnvironmentConfig has. Returns a help text with the most similar values
+/// that EnvironmentConfigs have for the key of this label. `None` if for each label, at least one EnvironmentConfig has
+/// it.
 fn hint(labels: &[(&str, &str)], configs: &Configs<'_>) -> Option<String> {
     let (key, value) = labels.iter().find(|label| configs.matching(&[**label]).is_empty())?;
     let near = configs.similar_values(key, value);

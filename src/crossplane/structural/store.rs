@@ -1,4 +1,6 @@
-//! Pruning and defaults, as in `k8s.io/apiextensions-apiserver/pkg/apiserver/schema`.
+//! Prunes unknown fields of composites and sets defaults, as the API server does before it stores a custom resource.
+//!
+//! Source: `pkg/apiserver/schema` in `k8s.io/apiextensions-apiserver`.
 
 use serde_json::{Map, Value};
 

@@ -11,7 +11,8 @@ use crate::gate::Registry;
 use crate::kustomize::delivery::Narrowed;
 use crate::rule::{FailurePolicy, Match, MatchCondition};
 
-/// A webhook of a webhook configuration, without its rules.
+/// A webhook of a webhook configuration, without its field `rules`, which lists the operations and resources of the
+/// requests.
 pub(super) struct Webhook {
     pub(super) name: &'static str,
     pub(super) phase: Phase,
@@ -95,8 +96,9 @@ pub(super) struct Rules {
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The condition under which the requests for this resource are divided. It holds if at least one of several rule
-    /// families, such as `OW`, is enabled. Otherwise, the webhook with `Ignore` receives all these requests.
+    /// The condition under which the two webhooks divide the requests for this resource. It is met if at least one of
+    /// several rule families, such as `OW`, is enabled. If it is not met, the webhook with `Ignore` receives all these
+    /// requests.
     pub(super) when: When,
 }
 

@@ -25,9 +25,9 @@ pub(super) struct When(Vec<Case>);
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Case {
-    /// Rule families, such as `OW`. At least one of them must be enabled for this case of the condition to hold.
+    /// Rule families, such as `OW`. The case holds only if at least one of them is enabled.
     any: Families,
-    /// Rule families, such as `OW`, that must all be disabled for this case of the condition to hold.
+    /// Rule families, such as `OW`. The case holds only if all of them are disabled.
     none: Families,
 }
 
@@ -144,9 +144,9 @@ impl Choice {
         }
     }
 
-    /// Returns whether the condition `when` on the enabled rule families can be true. If the enabled families are
-    /// known, evaluates the condition. For the Helm chart, users choose the families later, so the result is true. An
-    /// exception is a condition without any cases, which is never true.
+    /// Returns whether the condition `when` on the enabled rule families can hold. If the enabled families are known,
+    /// returns whether `when` holds. For the Helm chart, users choose the families later, so the result is true. Only a
+    /// condition without cases gives false, because it never holds.
     pub(super) fn may(&self, when: &When) -> bool {
         match self {
             Self::These(on) => when.holds(on),

@@ -40,12 +40,14 @@ pub(super) struct Printer {
 }
 
 impl Printer {
-    /// Returns whether the text exceeds [`MAX_TEXT`], so that further output is useless.
+    /// Returns whether the text is longer than [`MAX_TEXT`]. Formatting then fails, so the rest of the value need not
+    /// be printed.
     pub(super) fn is_full(&self) -> bool {
         self.out.len() > MAX_TEXT
     }
 
-    /// Prints an argument as `verb` requests, or Go's error if the verb does not accept it.
+    /// Prints an argument in the format of the verb `verb`, such as `d`. If the verb does not accept the argument,
+    /// prints the error text that Go prints, such as `%!d(string=a)`.
     pub(super) fn argument(&mut self, value: &Any, verb: char) {
         match (value, verb) {
             (Any::Json(Value::Null), 'T' | 'v') => self.pad("<nil>"),

@@ -4,7 +4,8 @@ use super::class::class;
 use super::error::{Code, SyntaxError};
 use super::escape::{character, perl_class, unicode_class};
 
-/// Maximum repetition count, as in Go. The product of nested repetition counts has the same limit.
+/// Maximum repetition count, as in Go. The counts of nested repetitions are multiplied, and the product must not exceed
+/// this maximum either.
 const MAX_REPEAT: usize = 1000;
 /// A character class that matches no character. In a translated pattern, it replaces surrogate code points such as
 /// `\x{D800}`, because UTF-8 text cannot contain them.
@@ -33,8 +34,7 @@ struct Group {
     has_operand: bool,
     /// The product of the nested repetition counts in the last operand: 6 for `(a{2}){3}`.
     operand: usize,
-    /// The largest repetition count in the group. For a repetition within a repetition, this is the product of the
-    /// counts: 6 for `(a{2}){3}`.
+    /// The largest repetition count in this group. The counts of nested repetitions are multiplied: 6 for `(a{2}){3}`.
     most: usize,
 }
 

@@ -24,9 +24,9 @@ pub(in crate::kustomize) struct Own {
     /// The number of entries in `patches` of the original kustomization file. Later entries come from the kustomize
     /// options of the Argo CD Application.
     patches: usize,
-    /// The number of entries in `components` of the original kustomization file, and the origins of all later entries.
-    /// The later entries come from the option `components` of the Argo CD Application. The origin of an entry is the
-    /// index of the element of this option that added the entry.
+    /// The number of entries in `components` of the original kustomization file. Later entries were added for the
+    /// option `components` of the Argo CD Application. For each later entry, the list contains the index of the element
+    /// of this option that added the entry.
     components: (usize, Vec<usize>),
     /// The fields `namePrefix`, `nameSuffix`, `namespace` and `images` of the kustomization file, if the Argo CD
     /// Application sets them. Each pair has the name of the field, and the name of the option in the Application that

@@ -19,8 +19,9 @@ pub(super) const FIELDS: [&str; 2] = ["data", "stringData"];
 /// Length, in bytes, of the keyed hash that reports show instead of a value of a Secret.
 const SHOWN: usize = 4;
 
-/// Returns the text that replaces the hidden value `value` in reports, such as `(hidden 1f3c09ab)`. The text contains a
-/// part of the keyed hash. It contains no hash if the random key [`KEY`] could not be created.
+/// Returns the text that replaces the hidden value `value` in reports, such as `(hidden 1f3c09ab)`. The text contains
+/// the first bytes of a hash of the value, which is computed with the random key [`KEY`]. It contains no hash if the
+/// key could not be created.
 pub(super) fn hidden(value: &str) -> String {
     let Some(key) = &*KEY else { return "(hidden)".to_owned() };
     let tag = hmac::sign(key, value.as_bytes());

@@ -115,7 +115,8 @@ enum Seed {
 }
 
 impl Seed {
-    /// Returns whether the seed is a Kustomization from which Flux was probably bootstrapped.
+    /// Returns whether this seed, a start of the search, is a Kustomization from which Flux was probably bootstrapped.
+    /// Returns `false` if the seed is a folder.
     fn is_bootstrap(&self) -> bool {
         matches!(self, Self::Object(_, true))
     }
@@ -257,9 +258,11 @@ impl Surveyor<'_> {
     }
 
     /// Adds the Flux Kustomizations in `first` to `pass`, the results of the search. Then builds their folders, and
-    /// adds the Kustomizations in the output in the same way. `cluster` is the index of the cluster to which all of
-    /// them belong. `known` contains the Flux variables of this cluster. `is_applied` says whether the Kustomizations
-    /// are applied to the cluster.
+    /// adds the Kustomizations in the output in the same way.
+    ///
+    /// `cluster` is the index of the cluster to which all of them belong. `known` contains the Flux variables of this
+    /// cluster. `is_applied` is true if, as far as the files show, Flux or a user applies the Kustomizations in `first`
+    /// to the cluster.
     fn chain(&mut self, first: Vec<Object>, is_applied: bool, cluster: usize, known: &Variables, pass: &mut Pass) {
         let mut open: Vec<_> = first.into_iter().map(|object| (object, None, 0)).collect();
         while let Some((object, parent, depth)) = open.pop() {
@@ -339,9 +342,11 @@ impl Surveyor<'_> {
         take(&objects, post_build.as_ref(), cluster, pass)
     }
 
-    /// Records in the search results `pass` that the folder of a Flux Kustomization is not built. If the Kustomization
-    /// is suspended, records the files that its build would read, so that they are not reported as unused. Otherwise,
-    /// records that the path or the source of the Kustomization is unknown.
+    /// Handles the Flux Kustomization `object`, whose folder is not built. Adds a record to the search results `pass`:
+    ///
+    /// - If the Kustomization is suspended, records the files that its build would read, so that they are not reported
+    ///   as unused.
+    /// - Otherwise, records that the path or the source of the Kustomization is unknown.
     fn not_read(&mut self, object: &Object, pass: &mut Pass) {
         let mut resumed = object.clone();
         let suspend = resumed.value.pointer_mut("/spec/suspend").filter(|suspend| **suspend == true);
@@ -358,8 +363,9 @@ impl Surveyor<'_> {
     }
 
     /// Builds the folder `root` with kustomize, and returns the Flux objects, ConfigMaps and Secrets in the output.
-    /// `key` identifies the files of the source that contains `root`. Returns none if the build fails, or if no file of
-    /// the build contains one of the strings in `words`.
+    /// `key` identifies the files of the source that contains `root`. Returns an empty list if the build fails. Also
+    /// returns an empty list if no file of the build contains one of the strings in the field `words`; the folder is
+    /// then not built.
     fn rendered(&mut self, key: &TreeKey, root: &TreePath, options: &Options, pass: &mut Pass) -> Rc<Vec<Object>> {
         let reach = self.reaches.of(root, &options.flux.components);
         let matters = reach.files.iter().any(|file| self.mentions(file));

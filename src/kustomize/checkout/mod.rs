@@ -75,7 +75,7 @@ pub struct Build {
     pub tree: Arc<Tree>,
     /// The folder that is built.
     pub root: TreePath,
-    /// The options of the system that builds the root, such as the version of kustomize.
+    /// The build options of the tool that builds the folder, such as the version of kustomize.
     pub options: Options,
     /// The objects that refer to the built folder, such as Flux Kustomizations. Empty if no object refers to it.
     pub owners: Vec<Object>,

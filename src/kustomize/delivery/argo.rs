@@ -116,8 +116,8 @@ fn component(entry: &str, folder: &TreePath) -> Option<TreeFinding> {
     above.map(|above| kz009::found(site, entry, &above, folder, std::slice::from_ref(folder)))
 }
 
-/// Lowers the level of a finding to `warn` if it is higher, because the finding may be wrong. For example, the path of
-/// a component may look like a kustomization file, but may be a folder.
+/// Lowers the level of a finding to `warn` if it is higher, because the finding may be wrong. For example, a component
+/// whose path ends with `kustomization.yaml` can be a folder with this name.
 fn mild(finding: TreeFinding) -> TreeFinding {
     TreeFinding { level: Level::Warn.min(finding.level), ..finding }
 }

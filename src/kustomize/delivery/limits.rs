@@ -19,9 +19,9 @@ pub struct DeletionLimits {
     /// Kinds whose deletion is always reported, such as `Namespace`. A kind can include its API group, such as
     /// `StatefulSet.apps`.
     pub protected_kinds: Vec<String>,
-    /// Maximum number of objects that one change may delete. GD001 and GD002 report a change that deletes more objects.
-    /// KZ061 reports such a change only if it also exceeds `max_percent`. But KZ061 always reports a change that
-    /// deletes all objects of a Kustomization.
+    /// Maximum number of objects that one change may delete. GD001 and GD002 report every change that deletes more
+    /// objects. KZ061 reports a change if it exceeds both this number and `max_percent`, or if it deletes all objects
+    /// of a Kustomization.
     pub max_count: usize,
     /// The percentage of a Kustomization's objects that a change may delete without a finding of KZ061. KZ061 reports a
     /// change if it exceeds both this percentage and `max_count`, or if it deletes all objects. Other rules, such as

@@ -211,8 +211,9 @@ impl<'a> Stage<'a> {
         entries(self.request.object()).iter().filter_map(judge).collect()
     }
 
-    /// Reports other objects in the cluster that have the folder `own` in the annotation `portcullis.dev/path`, like
-    /// the object in the request. Only one Kustomization or Component of kustomize may belong to a folder.
+    /// Reports the other objects in the cluster that belong to the same folder as the object in the request. `own` is
+    /// this folder. The annotation `portcullis.dev/path` of an object contains its folder. Only one Kustomization or
+    /// Component of kustomize may belong to a folder.
     fn beside(&self, own: &TreePath) -> Vec<Finding> {
         let others = self.at(own).into_iter();
         let findings = others.map(|(kind, stored)| {

@@ -25,9 +25,9 @@ pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether a finding has the rule KZ064: `targetNamespace` of a Flux Kustomization renames a Namespace. Of all
-/// findings in a kustomize tree, only KZ064 findings are reported in the Event about the effects of a new revision on
-/// the cluster.
+/// Returns whether a finding has the rule KZ064, which reports that `targetNamespace` of a Flux Kustomization renames a
+/// Namespace. The controller manager publishes an Event about the effects of a new revision on the cluster. Of the
+/// findings in a kustomize tree, this Event contains only those of KZ064.
 pub fn is_planned(finding: &Finding) -> bool {
     finding.rule == kz064::RULE.id
 }

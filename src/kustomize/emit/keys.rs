@@ -80,8 +80,8 @@ fn continues_number(before: &str) -> bool {
 /// Parses the decimal digits at the start of `text` as a number. Returns the number and the count of digits. Overflow
 /// wraps around, as in Go.
 ///
-/// The digits are appended to the number `start`: with `start` 1, the text `05` results in 105. With 1, leading zeros
-/// change the value. With 0, they do not.
+/// The digits are appended to the number `start`. For example, `05` results in 5 if `start` is 0, and in 105 if `start`
+/// is 1. So leading zeros change the number only if `start` is 1.
 fn number(text: &str, start: i64) -> (i64, usize) {
     text.chars().take_while(|char| is_digit(*char)).fold((start, 0), |(number, length), digit| {
         let value = i64::from(u32::from(digit)) - i64::from(u32::from('0'));

@@ -24,9 +24,9 @@ pub(super) fn text(text: &str) -> Result<Cow<'_, str>, Problem> {
     Ok(if text.contains(BREAK) { Cow::Owned(folded(text)) } else { Cow::Borrowed(text) })
 }
 
-/// Checks that YAML accepts a mapping key in the form that Go's JSON encoder writes. The key must not contain line
-/// breaks or control characters that this encoder leaves unescaped. Its JSON text must have at most [`MAX_KEY`]
-/// characters.
+/// Checks a mapping key that Go writes as JSON and a YAML parser reads. Returns an error if the parser rejects the key.
+/// The key must not contain line breaks or control characters that Go's JSON encoder leaves unescaped. Its JSON text
+/// must have at most [`MAX_KEY`] characters.
 pub(super) fn key(key: &str) -> Result<(), Problem> {
     let quoted = text(key)?;
     if matches!(quoted, Cow::Owned(_)) {

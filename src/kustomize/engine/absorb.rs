@@ -84,16 +84,15 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Checks the labels and annotations of the existing object `old`. A generator merges the object `new` into `old`,
-    /// or replaces `old` with it.
+    /// Checks the labels and annotations of the existing object `old`, before a generator merges the object `new` into
+    /// `old` or replaces `old` with `new`.
     ///
     /// # Errors
     ///
-    /// If the labels or annotations are a list with an odd number of items. kustomize reads a list as alternating keys
-    /// and values, and panics if the last value is missing.
-    ///
-    /// If a label or annotation has an empty key, and `old` was renamed. In this case, kustomize does not give the
-    /// current name of `old` to `new`. So kustomize does not find the object to replace.
+    /// - If the labels or annotations are a list with an odd number of items. kustomize reads a list as alternating
+    ///   keys and values, and panics if the last value is missing.
+    /// - If a label or annotation has an empty key, and `old` was renamed. In this case, kustomize does not give the
+    ///   current name of `old` to `new`. So kustomize does not find the object to replace.
     fn check_metadata(&self, old: &Resource, new: &Resource, id: &Id<'_>) -> Step<()> {
         let refused = |field: &str, problem: &str| {
             let message = format!("metadata.{field} of {} {problem}", id.words());
@@ -125,8 +124,9 @@ fn is_empty(entry: &Entry) -> bool {
     entry.key_tag == Tag::Null || entry.key.is_empty()
 }
 
-/// Merges a generated object with the old object of the same identity. Keeps the old name and namespace, unless a label
-/// or annotation has an empty key. Merges labels and annotations. If the behavior is `merge`, also merges the data.
+/// Merges the generated object `new` with the existing object `old` of the same identity, and returns the result. Keeps
+/// the name and namespace of `old`, unless a label or annotation has an empty key. Merges labels and annotations. If
+/// the behavior of the generator is `merge`, also merges the data.
 fn combined(old: Resource, mut new: Resource) -> Resource {
     let behavior = new.behavior;
     let nameless = METADATA.into_iter().find(|field| {

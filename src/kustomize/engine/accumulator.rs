@@ -21,8 +21,8 @@ pub(super) struct Accumulator {
     /// The field specs of all transformers that run on the objects.
     pub config: Arc<Config>,
     pub vars: Vars,
-    /// The components that were applied to the objects. The key is the folder of a component. The value is the position
-    /// of the first list entry in `components` that refers to this folder.
+    /// The components that were applied to the objects. The key is the folder of a component. The value is the file and
+    /// line of the first entry in a `components` list that refers to this folder.
     pub components: BTreeMap<TreePath, Site>,
 }
 

@@ -35,7 +35,9 @@ pub(super) struct Base {
     /// The folders that the build of the base has visited, including the folder of the base itself.
     pub(super) folders: Vec<TreePath>,
     pub(super) warnings: Vec<String>,
-    /// The schema that takes precedence after the build of the base; see [`Run::beside`](super::run::Run::beside).
+    /// The value of [`Run::beside`](super::run::Run::beside) after the build of the base. It says which schema takes
+    /// precedence if a later kustomization sets a custom schema. A build that takes the base from the cache continues
+    /// with this value.
     pub(super) beside: Option<Preferred>,
     /// The findings about the base, such as warnings. There are no errors, because a base with errors is not cached. A
     /// base whose result is unknown is not cached either.

@@ -15,7 +15,7 @@ use crate::kustomize::identity::Gvk;
 // the built-in field specs, as `build.rs` writes them from `field_specs.txt`
 include!(concat!(env!("OUT_DIR"), "/field_specs.rs"));
 
-/// A list of field specs. Most configurations share the same list.
+/// A list of field specs. It is reference-counted, because most values of [`Config`] use the same list.
 pub(super) type Specs = Arc<Cow<'static, [FieldSpec]>>;
 
 /// The fields that refer to objects of a kind by name.

@@ -162,8 +162,8 @@ impl Run<'_> {
         })
     }
 
-    /// Reads an entry of `patches`, and returns the transformer that applies the patch. `at` is the position of the
-    /// entry.
+    /// Reads an entry of `patches`, and returns the transformer that applies the patch. `at` says where the entry is in
+    /// the kustomization file.
     ///
     /// # Errors
     ///
@@ -189,8 +189,8 @@ impl Run<'_> {
         Ok(What::Patch { patch, target: entry.target.clone(), options: entry.options.clone() })
     }
 
-    /// Reads an entry of `patchesJson6902`, and returns the transformer that applies the patch. `at` is the position of
-    /// the entry.
+    /// Reads an entry of `patchesJson6902`, and returns the transformer that applies the patch. `at` says where the
+    /// entry is in the kustomization file.
     ///
     /// # Errors
     ///

@@ -118,7 +118,8 @@ impl Run<'_> {
     }
 }
 
-/// Creates the error for a file or folder on another host. It is not fetched, so the result of the build is unknown.
+/// Creates the error for a file or folder on another host that Portcullis has not fetched. The error says that the
+/// result of the build is unknown.
 pub(super) fn unfetched(site: Site, message: String) -> Stop {
     Stop::unknown_by(Cause::Network, site, message)
 }

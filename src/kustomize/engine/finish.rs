@@ -141,7 +141,7 @@ pub(super) fn managed_by(map: &mut ResMap) {
 /// - If the key of an annotation is empty, a list or a mapping, because kustomize panics in this case.
 /// - If an object has several fields `annotations` that kustomize cannot merge.
 ///
-/// Only a build that stops at its first error returns these errors.
+/// A build that stops at its first error returns this error. Other builds record the error and continue.
 pub(super) fn annotations(map: &mut ResMap, run: &Run<'_>, with_origins: bool, with_transformations: bool) -> Step<()> {
     let (scope, mut lost) = (map.scope.clone(), map.lost);
     let is_written = !(with_origins && with_transformations);

@@ -139,12 +139,12 @@ impl Run<'_> {
         Ok(None)
     }
 
-    /// Repeats two steps of the build after a component was applied, as kustomize does. First, looks up whether the
-    /// kinds of all objects are namespaced. Then compares the field specs that have the same path. Removes a field spec
-    /// if an earlier one selects the same or fewer objects.
+    /// Repeats two steps of the build, because kustomize repeats them after it has applied a component. `entry` is the
+    /// entry of `components` that names the component.
     ///
-    /// A field spec names a field that a transformer changes. `entry` is the entry of `components` that names the
-    /// component.
+    /// The first step looks up whether the kinds of all objects are namespaced. The second step merges the field specs
+    /// again. A field spec names a field that a transformer changes. The merge removes a field spec if an earlier one
+    /// with the same path selects the same or fewer objects.
     fn regather(&self, entry: &Entry<'_>, acc: &mut Accumulator) -> Step<()> {
         let looked_up = self.looked_up(acc.map.resources());
         self.recover(&mut acc.map.lost, Lost::Nothing, looked_up)?;

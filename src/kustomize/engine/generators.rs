@@ -26,8 +26,8 @@ pub(super) struct Spot<'t> {
 }
 
 impl<'t> Spot<'t> {
-    /// Creates the position of a generator in the kustomization file. The generator is the entry at `index` of a list,
-    /// such as `configMapGenerator`.
+    /// Creates the error position for a generator that is configured by an entry of the kustomization file. `list` is
+    /// the name of the list with this entry, such as `configMapGenerator`, and `index` is the index of the entry.
     pub(super) fn of_entry(target: &'t Target<'t>, list: &str, index: usize) -> Self {
         let field = FieldPath::of([list]).index(index);
         Self { target, site: target.site(field.clone()), field: Some(field) }

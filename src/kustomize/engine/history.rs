@@ -57,8 +57,8 @@ impl History {
     }
 }
 
-/// Returns the origin of a node. For a mapping or sequence, returns the origin of its first scalar, because a merged
-/// mapping has several origins.
+/// Returns the file and line from which a node comes. For a mapping or sequence, these are the file and line of its
+/// first scalar, because the values of a merged mapping can come from several files.
 pub(super) fn first_origin(node: &Node) -> Origin {
     let inner = node.entries().first().map(|entry| &entry.value).or_else(|| node.items().first());
     inner.map_or(node.origin, first_origin)

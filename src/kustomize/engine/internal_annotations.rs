@@ -41,11 +41,11 @@ impl Resource {
         };
     }
 
-    /// Changes the annotations of the object as kustomize does when it writes all annotations again after a JSON patch.
-    /// The values of the annotations then no longer have a position in a file.
+    /// Changes the annotations of the object in the same way as kustomize, which writes all annotations again after a
+    /// JSON patch. The values of the annotations then no longer have a position in a file.
     ///
-    /// Also imitates an error of kustomize: if at least one key needs its quotes, such as `"true"`, kustomize removes
-    /// the quotes from all keys.
+    /// Also reproduces a bug of kustomize. Some keys need quotes to be strings, such as `"true"`. If the object has
+    /// such a key, kustomize removes the quotes from all keys.
     pub(super) fn rewrite_annotations(&mut self) {
         let Some(annotations) = self.node.at_path(&["metadata", "annotations"]) else { return };
         let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
@@ -112,8 +112,8 @@ impl Resource {
     }
 
     /// Removes the placeholder annotations that [`Resource::write_notes`] added before a patch: one for the origin of
-    /// the object, and one for the transformers that changed it. If the patch has already removed one of them, also
-    /// clears the field of this `Resource` that it stands for.
+    /// the object, and one for the transformers that changed it. If the patch has already removed a placeholder, also
+    /// clears the data of this placeholder, which is in the field `source` or `transformations`.
     pub(super) fn take_notes(&mut self) {
         if !self.has_notes() {
             return;

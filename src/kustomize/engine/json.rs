@@ -68,8 +68,8 @@ fn is_negative_zero(number: &Number) -> bool {
 /// Converts the JSON of a changed object back to a node. `before` is the object before the change. Strings get the
 /// style in which go-yaml writes them, because kustomize writes the values as YAML and parses this YAML.
 ///
-/// A scalar whose value has not changed keeps the origin that it has at the same path in `before`. A mapping or list
-/// keeps its origin even if its content has changed. All other nodes get the origin `origin`.
+/// A scalar whose value has not changed keeps the origin (file and line) that it has at the same path in `before`. A
+/// mapping or list keeps its origin even if its content has changed. All other nodes get the origin `origin`.
 pub(super) fn to_node(value: &Json, origin: Origin, before: &Node) -> Node {
     with_style(value, origin, style_of, Some(before))
 }
@@ -83,10 +83,10 @@ pub(super) fn parsed(value: &Json, before: &Node) -> Node {
     with_style(value, before.origin, |_| Style::DoubleQuoted, Some(before))
 }
 
-/// Converts JSON to a node. `style` returns the YAML style of a string.
+/// Converts JSON to a node. `style` returns the YAML style of a string. `origin` is the file and line of new nodes.
 ///
 /// `before` is the node before a change, if any. A scalar that is unchanged at its path keeps the origin that it has in
-/// `before`. A map or list keeps its origin even if its content has changed. All other nodes get the origin `origin`.
+/// `before`. A mapping or list keeps its origin even if its content has changed. All other nodes get `origin`.
 /// Unchanged keys and strings share their memory with `before`.
 fn with_style(value: &Json, origin: Origin, style: fn(&str) -> Style, before: Option<&Node>) -> Node {
     let scalar = |text: &str, tag| Node::new(Kind::Scalar(text.into()), tag);

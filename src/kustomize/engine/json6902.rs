@@ -93,7 +93,8 @@ impl Patch {
         })
     }
 
-    /// Applies the operations to an object. Values that the operations change get the origin `origin`.
+    /// Applies the operations to an object. `origin` is the file and line of the kustomization entry with the patch. It
+    /// becomes the origin of the values that the operations change.
     ///
     /// # Errors
     ///

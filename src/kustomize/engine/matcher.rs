@@ -35,8 +35,9 @@ impl Create {
         }
     }
 
-    /// Returns the node to create for a path step. This is a sequence if the next step selects an element, and a
-    /// mapping if the next step names a field. If there is no next step, the node has the type `self`.
+    /// Returns an empty node to create at a step of a field path. `next` is the next step of the path. The node is a
+    /// sequence if `next` selects an element, and a mapping if `next` names a field. If there is no next step, the node
+    /// has the type `self`.
     fn before(self, next: Option<&String>) -> Node {
         match next {
             None => self.node(),
@@ -144,9 +145,9 @@ fn field(
     Ok(())
 }
 
-/// Handles a field path that continues below a null value. Like kustomize, creates the missing fields in `node`, a new
-/// node that does not become part of the object. So each match that `visit` finds in `node` is added to `found` as
-/// `None`. Does nothing if `create` is `None`.
+/// Handles a field path that continues below a null value. Like kustomize, lets `visit` create the missing fields in
+/// `node`, a new node that does not become part of the object. Adds `None` to `found` for each match, because a match
+/// in `node` has no path in the object. Does nothing if `create` is `None`.
 fn detached(
     mut node: Node,
     create: Option<Create>,

@@ -107,7 +107,7 @@ use super::node::Node;
 use super::options::Options;
 use super::tree::{Tree, TreePath};
 
-/// The result of a build: the objects as kustomize prints them, and the state of the build.
+/// The result of a build: the objects as kustomize prints them, and other data of the build, such as warnings.
 pub struct Built<'a> {
     map: ResMap,
     run: Run<'a>,

@@ -137,9 +137,11 @@ impl Target {
         self.previous.iter().any(|(_, kind)| Gvk { group, version, kind }.is_selected(selector))
     }
 
-    /// Returns whether two objects got the same name prefixes and suffixes from transformers. If one object has more
-    /// prefixes or suffixes than the other, compares only those that were added last. If one object has none and the
-    /// other has some, they count as the same only if `allow_empty` is set.
+    /// Returns whether transformers added the same name prefixes and the same name suffixes to two objects. Prefixes
+    /// and suffixes are compared separately:
+    ///
+    /// - If both objects have some, compares only as many as both have, beginning with the last one.
+    /// - If only one object has some, they count as the same if `allow_empty` is true.
     fn has_affixes_of(&self, other: &Self, allow_empty: bool) -> bool {
         let agree = |a: &[Arc<str>], b: &[Arc<str>]| match a.is_empty() || b.is_empty() {
             true => allow_empty || a.len() == b.len(),
@@ -180,7 +182,7 @@ fn role_ref(resource: &Resource) -> Option<(String, String)> {
 struct Names<'t> {
     targets: &'t [Target],
     by_name: HashMap<&'t str, Vec<usize>>,
-    /// The original namespaces of all objects, except cluster-scoped objects without a previous identity.
+    /// The namespaces that objects had before the build. Objects that were always cluster-scoped are not included.
     original: HashSet<&'t str>,
 }
 
@@ -302,12 +304,12 @@ impl Referrer<'_> {
         Ok(())
     }
 
-    /// Returns whether a reference with this `namespace` can refer to `target`. A reference without a namespace can
-    /// refer to every target.
+    /// Returns whether a reference with the namespace `namespace` can refer to `target`. A reference without a
+    /// namespace can refer to every target.
     ///
-    /// Otherwise, `namespace` must be the current namespace of `target`. There is one exception: if an object to which
-    /// the reference may refer was in `namespace` before the build, `namespace` must be the original namespace of
-    /// `target`.
+    /// Otherwise, the result depends on whether an object to which the reference may refer was in `namespace` before
+    /// the build. If so, `namespace` must be the original namespace of `target`. If not, `namespace` must be the
+    /// current namespace of `target`.
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)
@@ -324,9 +326,13 @@ impl Referrer<'_> {
             || self.own.bound_namespaces.contains(&*target.namespace)
     }
 
-    /// Returns the object to which `name` in a reference refers; `None` if there is no such object. `is_in` returns
-    /// whether an object can be in the namespace of the reference. `same` compares two objects. It returns true if the
-    /// updated reference would have the same text for both objects. It is an error if the name is ambiguous.
+    /// Returns the object to which a reference with the name `name` refers; `None` if there is no such object. `is_in`
+    /// returns whether an object can be in the namespace of the reference. `same` returns whether the updated reference
+    /// would have the same text for two objects.
+    ///
+    /// # Errors
+    ///
+    /// If several objects are possible, and the updated reference would not have the same text for all of them.
     fn meant(
         &self,
         name: &str,

@@ -20,8 +20,8 @@ pub(super) const LOCAL: &str = "config.kubernetes.io/local-config";
 const NO_MAPPING: &str = "metadata.annotations is not a mapping";
 /// The error for annotations that are a list with an odd number of items.
 pub(super) const ODD_LIST: &str = "metadata.annotations is a list, not a mapping";
-/// Number of times that kustomize writes annotations to store an identity. It stores the name, the namespace and the
-/// kind separately.
+/// Number of times that kustomize writes the annotations of an object to store one previous identity of the object. It
+/// writes the name, the namespace and the kind one after the other.
 const IDENTITY_WRITES: usize = 3;
 /// Number of times that kustomize writes the annotations of an object at the end of a build. One write removes the
 /// annotation with the origin of the object. The other write removes the annotation with the transformers that changed

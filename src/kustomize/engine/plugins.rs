@@ -349,7 +349,7 @@ fn iam_policy(plugin: &Plugin) -> Step<Resource> {
     Ok(Resource::new(node))
 }
 
-/// Sets the origin of a node and of all nodes in it.
+/// Sets the origin, which is the file and the line, of a node and of all nodes in it.
 fn place(node: &mut Node, origin: Origin) {
     node.origin = origin;
     node.entries_mut().into_iter().flatten().for_each(|entry| place(&mut entry.value, origin));

@@ -50,7 +50,7 @@ fn comment(node: &Node, run: &Run<'_>, shown: &dyn Fn(&TreePath) -> String) -> O
 }
 
 /// Appends to `into` the node of each scalar, empty list and empty mapping in `value`, in the order in which they are
-/// printed. `value` is the printable form of `node`. All appended items are `Some`.
+/// printed. `value` is the printable form of `node`.
 fn flatten<'n>(value: &Value<'_>, node: &'n Node, into: &mut Vec<Option<&'n Node>>) {
     match value {
         Value::List(values) if !values.is_empty() && values.len() == node.items().len() => {

@@ -45,9 +45,9 @@ impl Copied {
         }
     }
 
-    /// Stops reading the value again from its source field, if the next write replaces a mapping or list that contains
-    /// this field. The value then stays as it was last read. `at` is the index of the object that is written, and
-    /// `replaced` is the path of the replaced node.
+    /// Prepares this value for a write that replaces the node at the path `replaced` in the object with the index `at`.
+    /// If the source field of this value is inside that node, the write removes the field. The value then keeps its
+    /// current content, and is no longer read again from the source field.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
         self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));

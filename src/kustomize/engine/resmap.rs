@@ -90,8 +90,8 @@ impl ResMap {
         self.resources.iter().find(|resource| resource.id(&self.scope) == *id)
     }
 
-    /// Removes all empty objects, if a patch has made one of them empty. `places` contains the indexes of the objects
-    /// into which the caller has merged the patch. An object is empty after the merge if the patch deletes it.
+    /// Removes all empty objects if at least one of the objects at the indexes `places` is empty. The caller calls this
+    /// function after it has merged a patch into these objects. An object becomes empty if the patch deletes it.
     pub(super) fn drop_empty_at(&mut self, places: &[usize]) {
         let mut changed = places.iter().filter_map(|at| self.resources.get(*at));
         if changed.any(|resource| resource.node.is_null_or_empty()) {

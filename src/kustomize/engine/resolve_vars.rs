@@ -20,12 +20,13 @@ use crate::kustomize::node::Node;
 use crate::kustomize::rules::kz017;
 
 impl Run<'_> {
-    /// Adds the vars of a kustomization to `acc`. Each var refers to an object in `acc`. The name of the var is also
-    /// stored in this object.
+    /// Adds the vars of a kustomization to `acc`. Also stores the name of each var in the object to which the var
+    /// refers.
     ///
     /// # Errors
     ///
-    /// In a build that stops at its first error: if a var may refer to several objects, or its name is already in use.
+    /// If a var may refer to several objects, or if its name is already in use. A build that stops at its first error
+    /// returns this error. Other builds record the error and continue.
     pub(super) fn vars(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let vars = &target.file.kustomization.vars;
         for (index, var) in vars.iter().enumerate() {

@@ -104,14 +104,14 @@ pub(super) struct Run<'a> {
     /// The schema in use: the built-in schema, or the one that `openapi` names. It determines how objects are merged
     /// and which kinds are cluster-scoped.
     pub(super) schema: Arc<Schema>,
-    /// Whether an `openapi` field set the schema.
+    /// Whether a kustomization of this build has set the schema with its field `openapi`.
     pub(super) has_schema: bool,
     /// The error of the custom schema (`openapi.path`). Steps that need the schema return this error. `None` if the
     /// schema is valid, or if there is none.
     pub(super) invalid_schema: Option<Stop>,
-    /// The schema that takes precedence if a later kustomization of this build sets a custom schema (`openapi.path`).
-    /// kustomize then uses two schemas, the built-in one and the custom one. `None` if this build has not used any
-    /// schema yet. In this case, the custom schema replaces the built-in one.
+    /// How to combine the built-in schema with a custom schema (`openapi.path`) that a later base or component of this
+    /// build sets. The value is the schema that takes precedence. `None` if this build has not used any schema yet. In
+    /// this case, the custom schema replaces the built-in one.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,

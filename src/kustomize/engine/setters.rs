@@ -27,8 +27,8 @@ pub(super) fn set_scalar(map: &mut Node, key: &str, value: Node) {
     }
 }
 
-/// Replaces the value of the scalar `old`, but keeps the YAML style of `old`, such as double quotes. If `value` has no
-/// origin, also keeps the origin of `old`.
+/// Replaces the value of the scalar `old`, but keeps the YAML style of `old`, such as double quotes. Also replaces the
+/// origin, which is the file and line, unless `value` does not come from a file.
 pub(super) fn overwrite(old: &mut Node, value: Node) {
     let (style, tagged) = (old.style, old.tagged);
     let origin = if value.origin == Origin::default() { old.origin } else { value.origin };

@@ -1,8 +1,11 @@
 //! Scalars that kustomize shares between several fields of an object.
 //!
-//! kustomize puts one YAML node into several fields of an object, for example when it adds a label. A patch, a
-//! replacement or a label of an overlay may later change one of these fields. kustomize then changes all of these
-//! fields. The scalars in these fields form a group, which has a number in the object.
+//! kustomize puts one YAML node into several fields of an object, for example when it adds a label. If a later step,
+//! such as a patch or a replacement, changes one of these fields, all of them change.
+//!
+//! Portcullis has a separate node for each field. The scalars that are one node in kustomize form a group: they have
+//! the same group ID ([`Node::shared`]). If one scalar of a group changes, Portcullis copies the new value to the
+//! others.
 
 use super::resource::Resource;
 use crate::kustomize::node::{Kind, Node};
@@ -60,11 +63,11 @@ fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     }
 }
 
-/// Links fields of the object `new` in the same way as in `old`. `old` is the object before a patch was merged into it,
-/// and `new` is the result of the merge. The merge does not keep all links.
+/// Puts the fields of `new` into the same groups as in `old`. `old` is an object before a patch was merged into it, and
+/// `new` is the result of the merge. This function is needed because the merge does not keep all groups.
 ///
-/// Linked fields always have the same value. For example, if kustomize adds a label to several fields, these fields are
-/// linked: if a later step changes one of them, the others change too.
+/// The fields of a group share one value. For example, if kustomize adds a label to several fields, these fields are a
+/// group: if a later step changes one of them, the others change too.
 pub(super) fn keep(new: &mut Node, old: &Node) {
     if !has_group(old) {
         return;

@@ -25,8 +25,8 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The most severe loss of data with which this error is still reported; see [`Lost`]. Data is lost if an earlier
-    /// part of the build failed. After a more severe loss, the lost data may be the real cause of this error. With
+    /// The condition for reporting this error: at most this much data may be lost; see [`Lost`]. Data is lost if an
+    /// earlier part of the build failed. If more data is lost, the loss may be the real cause of this error. With
     /// `Lost::Nothing`, the error is reported only if no data is lost.
     pub(super) holds: Lost,
 }
@@ -73,9 +73,9 @@ impl Stop {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Objects }))
     }
 
-    /// Creates the error that kustomize reports if a needed object, such as the target of a patch, does not exist. If
-    /// an earlier build step that creates or changes objects failed, the error is not reported. The object may be
-    /// missing only because of that failure.
+    /// Creates an error of kustomize about an object that does not exist, such as the target of a patch. The error is
+    /// not reported if an earlier build step that creates or changes objects failed, because the object may be missing
+    /// only for this reason.
     pub(super) fn of_absence(finding: TreeFinding) -> Self {
         Self::Refused(Box::new(Refusal { finding, holds: Lost::Nothing }))
     }

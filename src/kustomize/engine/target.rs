@@ -41,7 +41,7 @@ pub(super) struct Target<'t> {
     pub(super) loader: Loader<'t>,
     pub(super) file: SharedFile,
     /// A record of which fields of the kustomization file come from a Flux Kustomization or an Argo CD Application.
-    /// `None` if all fields come from the user.
+    /// `None` if neither of them sets fields in this file.
     pub(super) own: Option<Own>,
     /// The number of the kustomization file in [`Sources`](super::Sources), the list of files of the build.
     pub(super) source: u32,

@@ -275,7 +275,8 @@ impl Transformer {
         run.recover(&mut map.lost, Lost::Nothing, Err::<(), _>(absent)).map(drop)
     }
 
-    /// Describes the effects of the transformer, such as `namespace shop`, for the recorded steps of the build.
+    /// Returns short descriptions of the effects of the transformer, such as `namespace shop`. They appear in the
+    /// recorded steps of the build.
     pub(super) fn words(&self) -> Vec<String> {
         let field = &self.site.field;
         let count = |count: usize, what: &str| match count {

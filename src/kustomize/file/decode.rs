@@ -73,8 +73,8 @@ impl Path<'_> {
 }
 
 impl Decoder {
-    /// Decodes the fields of a mapping in the byte order of its keys, so that upper-case letters come first. If several
-    /// keys match the same field, the value of the last key wins.
+    /// Decodes the fields of a mapping. Sorts the keys by their bytes, so that upper-case letters come first. If
+    /// several keys match the same field, the value of the last key wins.
     fn fields(&mut self, value: &Value, fields: &'static Fields, path: &Path<'_>) -> Value {
         let Value::Object(members) = value else {
             return self.wrong(value, "a mapping", path, Value::Object(Map::new()));

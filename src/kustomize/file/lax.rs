@@ -11,8 +11,8 @@ use serde_json::{Map, Number, Value};
 
 use super::schema::{Fields, Type};
 
-/// The fields that Go promotes from embedded structs. Flux does not convert the values of these fields. Each tuple
-/// contains the name of the embedding struct and the names of the fields.
+/// The fields that Go promotes from embedded structs. Flux does not convert numbers and booleans in these fields to
+/// strings. Each tuple contains the name of the embedding struct and the names of the fields.
 const PROMOTED: [(&str, &[&str]); 7] = [
     ("Kustomization", &["kind", "apiVersion"]),
     ("FieldSpec", &["group", "version", "kind"]),

@@ -27,7 +27,8 @@ pub(in crate::kustomize) struct Own {
 const ORIGINS: &str = "originAnnotations";
 
 impl Own {
-    /// Creates the record for a kustomization file before the spec of the Flux Kustomization is merged into this file.
+    /// Records which parts a kustomization file has before Flux adds parts to it. Must be called before the spec of the
+    /// Flux Kustomization is merged into the file.
     pub(in crate::kustomize) fn of(kustomization: &Kustomization) -> Self {
         let (components, patches) = (kustomization.components.len(), kustomization.patches.len());
         let images = kustomization.images.len();

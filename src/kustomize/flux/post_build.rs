@@ -124,7 +124,7 @@ fn is_name(text: &str) -> bool {
     begins && text.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// The data that is recorded for each identity: the origin of an object with this identity, and whether the
+/// The data that is recorded for each identity: the file and line of an object with this identity, and whether the
 /// substitution of variables changed the object's identity.
 #[derive(Clone)]
 struct Named {

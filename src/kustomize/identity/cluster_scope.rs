@@ -1,7 +1,7 @@
 //! The scope of Kubernetes kinds: namespaced or cluster-scoped.
 //!
 //! Source: the table `precomputedIsNamespaceScoped` in kyaml's `openapi` package, which contains the kinds of
-//! Kubernetes 1.21. Without a custom schema, kustomize treats all kinds that are not in these tables as namespaced,
+//! Kubernetes 1.21. Without a custom schema, kustomize treats all kinds that are not in this table as namespaced,
 //! including custom resources.
 
 use super::gvk::Gvk;

@@ -1,5 +1,5 @@
-//! The identity of an object: group, version, kind, name and namespace. Also the scope of kinds, because objects of
-//! cluster-scoped kinds are compared without their namespaces.
+//! The identity of an object: group, version, kind, name and namespace. This module also determines which kinds are
+//! cluster-scoped, because objects of these kinds are compared without their namespaces.
 
 use std::collections::BTreeSet;
 use std::fmt;

@@ -36,8 +36,8 @@ fn united(left: &Values, right: &Values) -> Option<Values> {
 }
 
 /// Drops the merge keys for which no list element has a value. `all` contains the values of every list element, and
-/// `values` those of one element, both in the order of `keys`. Returns the other keys, with their values in `values`. If
-/// no list element has a value for any key, returns all keys and values.
+/// `values` those of one element, both in the order of `keys`. Returns the other keys, with their values in `values`.
+/// If no list element has a value for any key, returns all keys and values.
 pub(super) fn valid<'k, 'v>(all: &[Values], values: &'v Values, keys: &[&'k str]) -> (Vec<&'k str>, Vec<&'v str>) {
     let is_valid = |at: usize| all.iter().any(|values| values.get(at).is_some_and(|value| !value.is_empty()));
     let none = !(0..keys.len()).any(is_valid);

@@ -199,9 +199,11 @@ impl Lists {
         }
     }
 
-    /// Replaces a list element with the element `merged`. `side` selects the element: index `dest` of the object's
-    /// list, or index `patch` of the patch's list. If `self.same` is set, replaces the element at index `dest` in both
-    /// lists.
+    /// Replaces an element of the object's list or of the patch's list with `merged`. `side` selects the list. The
+    /// element has the index `dest` in the object's list, and the index `patch` in the patch's list.
+    ///
+    /// If `self.same` is set, kustomize has only one list in memory for the object and the patch. The element at index
+    /// `dest` is then replaced in both lists.
     fn put(&mut self, side: Side, dest: Option<usize>, patch: Option<usize>, merged: &Node) {
         let place = match side {
             Side::Dest => dest.and_then(|at| self.dest.get_mut(at)),
@@ -214,8 +216,8 @@ impl Lists {
         self.follow();
     }
 
-    /// Copies the object's list to the patch's list if `self.same` is set. kustomize then has only one list in memory
-    /// for both, so a change of the object's list also changes the patch's list.
+    /// Copies the object's list to the patch's list if kustomize has only one list in memory for both (`self.same`). In
+    /// kustomize, a change of the object's list then also changes the patch's list.
     fn follow(&mut self) {
         if self.same {
             self.patch.clone_from(&self.dest);

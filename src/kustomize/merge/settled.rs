@@ -18,13 +18,13 @@ use crate::kustomize::schema::{FieldSchema, Schema};
 pub(super) enum Mode {
     /// The patch has no value for this part of the object.
     Untouched,
-    /// The part comes from the patch. kustomize has moved the part into the object, for example because the object did
-    /// not have this part. kustomize then merges the part with itself.
+    /// kustomize has moved this part from the patch into the object, for example because the object did not have it.
+    /// kustomize then merges the part with itself.
     Moved,
 }
 
-/// Returns whether a merge without new values from the patch leaves `node` unchanged and cannot fail. `mode` is the
-/// reason why the patch has no new values. Returns `false` if this is not certain.
+/// Returns whether `node` certainly stays unchanged when kustomize merges a patch that has no new value for it, and
+/// whether this merge certainly succeeds. `mode` says why the patch has no new value.
 pub(super) fn is_settled(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
     if node.comment.is_some() {
         return false;
@@ -50,9 +50,9 @@ fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>
     node.entries().iter().all(|entry| !entry.key.is_empty() && is_settled_field(&entry.key, &entry.value))
 }
 
-/// Returns whether a merge without new values from the patch certainly leaves a list unchanged. Returns `true` only if
-/// the list has exactly one merge key, each element has a different value of this key, and the merge leaves each
-/// element unchanged.
+/// Returns whether a list certainly stays unchanged when kustomize merges a patch that has no new value for it. Returns
+/// `true` only if the list has exactly one merge key, each element has a different value of this key, and each element
+/// certainly stays unchanged.
 fn is_settled_list(schemas: &Schema, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();
     let (Some(key), None) = (keys.next(), keys.next()) else { return false };

@@ -154,8 +154,9 @@ impl Writer {
         let _ = write!(self.out, "{:indent$}", "");
     }
 
-    /// Writes the comments that are above the line `line` in the original text, each on its own line. If `at_start` is
-    /// false, the current line of the output already has its indentation.
+    /// Writes the comments that are above the line `line` in the original text, each on its own line. `at_start` says
+    /// whether the output is at the start of a line, so the comments must be indented first. If it is false, the
+    /// current line of the output is indented already, and the line after the comments is indented too.
     fn heads(&mut self, line: u32, indent: usize, at_start: bool) {
         while let Some(comment) = self.comments.get(self.next).filter(|comment| !comment.is_tail && comment.line < line)
         {

@@ -15,8 +15,8 @@ pub(in crate::kustomize) static RULE: RuleInfo = RuleInfo {
 };
 
 /// Returns the finding that a list other than `components` refers to a Component. `list` is the name of the list, such
-/// as `resources`. `entry` is the reference to the Component, and `index` is its position in the list. `defined` is the
-/// position of `kind` in the Component's kustomization file.
+/// as `resources`. `entry` is the reference to the Component, and `index` is its index in the list. `defined` says in
+/// which file and line the Component sets `kind`.
 pub(in crate::kustomize) fn found(site: Site, list: &str, index: usize, entry: &str, defined: &Site) -> TreeFinding {
     let message = format!("\"{entry}\" is a kustomize Component ({defined})");
     let finding = RULE.at(site, message).found("kind: Component");

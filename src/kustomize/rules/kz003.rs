@@ -17,7 +17,7 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ003.md"),
 };
 
-/// Returns a finding about `entry`, which leads to the file `path`, although only a folder is allowed. `entry` is an
+/// Returns a finding about `entry`, which refers to the file `path`, although it must refer to a folder. `entry` is an
 /// entry of `components`, or the path of the folder to build.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, path: &TreePath) -> TreeFinding {
     let folder = entry.rsplit_once('/').map_or(".", |(folder, _)| folder);

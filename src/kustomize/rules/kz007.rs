@@ -15,8 +15,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ007.md"),
 };
 
-/// Returns findings about an invalid kind or apiVersion of a kustomization file. `at` returns the position of a field
-/// by its name.
+/// Returns findings about an invalid kind or apiVersion of a kustomization file. `at` receives the name of a field, and
+/// returns where the field is in the file.
 pub(in crate::kustomize) fn found(kustomization: &Kustomization, at: &dyn Fn(&str) -> Site) -> Vec<TreeFinding> {
     let mut findings = Vec::new();
     let kind = kustomization.kind();

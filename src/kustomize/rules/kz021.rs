@@ -13,8 +13,8 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ021.md"),
 };
 
-/// Returns a finding about an entry of `components` that is applied a second time to the same objects. `before` is the
-/// position of the earlier entry, which names the same component.
+/// Returns a finding about an entry of `components` that is applied a second time to the same objects. An earlier entry
+/// names the same component. `before` says in which file and line this earlier entry is.
 pub(in crate::kustomize) fn found(site: Site, entry: &str, before: &Site) -> TreeFinding {
     RULE.at(site, format!("\"{entry}\" is applied a second time (first {before}, {})", before.field))
         .harmless()

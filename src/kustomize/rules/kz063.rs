@@ -23,9 +23,9 @@ pub(in crate::kustomize) enum Order<'a> {
     LoserFirst,
     /// Flux may apply the two Kustomizations in any order, because neither of them depends on the other.
     Any,
-    /// The two Kustomizations use different sources, so `dependsOn` cannot ensure an order: it does not wait for a
-    /// revision of another source. The text describes the source of the new Kustomization, with its revision, kind,
-    /// namespace and name.
+    /// The two Kustomizations use different sources. So `dependsOn` cannot ensure an order, because it does not wait
+    /// for a revision of another source. The string describes the source of the object's new Kustomization: the
+    /// revision, kind, namespace and name.
     Elsewhere(&'a str),
 }
 

@@ -39,9 +39,9 @@ pub(super) struct Definitions {
     pub(super) names: Cow<'static, [(Name, ShapeId)]>,
     /// The kinds, each with its apiVersion and the id of its schema.
     pub(super) kinds: Cow<'static, [(Name, Name, ShapeId)]>,
-    /// The id of an empty schema, which is used for fields that these definitions omit. Only kustomize's built-in
-    /// definitions omit fields, because Portcullis stores only the fields that matter for merging lists. `None` for all
-    /// other definitions, which are complete.
+    /// The id of an empty schema, which is the schema of all fields that are missing in these definitions. `None` if
+    /// the definitions are complete. Only kustomize's built-in definitions are not complete, because Portcullis stores
+    /// only the fields that matter for merging lists.
     pub(super) opaque: Option<ShapeId>,
 }
 

@@ -51,8 +51,8 @@ pub struct Schema {
     /// The cluster-scoped kinds in the file of `openapi.path`, each with its apiVersion and kind. `None` if the schema
     /// does not come from this file.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
-    /// Which definition is used if kustomize's built-in schema and the file in `openapi.path` both define the same type
-    /// or kind. `None` if the built-in schema is not used at all.
+    /// The definition that takes precedence if both kustomize's built-in schema and the file in `openapi.path` define a
+    /// type or kind. `None` if the built-in schema is not used at all.
     beside: Option<Preferred>,
 }
 

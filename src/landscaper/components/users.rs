@@ -28,7 +28,8 @@ pub struct User {
     pub context: Arc<Context>,
 }
 
-/// Returns the Installations in a namespace whose Context names the ComponentVersionOverwrites object `name`.
+/// Returns the Installations in `namespace` that use the ComponentVersionOverwrites object `name`. An Installation uses
+/// the object if the Context of the Installation names the object.
 pub fn of_overwrites(namespace: &str, name: &str, view: &View<'_>) -> Users {
     let contexts = view.indexed(&CONTEXTS, &CONTEXTS_BY_OVERWRITES, namespace, name, MAX_CONTEXTS);
     let mut users = Users { installations: Vec::new(), is_cut: contexts.len() >= MAX_CONTEXTS };

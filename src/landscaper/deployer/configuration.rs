@@ -18,9 +18,9 @@ pub const SECTION: &str = "deployers";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Deployers {
-    /// The identities of Landscaper itself.
+    /// The users and groups as which Landscaper's own controllers send requests.
     pub landscaper: Identities,
-    /// The identities that restore the status of DeployItems from a backup.
+    /// The users and groups that may restore the status of DeployItems from a backup.
     pub restorers: Identities,
     /// The deployers. Each entry lists the users of a deployer and describes which DeployItems it serves.
     pub identities: Vec<Deployer>,

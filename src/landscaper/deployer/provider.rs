@@ -20,13 +20,14 @@ const UNINSTALL_ARGUMENTS: &[&str] = &["timeout", "wait"];
 /// An error in `spec.config` of a DeployItem. The deployer rejects, or may reject, a DeployItem with this error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::landscaper) struct Fault {
-    /// The level of the finding: `Deny`, or `Warn` if a newer release of the deployer may accept the configuration.
+    /// The level of the finding that reports this error. It is `Warn` if a newer release of the deployer may accept the
+    /// configuration, and `Deny` otherwise.
     pub(in crate::landscaper) level: Level,
     /// The path of the invalid or missing field, relative to `spec.config`.
     pub(in crate::landscaper) field: FieldPath,
     /// A description of the error, for the message of the finding.
     pub(in crate::landscaper) problem: String,
-    /// The fix, as a help text.
+    /// A text for users that says how to fix the error.
     pub(in crate::landscaper) help: String,
 }
 

@@ -58,10 +58,10 @@ pub enum Operator {
     /// The label or annotation is missing.
     #[serde(rename = "!")]
     DoesNotExist,
-    /// The value of the label or annotation is a number greater than the listed number.
+    /// The value of the label or annotation is a number greater than the number in [`Requirement::values`].
     #[serde(rename = "gt")]
     Greater,
-    /// The value of the label or annotation is a number less than the listed number.
+    /// The value of the label or annotation is a number less than the number in [`Requirement::values`].
     #[serde(rename = "lt")]
     Less,
 }

@@ -86,8 +86,11 @@ pub fn route(object: &Value, is_dry_run: bool, is_routed: bool) -> Option<(&'sta
     }
 }
 
-/// Returns true if two conditions are met. The object has the dry-run annotations that it inherits from `root`. If the
-/// object is not in dry run, it is not routed to the dry-run deployer.
+/// Returns whether the dry-run state of an object is consistent with its root Installation `root`. It is consistent if
+/// both conditions are met:
+///
+/// - The object has the dry-run annotations that it must inherit from `root`.
+/// - The object is in dry run, or it is not routed to the dry-run deployer.
 pub fn is_consistent(object: &Value, root: &Value) -> bool {
     let inherited = DryRunAnnotations::of(root).inherited();
     DryRunAnnotations::of(object) == inherited && route(object, inherited.is_dry_run(), false).is_none()

@@ -7,8 +7,9 @@ use serde_json::{Number, Value};
 #[derive(Debug, Clone)]
 pub(super) struct Item<'a> {
     pub(super) datum: Datum<'a>,
-    /// The ids of the maps whose members were visited to reach this value. If two values share an id, either of them
-    /// may come first, because Go visits the members of a map in random order. A map with only one member gets no id.
+    /// The ids of the iterations over maps that led to this value. Go iterates over a map in random order. If two
+    /// values have an id in common, either of them may come first. An iteration over a map with only one member has no
+    /// id.
     pub(super) shuffles: Vec<u32>,
 }
 

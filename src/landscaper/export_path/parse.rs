@@ -30,7 +30,7 @@ struct Parser<'t> {
     input: &'t str,
     pos: usize,
     start: usize,
-    /// Number of bytes in `input` that precede the parsed text, such as an added opening brace.
+    /// Number of bytes at the start of `input` that are not part of the path, such as an added opening brace.
     before: usize,
     /// The byte offset of the parsed text in the whole path. It is 0 if the whole path is parsed. It can be greater
     /// than 0 if only a part of the path is parsed, such as a filter.

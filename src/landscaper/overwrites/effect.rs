@@ -179,11 +179,11 @@ impl Effect {
         self.substitution.changed().next().is_some() || !self.references.is_empty()
     }
 
-    /// Returns the substitution as an RFC 6902 JSON Patch of the Installation.
+    /// Returns an RFC 6902 JSON Patch that applies the overwrites to the component reference of the Installation.
     ///
     /// The patch tests each value before it replaces the value. So the patch fails if one of these values has changed
-    /// in the meantime. The patch also changes the references of an inline descriptor, unless this would make the patch
-    /// too large for an annotation.
+    /// in the meantime. The patch also changes the references in inline component descriptors, unless this would make
+    /// the patch too large for an annotation.
     pub fn patch(&self) -> Patch {
         let (own, inline) = (self.own_operations(), self.inline_operations());
         if inline.is_empty() {

@@ -131,8 +131,8 @@ fn undo(object: &mut Value, before: Option<&Value>, operation: &Value) -> Option
     Some(())
 }
 
-/// Returns the patch annotation and the source annotation of an Installation in mode `annotate`, as keys and values.
-/// The values are `None` if nothing is overwritten.
+/// Returns the annotations [`PATCH_ANNOTATION`] and [`SOURCE_ANNOTATION`] that the mutator writes into an Installation
+/// in mode `annotate`, as pairs of key and value. The values are `None` if `effect` is `None`.
 pub fn annotations(effect: Option<&Effect>) -> [(&'static str, Option<String>); 2] {
     let patch = effect.map(Effect::patch);
     let (patch, source) = effect.zip(patch.as_ref()).map(|both| texts(both, Mode::Annotate)).unzip();

@@ -33,8 +33,9 @@ pub(super) static RULE: Rule = Rule {
 /// use the object to be deleted. If none of them uses it any more, the next ones are read. The finding names at most
 /// this number of them.
 const NAMED: usize = 5;
-/// Maximum number of Contexts or Installations in the catalog that are examined in a decision. It is more than the gate
-/// reads from the API server, so that a deletion is not admitted because of this limit.
+/// Maximum number of Contexts or Installations in the catalog that are examined in a decision. An examined object
+/// counts as a user of the object to be deleted, unless a live read shows otherwise. The limit is higher than the
+/// number of live reads in a decision, so no deletion is admitted because of the limit.
 const MAX_EXAMINED: usize = 50;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
@@ -77,7 +78,7 @@ fn finding(request: &Request<'_>, users: &Users, first: &str) -> Finding {
 /// The Contexts or Installations that use the object to be deleted, according to the catalog and to live reads.
 struct Users {
     kind: &'static Kind,
-    /// The names of these Contexts or Installations; at most [`NAMED`].
+    /// The names of the Contexts or Installations that use the object. Contains at most [`NAMED`] names.
     names: Vec<String>,
     /// The number of Contexts or Installations that use the object. Does not count those that no longer use the object
     /// according to a live read.
@@ -107,8 +108,8 @@ impl Users {
 
 /// Returns whether the Context or Installation `reference` still uses the object that a user wants to delete.
 ///
-/// `reference` was found in the catalog. If it was not read from the API server, or if the read failed, the result is
-/// `true`, because the catalog says so.
+/// In the catalog, `reference` uses this object, but the catalog may be outdated. So the result depends on a live read
+/// of `reference` from the API server. If there was no live read, or if it failed, the result is `true`.
 fn is_still_used_by(reference: &Reference, request: &Request<'_>, view: &View<'_>) -> bool {
     let (_, index) = user_kind(request);
     match view.live_read(reference) {

@@ -193,8 +193,9 @@ impl Elector {
         true
     }
 
-    /// Stores the latest version of the Lease, but keeps the recorded time of the last renewal, because the time of the
-    /// latest write is unknown. Always returns `true`, which means that this process holds the Lease.
+    /// Stores the latest version of a Lease that this process still holds. Does not change the recorded time of the
+    /// last renewal, because it is unknown when this version was written. Always returns `true`, which means that this
+    /// process holds the Lease.
     fn keep_as_it_was(&mut self, lease: Lease) -> bool {
         if let Some(held) = &mut self.held {
             held.lease = lease;

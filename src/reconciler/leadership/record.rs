@@ -26,8 +26,10 @@ pub(super) struct Seen {
 }
 
 impl Seen {
-    /// Returns who holds a Lease. `identity` is the identity of this replica, and `now` is the current time. Updates
-    /// `seen` to the current version of the Lease and the time at which this version was first seen.
+    /// Returns who holds a Lease. `identity` is the identity of this replica, and `now` is the current time.
+    ///
+    /// `seen` contains the `resourceVersion` of the Lease in the last call, and the time at which this replica first
+    /// saw this `resourceVersion`. The function updates `seen`.
     pub(super) fn examine(seen: &mut Option<Self>, lease: &Lease, identity: &str, now: Instant) -> Standing {
         let version = &lease.metadata.resource_version;
         let at = match seen {

@@ -39,8 +39,8 @@ impl Traces {
 }
 
 impl Span {
-    /// Records in the span that the decision is a denial, because the AdmissionReview could not be parsed. `shadow` is
-    /// true in shadow mode, in which every request is admitted.
+    /// Records the decision `deny` in the span, because the AdmissionReview could not be parsed. `shadow` is also
+    /// recorded. It is true in shadow mode, in which every request is admitted regardless of the decision.
     pub(in crate::server) fn unread(&self, shadow: bool) {
         self.note("portcullis.decision", "deny");
         self.note("portcullis.shadow", shadow);

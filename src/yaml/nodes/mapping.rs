@@ -30,8 +30,8 @@ struct Key {
 }
 
 /// Changes the error of an invalid merge key (`<<`) to [`Problem::WithinMerged`], which means that kustomize may ignore
-/// the merge key. Other errors stay the same. Called for merge keys at the top level of a document that may be a
-/// Kubernetes `List`. kustomize keeps only the items of a `List`.
+/// the merge key. Other errors stay the same. Call this function for a merge key at the top level of a document that
+/// may be a Kubernetes `List`, because kustomize keeps only the items of a `List`.
 fn open(error: YamlError) -> YamlError {
     match error.problem {
         Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },

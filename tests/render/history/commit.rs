@@ -28,7 +28,7 @@ pub struct Repository {
 #[derive(Default)]
 struct Kustomization {
     is_component: bool,
-    /// The entries of the fields that accept folders.
+    /// The entries of fields whose entries can be folders, such as `resources`.
     entries: Vec<String>,
     /// All single-line strings in the file.
     texts: Vec<String>,

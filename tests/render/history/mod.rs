@@ -26,7 +26,7 @@ const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- history: begin -->";
 const END: &str = "<!-- history: end -->";
 
-/// The options of the comparison.
+/// Options for the comparison of `portcullis diff --git` with `kustomize build`.
 pub struct Request<'a> {
     /// The number of commits to compare in each repository.
     pub commits: usize,

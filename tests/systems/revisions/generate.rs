@@ -1,4 +1,5 @@
-//! Generates pairs of revisions from a seed.
+//! Generates pairs of revisions of a git repository from a seed. Flux applies both revisions in the test, one after the
+//! other.
 
 use super::kinds::TEMPLATES;
 use super::model::{Edit, Folder, Generator, Kustomization, Layout, Object, Pair, State};

@@ -61,7 +61,7 @@ const SYSTEM: System = System {
 pub struct Range {
     /// The number of pairs.
     pub number: u64,
-    /// The seed of the first pair. Each further pair has the next number as its seed.
+    /// The seed from which the first pair of revisions is generated. The seed of each further pair is higher by one.
     pub seed: u64,
 }
 

@@ -8,7 +8,7 @@ use super::kinds::TEMPLATES;
 
 /// The Kustomizations that use one Flux source, and two revisions of this source.
 pub struct Pair {
-    /// The name of the pair and of its first namespace.
+    /// The name of this pair of revisions. The first namespace of the pair has the same name.
     pub name: String,
     /// The Kustomizations. Each one builds the folder with the same index in `before` and `after`.
     pub kustomizations: Vec<Kustomization>,
@@ -16,8 +16,8 @@ pub struct Pair {
     pub before: Vec<Folder>,
     /// The folders of the second revision.
     pub after: Vec<Folder>,
-    /// Changes of live objects between the revisions. Each entry has a number, which selects the object, and the change
-    /// of this object.
+    /// Changes of live objects between the revisions. Each entry contains a number and a change. The number selects the
+    /// object to change from the objects that Flux has applied.
     pub edits: Vec<(u64, Edit)>,
 }
 
@@ -72,7 +72,7 @@ pub struct Generator {
     pub secret: bool,
     /// The name without the hash suffix.
     pub name: String,
-    /// A number in the generated data.
+    /// A number in the generated data. The second revision may increase it, so that the data changes.
     pub value: u64,
     /// Whether kustomize adds a hash suffix to the name.
     pub hashed: bool,

@@ -43,7 +43,7 @@ pub struct PairOutcome {
     pub states: [Vec<Value>; 2],
 }
 
-/// A pair of revisions that runs on a cluster.
+/// A runner that lets Flux apply a pair of revisions on a test cluster.
 struct PairRunner<'a> {
     testbed: &'a Testbed,
     pair: &'a Pair,
@@ -177,7 +177,8 @@ impl PairRunner<'_> {
         }
     }
 
-    /// Changes live objects as `edits` of the pair specifies. Returns the identities of the changed objects.
+    /// Changes live objects between the two revisions, as `self.pair.edits` specifies. Returns the identities of the
+    /// changed objects.
     fn edit(&self, kustomizations: &[Value]) -> Result<BTreeSet<String>, String> {
         let entries = kustomizations.iter().filter_map(|one| one["status"]["inventory"]["entries"].as_array());
         let ids: Vec<_> = entries.flatten().filter_map(|entry| entry["id"].as_str()).collect();

@@ -82,8 +82,8 @@ pub fn id(group: &str, kind: &str, namespace: &str, name: &str) -> String {
     format!("{kind}{dot}{group} {namespace}{slash}{name}")
 }
 
-/// Groups writes by pairs of revisions. The namespaces of the pair `pair-7` are `pair-7` and `pair-7-b`, and the names
-/// of its cluster-scoped objects contain `pair-7`.
+/// Groups writes by the pair of revisions to which the written object belongs. The objects of the pair `pair-7` are in
+/// the namespaces `pair-7` and `pair-7-b`. The names of its cluster-scoped objects contain `pair-7`.
 pub fn by_pair(writes: Vec<Write>) -> BTreeMap<String, Vec<Write>> {
     let mut all: BTreeMap<String, Vec<Write>> = BTreeMap::new();
     for write in writes {
@@ -96,7 +96,7 @@ pub fn by_pair(writes: Vec<Write>) -> BTreeMap<String, Vec<Write>> {
 }
 
 impl Effects {
-    /// Returns the effects of all writes since `moment`.
+    /// Returns the identities of the objects that were created, changed or deleted since `moment`.
     pub fn since(writes: &[Write], moment: OffsetDateTime) -> Self {
         let mut effects = Self::default();
         for write in writes.iter().filter(|write| write.at >= moment) {

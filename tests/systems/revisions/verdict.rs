@@ -15,7 +15,7 @@ use super::trace::{self, Effects};
 struct Predicted {
     /// Objects whose deletion is certain.
     deleted: BTreeSet<String>,
-    /// Objects whose deletion is possible.
+    /// Objects that Flux may delete. The test accepts either result: Flux deletes the object, or Flux keeps it.
     possible: BTreeSet<String>,
     created: BTreeSet<String>,
     /// Whether the test compares `changed` with the actual changes. The test cannot compare them if the names of some
@@ -86,7 +86,7 @@ impl Predicted {
     }
 
     /// Returns the differences between the changes that `portcullis diff` predicts, and the actual changes of objects.
-    /// Returns no differences if `is_compared` is false.
+    /// Returns no differences if the test cannot compare them (see `is_compared`).
     fn changes<'a>(&'a self, pair: &Pair, effects: &'a Effects) -> Vec<Difference<'a>> {
         if !self.is_compared {
             return Vec::new();

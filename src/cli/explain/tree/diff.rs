@@ -47,9 +47,9 @@ pub(super) fn run(args: &Args, catalog: &Catalog, source: &Source, other: &Path)
     Ok(if differences.is_empty() { OK } else { DENIED })
 }
 
-/// Returns a copy of `catalog` with the ComponentVersionOverwrites and Contexts from the files at `other`. An object
-/// from these files replaces the object of the same kind, namespace and name in the copy. A catalog is a cache of
-/// Kubernetes objects.
+/// Returns a copy of `catalog`, a cache of Kubernetes objects, with the ComponentVersionOverwrites and Contexts from
+/// the files at `other`. In the copy, an object from these files replaces the object of the same kind, namespace and
+/// name.
 fn changed(args: &Args, catalog: &Catalog, other: &Path) -> Result<Catalog, Unusable> {
     let kinds: Vec<&'static Kind> = catalog.kinds().collect();
     let mut all: Vec<Value> =

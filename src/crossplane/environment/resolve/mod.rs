@@ -35,11 +35,11 @@ impl From<crate::go::fmt::TooLong> for TransformError {
 }
 
 impl Transform {
-    /// Applies this transform to the value `input` and returns the result.
+    /// Applies this transform to the value `input` and returns the result. `profile` selects the implementation whose
+    /// results and error messages apply: Crossplane, or function-patch-and-transform.
     ///
     /// # Errors
-    /// If the transform fails. `profile` says whether the error message is the one of Crossplane or of
-    /// function-patch-and-transform. Portcullis adds two errors: a negative capture group, which causes a panic in
+    /// If the transform fails. Portcullis adds two errors: a negative capture group, which causes a panic in
     /// Crossplane, and a text of more than [`crate::go::fmt::MAX_TEXT`] bytes.
     pub fn resolve(&self, input: &Any, profile: Profile) -> Result<Any, TransformError> {
         let name = self.transform_type.as_str();

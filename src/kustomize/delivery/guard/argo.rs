@@ -20,8 +20,9 @@ use crate::kustomize::identity::ObjectId;
 
 /// The annotation with the tracking id of Argo CD. The tracking id names the Application that owns the object.
 const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
-/// The namespace of an Application whose tracking id does not name a namespace. It is used if the user that deletes the
-/// object is not a service account. For a service account, the namespace of the account is used.
+/// The default namespace of Applications. It is used if the tracking id of a deleted object names no namespace, and the
+/// user that deletes the object is not a service account. If the user is a service account, its namespace is used
+/// instead.
 const CONTROL_NAMESPACE: &str = "argocd";
 /// Maximum time between the approval of deletions and the start of the Argo CD operation that deletes the objects. If
 /// the Application itself is being deleted, its `deletionTimestamp` counts as the start of the operation. The time must

@@ -58,8 +58,8 @@ static LOOKS_UP: [&Kind; 6] = [
     &source::EXTERNAL_ARTIFACTS,
 ];
 
-/// The check `guard`, a key of `deliveries` in the configuration file. It checks deletions by Flux and Argo CD, and
-/// denies deletions that exceed the limits.
+/// The check of deletions by Flux and Argo CD. It denies deletions that exceed the limits. Its name `guard` is a key
+/// under `deliveries` in the configuration file.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "guard",
     family: FAMILY,

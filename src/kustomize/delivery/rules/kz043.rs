@@ -29,9 +29,9 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Maximum number of Kustomizations that the search for a cycle visits from one dependency. Even in the largest
-/// clusters, fewer Kustomizations depend on each other. The limit is low enough to read all these Kustomizations during
-/// a request.
+/// Maximum number of Kustomizations that are examined for one entry of `spec.dependsOn`, to find a dependency cycle.
+/// Even in the largest clusters, fewer Kustomizations depend on each other. The limit is low enough to read all these
+/// Kustomizations during a request.
 const MAX_FOLLOWED: usize = 256;
 
 /// Namespace and name of a Kustomization.

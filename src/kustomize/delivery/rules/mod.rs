@@ -15,5 +15,5 @@ use crate::rule::{Rule, RuleInfo};
 /// a build.
 pub(in crate::kustomize) static TREE_RULES: &[&RuleInfo] = &[&gd001::RULE, &gd002::RULE];
 
-/// The request rules of this module, sorted by id.
+/// The rules of this module that check admission requests, sorted by id.
 pub(in crate::kustomize) static RULES: &[&Rule] = &[&kz041::RULE, &kz042::RULE, &kz043::RULE, &kz065::RULE];

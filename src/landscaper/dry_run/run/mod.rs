@@ -52,7 +52,7 @@ pub const TYPES: [&str; 2] = ["landscaper.gardener.cloud/kubernetes-manifest", "
 pub struct Deployer {
     /// The types of DeployItems that the deployer processes.
     pub types: Vec<String>,
-    /// The identity of the instance, for `status.deployer.identity`.
+    /// The identity of this instance. It is written into the field `status.deployer.identity` of DeployItems.
     pub identity: String,
     /// Whether the deployer always writes `status.deployItemPhase`, for Landscaper before v0.52. Otherwise, the
     /// deployer only updates this field if the field already has a value.

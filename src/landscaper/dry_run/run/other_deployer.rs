@@ -108,8 +108,8 @@ fn foreign_finalizer(item: &Value) -> Option<&str> {
     finalizers(item).into_iter().find(is_foreign)
 }
 
-/// Returns the names of the field managers that own a field of a DeployItem. `pointer` is the JSON pointer of the field
-/// in an entry of `metadata.managedFields`.
+/// Returns the names of the field managers that own a field of the DeployItem `item`. `pointer` is a JSON pointer such
+/// as `/fieldsV1/f:status/f:phase`. It selects the field in each entry of `metadata.managedFields`.
 fn writers<'v>(item: &'v Value, pointer: &str) -> Vec<&'v str> {
     let entries = Metadata::of(item).managed_fields();
     let wrote = |entry: &&Value| entry.pointer(pointer).is_some();
