@@ -45,7 +45,8 @@ const CONFIGURATIONS: [&str; 4] = [
      environmentConfigs: {native: disabled, writesTo: ['*']}\n",
 ];
 
-/// A gate for a cluster that contains the objects `stored`. Counts how many objects each mutator changes.
+/// An admission handler (`Gate`) for a simulated cluster that contains the objects `stored`. Counts how many objects
+/// each mutator changes.
 struct CountingGate {
     gate: Gate,
     /// The stored objects, including the CompositeResourceDefinitions that define the kinds of composites.

@@ -82,7 +82,7 @@ impl Folders {
 /// read on demand.
 pub(super) struct Scan {
     pub(super) tree: Arc<Tree>,
-    /// The files in which kustomizations were searched. The paths are absolute, but without the first `/`.
+    /// The files that were searched for kustomizations. The paths are absolute, but without the first `/`.
     pub(super) files: Vec<TreePath>,
     /// The files that can contain objects to apply. Omits kustomization files, and files that only kustomize reads,
     /// such as patches.

@@ -56,14 +56,13 @@ impl Shapes {
         self.0.len() - 1
     }
 
-    /// Adds the schema of a field and returns its id. `how` is the type of the field, and `what` names the parts of
-    /// this type:
+    /// Adds the schema of a field and returns its id. `how` is the type of the field. `what` depends on the type:
     ///
     /// - `object`: an object. `what` contains the name of its definition.
     /// - `values`: a mapping of objects. `what` contains the name of the definition of these objects.
     /// - `list`: a list. `what` contains the name of the definition of the elements.
-    /// - `merge`: a list that patches merge by keys. `what` contains these keys, and the name of the definition of the
-    ///   elements.
+    /// - `merge`: a list whose elements a patch identifies by merge keys. `what` contains these keys, and the name of
+    ///   the definition of the elements.
     fn add_field(&mut self, how: &str, what: &[&str]) -> usize {
         let shape = match (how, what) {
             ("merge", [keys, items]) => {

@@ -18,7 +18,8 @@ const MIN_WRITES: usize = 40;
 /// scenario. The timeout is needed because the API server may not answer the writes.
 const MIN_WRITES_TIMEOUT: Duration = Duration::from_mins(1);
 
-/// The environment of the scenarios: the node, a shell, and a runtime for the streams of writes.
+/// The environment of the scenarios: the node, a shell, and the Tokio runtime for continuous test writes to the API
+/// server.
 pub struct TestEnvironment {
     pub node: Node,
     pub shell: Shell,

@@ -10,7 +10,7 @@ pub enum Layer {
     References,
     /// The manifests: their YAML syntax, and the names and kinds of objects.
     Objects,
-    /// The identities of objects: duplicate ids, and the objects that patches and generators must find.
+    /// The identities of objects: duplicate ids, and patches or generators whose target object does not exist.
     Identity,
     /// The values of fields in objects, besides names and kinds. Some errors in these values can be detected only by a
     /// complete build.

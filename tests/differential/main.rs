@@ -65,7 +65,7 @@ struct Arguments {
     /// Only prints the tree of `--only`, without a build.
     #[arg(long)]
     show: bool,
-    /// Prints each tree for which kustomize reports an error that has no class.
+    /// Prints each tree for which kustomize reports an error that this test cannot classify.
     #[arg(long)]
     beyond: bool,
 }

@@ -727,8 +727,8 @@ fn uses_an_existing_service_account(_: &Context) {
     }
 }
 
-/// Checks for each family that a server with only this family starts and watches with only the rights that the chart
-/// grants for this family.
+/// Enables one rule family at a time, with only the permissions that the chart grants for this family. Checks that the
+/// server starts and can watch the objects.
 fn a_server_with_one_family_runs(ctx: &Context) {
     let helm = helm();
     for family in Registry::standard().families() {

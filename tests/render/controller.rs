@@ -65,7 +65,8 @@ struct Entry<'a> {
     build: usize,
 }
 
-/// Compares the Flux Kustomizations of all checkouts. `checkouts` contains names and paths.
+/// Builds each Flux Kustomization of all checkouts with portcullis and with the code of Flux's kustomize-controller,
+/// and compares the results. `checkouts` contains the name and the path of each checkout.
 pub fn run(checkouts: &[(&str, PathBuf)]) -> ExitCode {
     let program = oracle::program("controller", SOURCE, &FILES, &[]);
     let mut total = 0;

@@ -57,9 +57,9 @@ pub enum Refusal {
     Pruned {
         /// The deepest part of the path that the schema declares.
         at: String,
-        /// Names of fields at the path `at`, for the help text. If the schema does not declare the next field of the
-        /// path, these are the fields that it declares, the most similar one first. If the API server drops only a part
-        /// of the value, these are the fields that it stores.
+        /// Names of fields that are valid at the path `at`, for the help text. For a field that the schema does not
+        /// declare, these are the fields that it declares, the most similar one first. For a value that is dropped in
+        /// part, these are the fields that the API server stores.
         has: Vec<String>,
     },
     /// The API server rejects the value. The string is the reason.

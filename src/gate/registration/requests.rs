@@ -96,9 +96,8 @@ pub(super) struct Rules {
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The condition under which the two webhooks divide the requests for this resource. It is met if at least one of
-    /// several rule families, such as `OW`, is enabled. If it is not met, the webhook with `Ignore` receives all these
-    /// requests.
+    /// The requests are divided only if this condition is met: at least one of several rule families, such as `OW`, is
+    /// enabled. Otherwise, the webhook with `Ignore` receives all requests for this resource.
     pub(super) when: When,
 }
 

@@ -133,7 +133,7 @@ pub(super) struct ToolObjects {
     pub(super) applications: Vec<Object>,
     /// ClusterProfiles and Profiles of Project Sveltos.
     pub(super) profiles: Vec<Object>,
-    /// Names of the ConfigMaps and Secrets to which fields `substituteFrom` refer. Flux reads variables from these
+    /// Names of the ConfigMaps and Secrets that are listed in a field `substituteFrom`. Flux reads variables from these
     /// objects.
     pub(super) variables: Vec<String>,
     /// Whether a file installs a kustomize-controller that replaces unset variables with the empty string.

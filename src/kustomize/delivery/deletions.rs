@@ -34,8 +34,8 @@ pub struct Plan<'a> {
     pub inventory: Vec<ObjectId>,
     /// The objects that kustomize builds for the Flux Kustomization in `kustomization`, from a revision of its source.
     pub rendered: &'a [ObjectId],
-    /// The other Kustomizations that apply objects to the same cluster, each with the objects that it renders. If such
-    /// a Kustomization has the same source as `kustomization`, it is built from the same revision as `kustomization`.
+    /// The other Kustomizations that apply objects to the same cluster, each with the objects that it renders.
+    /// Kustomizations that share the source of `kustomization` are built from the same revision.
     pub siblings: Vec<(&'a Sibling, &'a [ObjectId])>,
     /// The short form of the revision, for messages, such as `main@sha1:3f2c9a1b04de`.
     pub revision: String,

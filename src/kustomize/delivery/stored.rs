@@ -261,11 +261,11 @@ impl<'a> Stage<'a> {
         self.users(old).into_iter().filter_map(tell).collect()
     }
 
-    /// Returns kustomize's Kustomizations and Components in the cluster whose annotation `portcullis.dev/path` names
-    /// the folder `folder_of`. Omits the object in the request.
-    fn at(&self, folder_of: &TreePath) -> Vec<Object> {
-        let stands = |object: &Value| folder(object).as_ref() == Some(folder_of);
-        self.others(&BY_PATH, folder_of).into_iter().filter(|(_, stored)| stands(stored.value())).collect()
+    /// Returns kustomize's Kustomizations and Components in the cluster whose annotation `portcullis.dev/path` contains
+    /// the path `own`. Omits the object in the request.
+    fn at(&self, own: &TreePath) -> Vec<Object> {
+        let stands = |object: &Value| folder(object).as_ref() == Some(own);
+        self.others(&BY_PATH, own).into_iter().filter(|(_, stored)| stands(stored.value())).collect()
     }
 
     /// Returns the objects in the cluster that refer to `folder` in a list such as `resources` or `components`. These

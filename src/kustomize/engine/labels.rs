@@ -56,8 +56,9 @@ struct Setter<'p> {
 }
 
 impl Setter<'_> {
-    /// Sets the label or annotation in the mapping `node`. Returns true if the replaced value is shared by several
-    /// fields of the object. The caller must then change these other fields too; see [`super::shared`].
+    /// Sets the label or annotation in the mapping `node`. Returns true if kustomize stores the replaced value in one
+    /// YAML node, to which several fields of the object refer. The caller must then change these fields too; see
+    /// [`super::shared`].
     fn set(&mut self, node: &mut Node, spec: &FieldSpec) -> Result<bool, FieldError> {
         if node.is_null() {
             return Ok(false);

@@ -21,7 +21,7 @@ pub(super) enum Subjects {
     Default,
     /// The subjects with the kind `ServiceAccount`.
     ServiceAccounts,
-    /// No subjects.
+    /// The namespace is set in no subject.
     None,
 }
 

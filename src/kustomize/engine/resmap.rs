@@ -90,8 +90,8 @@ impl ResMap {
         self.resources.iter().find(|resource| resource.id(&self.scope) == *id)
     }
 
-    /// Removes all empty objects if at least one of the objects at the indexes `places` is empty. The caller calls this
-    /// function after it has merged a patch into these objects. An object becomes empty if the patch deletes it.
+    /// Removes every empty object, if an object at one of the indexes `places` is empty. Call this function after a
+    /// patch is merged into the objects at `places`, because a patch can delete an object, which leaves it empty.
     pub(super) fn drop_empty_at(&mut self, places: &[usize]) {
         let mut changed = places.iter().filter_map(|at| self.resources.get(*at));
         if changed.any(|resource| resource.node.is_null_or_empty()) {

@@ -18,7 +18,7 @@ pub const SECTION: &str = "deployers";
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct Deployers {
-    /// The users and groups as which Landscaper's own controllers send requests.
+    /// The users and groups of Landscaper's own controllers.
     pub landscaper: Identities,
     /// The users and groups that may restore the status of DeployItems from a backup.
     pub restorers: Identities,

@@ -25,8 +25,8 @@ pub(super) enum Datum<'a> {
     Byte(u8),
     /// No value. It represents a `null` element of a `range` loop.
     ///
-    /// It is also the input for the content of a `range` loop without elements. The content is evaluated once, only to
-    /// find the keyword `end` of the loop. The results are discarded.
+    /// It is also the current item when the body of a `range` loop over an empty list is evaluated. The body is
+    /// evaluated once, only to find the keyword `end` of the loop. The results are discarded.
     Nothing,
 }
 

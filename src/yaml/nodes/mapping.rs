@@ -29,9 +29,9 @@ struct Key {
     size: usize,
 }
 
-/// Changes the error of an invalid merge key (`<<`) to [`Problem::WithinMerged`], which means that kustomize may ignore
-/// the merge key. Other errors stay the same. Call this function for a merge key at the top level of a document that
-/// may be a Kubernetes `List`, because kustomize keeps only the items of a `List`.
+/// Changes the error of an invalid merge key (`<<`) at the top level of a document to [`Problem::WithinMerged`].
+/// Returns other errors unchanged. If the document is a Kubernetes `List`, kustomize keeps only its items, so the
+/// invalid merge key may have no effect.
 fn open(error: YamlError) -> YamlError {
     match error.problem {
         Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },

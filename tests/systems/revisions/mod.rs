@@ -141,8 +141,8 @@ fn run_all(testbed: &Testbed, pairs: &[(u64, Pair)]) -> Vec<Result<PairOutcome, 
 }
 
 impl Tally {
-    /// Adds the plans and the actions of Flux for a pair of revisions to the totals. Returns the differences between
-    /// the plans and the actions.
+    /// Compares the changes that Portcullis predicts for a pair of revisions with the changes that Flux makes. Returns
+    /// the differences, and adds both changes to the totals.
     fn compare(&mut self, pair: &Pair, outcome: &PairOutcome, writes: &[Write]) -> Vec<String> {
         let effects = Effects::since(writes, outcome.published);
         self.deleted += effects.deleted.len();
