@@ -64,8 +64,8 @@ enum Event {
     DeleteSecret,
     /// The clock of the replica jumps by this number of minutes.
     JumpClock(usize, i64),
-    /// The replica is replaced by a replica with a certificate from this provided CA, or with a self-managed
-    /// certificate.
+    /// The replica is replaced by a new one. The second field is the number of the provided CA that signs the
+    /// certificate of the new replica. If it is `None`, the certificate is self-managed.
     ReplaceReplica(usize, Option<u8>),
 }
 
@@ -177,8 +177,8 @@ impl Simulation {
         }
     }
 
-    /// Returns whether at least one webhook configuration has a bundle with exactly the CAs that it should have.
-    /// Ignores the configuration with the index `at`.
+    /// Returns whether the bundle of at least one webhook configuration is complete: it contains exactly the CAs of the
+    /// stored state. Does not look at the configuration with the index `at`, if this is set.
     fn is_complete_except(&self, at: Option<usize>) -> bool {
         let wanted = self.state.bundle();
         let others = self.configurations.iter().enumerate().filter(|(other, _)| Some(*other) != at);
@@ -513,9 +513,9 @@ proptest! {
     }
 }
 
-/// Regression test. Replicas whose clocks differ by up to twenty days create several CAs, then the Secret is deleted.
-/// The state cannot keep all CAs that have signed leaf certificates. It must keep the CA that signed last, although
-/// other CAs have later dates.
+/// Regression test: the state must keep the CA that has signed last, although other CAs have later dates. The clocks of
+/// the replicas differ by up to twenty days, and the Secret is deleted twice. So more CAs have signed leaf certificates
+/// than the state can keep.
 #[test]
 fn keeps_the_ca_that_signed_last() {
     use Event::{DeleteSecret, JumpClock, PassTime, ReadBundles, Reconcile};
@@ -597,10 +597,11 @@ fn wait_until_almost_forgotten(simulation: &mut Simulation, authority: &Certific
     assert!(simulation.state.bundle().contains(authority));
 }
 
-/// Checks that a new replica with a provided CA does not become ready while the other replicas may soon forget this CA.
-/// No other replica has used the CA for a long time. The new replica reads the webhook configurations, and then pauses.
-/// It reads the Secret two minutes before the other replicas forget the CA. It becomes ready only after it has reported
-/// that it uses the CA.
+/// Checks that a new replica with a provided CA becomes ready only after it has reported in the Secret that it uses
+/// this CA. Without the report, the other replicas would soon remove the CA.
+///
+/// The CA has not been used for a long time. The new replica reads the webhook configurations, and then pauses. It
+/// reads the Secret two minutes before the other replicas remove the CA.
 #[test]
 fn a_replica_reports_its_provided_ca_before_it_is_ready() {
     let mut simulation = Simulation::new();
@@ -622,8 +623,9 @@ fn a_replica_reports_its_provided_ca_before_it_is_ready() {
     replace_all(&mut simulation, Some(2)).unwrap();
 }
 
-/// Like `a_replica_reports_its_provided_ca_before_it_is_ready`, but the new replica signs its own certificate, and the
-/// other replicas use a provided CA.
+/// Checks that a new replica with a self-managed certificate becomes ready only after it has reported in the Secret
+/// that it uses the CA. The new replica signs its certificate with the CA in the Secret, and the other replicas use a
+/// provided CA. Otherwise, the test is like `a_replica_reports_its_provided_ca_before_it_is_ready`.
 #[test]
 fn a_replica_reports_its_own_ca_before_it_is_ready() {
     let (mut simulation, current) = stable_simulation();

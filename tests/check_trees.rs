@@ -54,8 +54,8 @@ fn copy(from: &Path, to: &Path, wanted: &dyn Fn(&str) -> bool) {
     }
 }
 
-/// Returns a folder with a copy of the files in `examples/kustomize` whose names `wanted` accepts. All files together
-/// are the example in the design proposal for kustomize components.
+/// Copies the files in `examples/kustomize` whose names `wanted` accepts into a new folder, and returns this folder.
+/// The example comes from the design proposal for kustomize components.
 fn example(wanted: &dyn Fn(&str) -> bool) -> tempfile::TempDir {
     let folder = tempfile::tempdir().unwrap();
     copy(&repository().join("examples/kustomize"), folder.path(), wanted);
@@ -233,8 +233,9 @@ fn bomb(name: &str) -> String {
     format!("{head}metadata: {{name: {name}}}\nspec:\n  a: &a [{zeros}]\n  b: [{aliases}]\n")
 }
 
-/// The aliases of each object are within the limit for one document. But all expanded objects together would take
-/// gigabytes of memory. So `check` also limits the expansion of all documents in one run.
+/// Checks that `check` limits how many values the YAML aliases of all documents in one run create. In this test, each
+/// object is within the limit for one document. But all 200 objects together would take gigabytes of memory. `check`
+/// reads 11 of them, and reports an error for each of the others.
 #[test]
 fn releases_alias_bombs_between_roots() {
     let folder = tempfile::tempdir().unwrap();

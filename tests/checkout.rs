@@ -527,7 +527,7 @@ fn explains_external_sources_and_dependencies() {
 }
 
 /// Checks that Portcullis finds the folders that Applications and ApplicationSets name, and builds them as Argo CD
-/// does. A build fails if a file in the list `resources` does not exist.
+/// does. Also checks that Portcullis rejects such a folder if a file in its list `resources` does not exist.
 #[test]
 fn judges_roots_of_argo_cd_as_it_builds_them() {
     let copy = Checkout::of("tests/repositories/argo-cd", "https://github.com/example/apps.git");

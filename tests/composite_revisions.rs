@@ -71,8 +71,9 @@ fn composites(more: &Value) -> [Value; 2] {
     })
 }
 
-/// Returns the findings of the rule `rule` about the two composites of [`composites`]: first the pinned composite, and
-/// then the one that uses the newest revision.
+/// Returns the findings of the rule `rule` about two composites: first the composite that is pinned to the first
+/// revision, and then the one that uses the newest revision. `more` contains fields that are added to the `spec` of
+/// both composites.
 fn found(rule: &str, more: &Value) -> [Vec<String>; 2] {
     composites(more).map(|composite| {
         let case = Case::new(Operation::Create, composite).stored(stored());

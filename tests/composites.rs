@@ -899,11 +899,11 @@ fn without_mutable_fields(object: &Value) -> Value {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
-    /// Checks the mutator with any patches of a Composition:
+    /// Checks the mutator with a composite whose Composition has random patches:
     ///
     /// - Mutation is idempotent.
-    /// - The mutator changes only fields that it may change, and no immutable fields.
-    /// - The patch in the annotation equals the change that the engine computes for the composed resource.
+    /// - The mutator changes only fields that it may change. In an update, it changes no immutable field.
+    /// - The annotation `environment-patches` contains the patch that `engine_patch` returns for the composed resource.
     #[test]
     fn mutating_composites(
         data in data(), spec in data(), patches in patches(), resource in proptest::collection::vec("[a-c]([.][a-c])?", 0..3),
@@ -959,8 +959,9 @@ fn as_stored(object: &Value, definition: &Value) -> Value {
     kept
 }
 
-/// Returns a JSON Patch with the changes that the engine makes to the base of the only composed resource. Returns
-/// `None` if the engine changes nothing.
+/// Returns a JSON Patch with the changes that the patches of `composition` make to the base of its only composed
+/// resource, as Portcullis computes them. `object` is the composite. The EnvironmentConfigs are in `stored`. Returns
+/// `None` if nothing changes, or if the computation fails.
 fn engine_patch(composition: &Value, object: &Value, stored: &[Value]) -> Option<Value> {
     use portcullis::crossplane::environment::{ActionOutcome, compute};
     let declaration = portcullis::crossplane::composition::declaration(composition)?;
@@ -1033,8 +1034,9 @@ fn waits_for_the_list_of_environment_configs() {
     assert_eq!(decide(false, Phase::Validate).findings, []);
 }
 
-/// Regression test for an error that `mutating_composites` found: one patch writes a value to the composite, and
-/// another patch reads this value into the environment again. Composed resources must contain this value.
+/// Regression test for an error that the test `mutating_composites` found. In this Composition, one patch writes a
+/// value from the environment to the composite, and another patch writes this value from the composite back to the
+/// environment. Composed resources that read the environment must contain this value.
 #[test]
 fn computes_composed_resources_from_the_stored_composite() {
     let returning = NATIVE.replace(

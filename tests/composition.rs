@@ -539,7 +539,7 @@ fn validation_cases_of_upstream() {
     }
 }
 
-/// Returns the Composition of a recorded case.
+/// Returns the Composition of a test case. For each test case, the result of Crossplane is recorded in a file.
 fn executed_composition(case: &Value) -> Value {
     let mut spec = case["spec"].clone();
     if case["profile"] == "function" {

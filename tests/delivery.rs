@@ -746,9 +746,9 @@ fn denying_cluster() -> Cluster {
     Cluster::with_levels(Limits::default(), &[("flux-trees", Level::Deny)])
 }
 
-/// Regression test for issue 18 (Flux, item 1): Flux may change a Kustomization and the branch of its source in one
-/// apply operation. If Portcullis denied the Kustomization, the whole operation would fail, and the source would not be
-/// changed either.
+/// Regression test for issue 18 (Flux, item 1): a Kustomization whose path does not exist in the revision of its source
+/// gets a warning, not a denial. Flux may apply the Kustomization together with a new branch of the source, in which
+/// the path exists. A denial would make the whole apply operation fail, so the source would keep its old branch.
 #[tokio::test]
 async fn never_denies_a_path_missing_in_the_revision() {
     let cluster = denying_cluster();
@@ -973,8 +973,8 @@ fn set_hold_policy(cluster: &Cluster, more: &str) {
     cluster.gate.set_policy(Policy { artifact_hosts: vec![cluster.server.host()], ..policy });
 }
 
-/// Returns a Kustomization with an inventory of objects in the namespace `a`. An annotation approves the deletions by
-/// the revision `approves`.
+/// Returns a Flux Kustomization with an inventory of objects in the namespace `a`. Its annotation
+/// `portcullis.dev/approve-deletions` approves the deletions of objects by the revision `approves`.
 fn kustomization_with_inventory(name: &str, inventory: &[&str], approves: &str) -> Value {
     let mut object = kustomization_named(name, json!({}));
     let entries: Vec<_> = inventory.iter().map(|id| json!({"id": format!("a_{id}"), "v": "v1"})).collect();

@@ -270,9 +270,8 @@ fn violated_sentence(Change { old, new }: &Change<'_>) -> Option<&'static str> {
     None
 }
 
-/// Returns whether `lastReconcileTime` in `new` may be the current time, as the contract requires. This is the case if
-/// it is not earlier than `lastReconcileTime` in `old`. The two times may be equal, because their resolution is one
-/// second.
+/// Returns whether `lastReconcileTime` is set in `new`, and is not earlier than in `old`. The two times may be equal,
+/// because their resolution is one second.
 fn is_after(old: &Status<'_>, new: &Status<'_>) -> bool {
     new.reconciled.is_some_and(|time| old.reconciled.is_none_or(|before| time >= before))
 }

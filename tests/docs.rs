@@ -13,7 +13,7 @@ use portcullis::gate::Registry;
 #[allow(dead_code, reason = "as an example it has a main function")]
 mod bounds;
 
-/// The folder with the pages of single rules. The book omits these pages, because the page of all rules links to them.
+/// The folder in docs that contains one page for each rule. The book must contain all these pages.
 const PAGES_OF_RULES: &str = "rules/";
 
 fn repository() -> &'static Path {
@@ -178,8 +178,8 @@ fn the_page_of_bounds_is_up_to_date() {
     assert!(page == bounds::page(repository()), "docs/bounds.md is not what `make generate` writes");
 }
 
-/// Regression test for issue 18: Landscaper processes a new Installation only if its annotation
-/// `landscaper.gardener.cloud/operation` requests that, so the example needs the annotation.
+/// Regression test for issue 18: the Installation in `examples/dry-run` needs the annotation
+/// `landscaper.gardener.cloud/operation: reconcile`. Without it, Landscaper does not process a new Installation.
 #[test]
 fn the_example_of_a_dry_run_starts() {
     let text = fs::read_to_string(repository().join("examples/dry-run/installation.yaml")).unwrap();

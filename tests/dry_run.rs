@@ -246,8 +246,8 @@ fn annotates_a_child_of_a_root_annotated_just_before() {
     }
 }
 
-/// Checks that a new DeployItem loses the dry-run annotation if the dry run of its root has ended. The root in the API
-/// server no longer has the annotation. The catalog is outdated, so the root in it still has the annotation.
+/// Checks that Portcullis removes the dry-run annotation from a new DeployItem if the dry run of its root has ended.
+/// The catalog is outdated: the root in the catalog still has the annotation, but the root in the API server does not.
 #[test]
 fn does_not_annotate_a_child_after_the_end_of_the_dry_run() {
     let [root, sub, execution] = ancestors();

@@ -228,9 +228,9 @@ fn a_switch_waits_for_the_run_in_both_directions() {
     assert_eq!([judged(true, false, done()), judged(false, false, done())], [[""; 0], [""; 0]]);
 }
 
-/// Checks that a root can be switched to a dry run again if its DeployItems were not really deployed. When the dry-run
-/// annotation is removed from a root, its DeployItems lose the annotation too. But the status of a DeployItem still
-/// names the last deployer, and so shows whether the DeployItem was really deployed.
+/// Checks that DR009 allows another dry run of a root Installation if its DeployItem was processed only in a dry run.
+/// The DeployItem has no dry-run annotation any more. So the rule reads `status.deployer`, the last deployer of the
+/// DeployItem. If this is a real deployer, DR009 reports a finding.
 #[test]
 fn allows_another_dry_run_of_undeployed_items() {
     let root = |dry_run: &str| {

@@ -613,9 +613,9 @@ spec:
     assert_eq!(composed(composite(json!({"shadow": "s"}))), "s", "PatchComposedResourceFromEnvironmentShadowedSet");
 }
 
-/// Regression test for issue 18 (Crossplane, item 9): the engine ignores patches of the types `CombineFromEnvironment`
-/// and `CombineToEnvironment` in `environment.patches`. The validation of the patches for function-patch-and-transform
-/// reports them as invalid.
+/// Regression test for issue 18 (Crossplane, item 9): environment patches must not have the types
+/// `CombineFromEnvironment` and `CombineToEnvironment`. The engine ignores such patches. If they are in the input of
+/// function-patch-and-transform, the validation reports an error.
 #[test]
 fn combinations_of_the_environment_are_ignored_among_environment_patches() {
     for kind in ["CombineFromEnvironment", "CombineToEnvironment"] {

@@ -2,9 +2,11 @@
 //!
 //! If a mutator added a field that the API server prunes, it would change the object with every update: the generation
 //! would increase, and controllers would reconcile forever. So the tests prune and default the result of a mutator with
-//! the schema of its kind, as the API server does, and send it again. The tests cover every mutator with all vectors,
-//! examples and recordings. The status of Flux sources, which Portcullis changes to withhold revisions, is tested in
-//! tests/delivery.rs.
+//! the schema of its kind, as the API server does, and send it again.
+//!
+//! The tests run every mutator. The objects come from the test vectors (tests/vectors), the examples of the rule pages,
+//! and the recordings (tests/recordings). The status of Flux sources, which Portcullis changes to withhold revisions,
+//! is tested in tests/delivery.rs.
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "in a test a panic is the report")]
 
 mod cases;
@@ -170,8 +172,12 @@ struct Tally {
 }
 
 impl Tally {
-    /// Checks with every configuration that mutation of an object is idempotent. Creates the object, and then creates
-    /// and updates it in all [`variants`]. Also updates the object that the previous configuration admitted.
+    /// Checks with every configuration that mutation of an object is idempotent: if a mutated object is sent again, it
+    /// is not changed again. `stored_objects` are the objects in the catalog.
+    ///
+    /// The function sends the object itself and its [`variants`]. It sends each variant twice: as a new object, and as
+    /// an update. If another configuration was checked before, the function also sends the object that was mutated with
+    /// that configuration.
     fn check(&mut self, name: &str, object: &Value, stored_objects: &[Value]) {
         self.check_all(name, std::slice::from_ref(object), stored_objects);
     }
@@ -231,7 +237,8 @@ fn every_mutator_is_covered() {
     assert_eq!(mutators, ["environments", "overwrites", "dry-run"], "the tests below count the changes of these");
 }
 
-/// Checks every object in a folder of examples, in a cluster in which all objects of the folder are stored.
+/// Checks for every object in a folder of examples that mutating it a second time changes nothing. The catalog contains
+/// all objects of the folder. `tally` counts the objects and the changes of each mutator.
 fn check_folder(folder: &str, tally: &mut Tally) {
     let mut paths: Vec<_> =
         fs::read_dir(repository().join(folder)).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -333,8 +340,9 @@ fn mutation_of_deployer_configurations_is_idempotent() {
     assert!(tally.objects > 100 && tally.change_count("dry-run") > 100, "{} {:?}", tally.objects, tally.changes);
 }
 
-/// Tests the Compositions of the recorded cases: those with a native environment and those with functions. The
-/// CompositeResourceDefinition declares all fields of `spec` in the recorded composite, so no field is pruned.
+/// Tests mutation of the recorded composite, with the Composition of each recorded case. Some of these Compositions have
+/// a native environment, and the others run functions. The CompositeResourceDefinition declares all fields in `spec` of
+/// the composite, so no field is pruned.
 #[test]
 fn mutation_of_executed_compositions_is_idempotent() {
     let (mut tally, vectors) = (Tally::default(), vectors("crossplane/compositions.json"));

@@ -118,8 +118,9 @@ fn references_follow_the_overwritten_repository_of_the_root() {
     assert_eq!(versions[1]["value"], "v9", "{patch}");
 }
 
-/// Checks that Portcullis patches a descriptor in a label only if the outermost component also has a label with a
-/// descriptor. Landscaper unpacks descriptors in labels under the same condition.
+/// Checks when Portcullis patches a component descriptor that is stored in a label of a component reference. It does so
+/// only if the component of the outermost descriptor also has such a label. Landscaper unpacks descriptors in labels
+/// under the same condition.
 #[test]
 fn nested_descriptors_are_patched_where_landscaper_unpacks_them() {
     let nested = json!({"meta": {"schemaVersion": "v2"}, "component": {"name": "example.org/store", "version": "v1",

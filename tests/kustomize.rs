@@ -47,7 +47,8 @@ fn difference(case: &Value, report: &Report) -> Option<String> {
     })
 }
 
-/// Names of cases whose verdict may be unknown, because a resource must be fetched to decide them.
+/// Names of the cases for which Portcullis may return the verdict `Unknown`. In these cases, kustomize fetches a
+/// component from a git repository, and Portcullis does not.
 const MAY_BE_UNKNOWN: [&str; 4] = [
     "F12d http with org/repo",
     "I26 git file url component",
@@ -289,14 +290,16 @@ fn verdicts_for_whole_specs_equal_fluxs() {
     assert!(agreed > 2 * unknown.len(), "{agreed} agree, {} are unknown", unknown.len());
 }
 
-/// Returns our report about the tree of a case. The tree is built with `spec` of the case, as Flux builds it.
+/// Builds the tree of a test case as Flux does, and returns the report of Portcullis. `spec` of the case is the spec of
+/// the Flux Kustomization.
 fn judge_for_flux(case: &Value) -> Report {
     let options = Options { flux: flux_spec(&case["spec"]), ..Options::of(Profile::Flux) };
     analyse(&tree(case), &TreePath::from(text(&case["spec"]["path"])), &options)
 }
 
-/// Regression test for issue 18 (Flux, item 3): Flux rejects these specs, but Portcullis did not.
-/// `verdicts_for_whole_specs_equal_fluxs` did not find the error, because it also accepts unknown verdicts.
+/// Regression test for issue 18 (Flux, item 3). Flux rejects these specs of Kustomizations, but Portcullis returned the
+/// verdict `Unknown`. The test `verdicts_for_whole_specs_equal_fluxs` did not find this error, because it accepts
+/// unknown verdicts.
 #[test]
 fn rejects_specs_that_flux_rejects() {
     const REJECTED: [(&str, &str); 10] = [
@@ -324,7 +327,8 @@ fn rejects_specs_that_flux_rejects() {
     assert!(reason.contains("the content of ConfigMap/vars is unknown"), "{reason}");
 }
 
-/// Regression test for issue 18 (Flux, item 2): Flux accepts these kustomization files, but Portcullis rejected them.
+/// Regression test for issue 18 (Flux, item 2). Flux accepts kustomization files with values of the wrong type, such as
+/// a number as an image tag, and with unknown fields. Portcullis rejected such files.
 #[test]
 fn accepts_root_files_that_flux_converts() {
     for (name, root) in [

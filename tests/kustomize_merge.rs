@@ -67,8 +67,8 @@ fn a_comment_holds_the_schema_of_a_list() {
 }
 
 proptest! {
-    /// Checks that an empty patch does not change an object of a custom kind without null values. Custom kinds have no
-    /// schema, so mappings are merged, and lists are replaced.
+    /// Checks that an empty patch does not change an object of a custom kind if the object contains no null values.
+    /// Custom kinds have no schema, so mappings are merged, and lists are replaced.
     #[test]
     fn an_empty_patch_changes_no_object_without_nulls(keys in prop::collection::hash_map("[a-z]{1,3}", "[a-z0-9]{1,5}", 0..6)) {
         let entries: Vec<_> = keys.iter().map(|(key, value)| format!("\"{key}\": [{{\"name\": \"{value}\"}}, {{}}]")).collect();

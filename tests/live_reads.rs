@@ -14,8 +14,9 @@ use serde_json::{Value, json};
 /// Number of objects in the catalog that refer to the object of the request. A rule reads at most five of them at once.
 const USERS: usize = 12;
 
-/// A simulated API server whose objects differ from those in the catalog. Only the object `unchanged` is equal. All
-/// other objects have lost their content, or are deleted if `others_exist` is false.
+/// A simulated API server whose objects differ from those in the catalog. Only the object `unchanged` is the same in
+/// both. If `others_exist` is true, all other objects exist, but have only a name and a namespace. If it is false, they
+/// do not exist, except Namespaces.
 struct ChangedObjects {
     unchanged: Option<Value>,
     others_exist: bool,
@@ -41,8 +42,9 @@ fn landscaper_object(kind: &str, name: &str, rest: Value) -> Value {
     object
 }
 
-/// A function that creates an object which refers to another object, and the request that is denied because of this
-/// reference. The number is part of the object's name, so that each call creates an object with a different name.
+/// A function that returns two values: an object that refers to a second object, and a request for this second object.
+/// A rule denies the request because of the reference. The argument is a number in the name of the first object, so
+/// that each call creates a different object.
 type Make = fn(usize) -> (Value, Case);
 
 fn overwrites_of_contexts(number: usize) -> (Value, Case) {

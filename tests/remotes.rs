@@ -259,8 +259,9 @@ fn builds_a_base_in_a_repository_on_disk() {
     assert_eq!(exit_code_and_output(&setup.build(&[&entry], &["--fetch"])), (0, OUTPUT.to_owned(), String::new()));
 }
 
-/// Checks the annotations that contain the repository of an object. The expected output was recorded with kustomize
-/// 5.8.1 and a repository on disk.
+/// Checks the annotation `config.kubernetes.io/origin` of an object from a remote base. The annotation contains the
+/// repository and the file of the object. The expected output was recorded with kustomize 5.8.1 and a repository on
+/// disk.
 #[test]
 fn annotates_objects_with_their_repository() {
     let setup = TestSetup::new();

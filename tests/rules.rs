@@ -18,7 +18,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 
-/// Replaces the findings that a rule's page shows for its examples with the current findings.
+/// Updates the page of a rule: runs the examples on the page, and writes their current findings below them.
 fn update_page(page: &Page) {
     let path = repository().join(format!("docs/rules/{}.md", page.info.id));
     let text = std::fs::read_to_string(&path).unwrap();
@@ -346,12 +346,11 @@ fn receiving_webhooks<'c>(configuration: &'c Value, group: &str, plural: &str, o
     webhooks.filter(|webhook| webhook["rules"].as_array().expect("rules is a list").iter().any(is_sent)).collect()
 }
 
-/// Returns the condition that decides which requests for the resource `plural` the webhook `webhook` receives. The
-/// other requests for the resource go to another webhook.
+/// Returns the match condition that limits which requests for the resource `plural` the webhook receives. Returns
+/// `None` if the webhook receives all of these requests. For deletions, ignores a condition that exempts deletions.
 ///
-/// The boolean is true if `webhook` receives the requests for which the condition is true. It is false if `webhook`
-/// receives the requests for which the condition is false. Returns `None` if `webhook` receives all requests for the
-/// resource. The condition does not apply to deletions, because deletions have no object.
+/// The string is the CEL expression of the condition, without a negation (`!`) at its start. The boolean is false if
+/// the expression was negated.
 fn shared_condition(webhook: &Value, plural: &str, operation: Operation) -> Option<(bool, String)> {
     const DELETE: &str = "request.operation == 'DELETE' || ";
     let guard = format!("request.resource.resource != '{plural}' || ");

@@ -27,8 +27,9 @@ fn overwrites(version: &str) -> Value {
            "overwrites": [{"source": {"componentName": "db"}, "substitution": {"version": version}}]})
 }
 
-/// Returns an Installation with a tree annotation. The annotation contains the summary `note`, and a fingerprint of the
-/// object `overwrites`. So the summary counts as computed from this object.
+/// Returns an Installation with a tree annotation that contains the summary `note`. The annotation also contains a hash
+/// of the object `overwrites` and of the component reference of the Installation. So the annotation is current as long
+/// as both are unchanged.
 fn installation(name: &str, overwrites: &Value, note: Note) -> Value {
     let original =
         ComponentReference { component_name: "app".into(), version: "v1".into(), ..ComponentReference::default() };
@@ -133,8 +134,8 @@ fn context(deleted: bool) -> Value {
     context
 }
 
-/// Returns the findings of OW011 about `object`. The Context in the catalog is being deleted, and live reads return
-/// `live`.
+/// Returns the findings of OW011 about the creation of `object`. The catalog contains a Context that is being deleted.
+/// `live` is the result of each live read of this Context, as in [`ContextReader`].
 fn findings_of_ow011(object: &Value, live: Option<Option<Value>>) -> Vec<String> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     let registry = Registry::standard();

@@ -20,8 +20,8 @@ pub const CONNECTIONS: usize = 25;
 const LARGE: usize = 128 * 1024;
 /// The HTTP status of rejected requests (Too Many Requests).
 const TOO_MANY_REQUESTS: u16 = 429;
-/// Delay before the client repeats a rejected call. It is shorter than the delay in the `Retry-After` header, because
-/// with that delay a round would take seconds.
+/// Delay before the client repeats a rejected call. It is shorter than the delay in the `Retry-After` header, which
+/// would extend a measurement by seconds.
 const RETRY_DELAY: Duration = Duration::from_millis(20);
 
 /// A request that the client sends repeatedly, and a text that every answer must contain.
@@ -66,7 +66,7 @@ impl ConnectedServer {
         Self { process, client: Arc::clone(client), connections }
     }
 
-    /// Makes the call `call` at least `count` times. The calls are spread evenly over all connections.
+    /// Sends the request `call` at least `count` times, equally often on each connection.
     pub async fn post(&mut self, call: &Call, count: usize) {
         let caller = Arc::new(Caller {
             address: self.process.address,
@@ -84,7 +84,7 @@ impl ConnectedServer {
         self.connections = join_all(tasks).await.into_iter().map(Result::unwrap).collect();
     }
 
-    /// Makes the call `call` at least `count` times. Returns the CPU time that the server used per call, in
+    /// Sends the request `call` at least `count` times. Returns the CPU time that the server used per request, in
     /// microseconds.
     pub async fn cost(&mut self, call: &Call, count: usize) -> f64 {
         let before = self.process.cpu();

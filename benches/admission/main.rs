@@ -45,8 +45,9 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 /// Default number of rounds. The benchmark then takes a few minutes.
 const ROUNDS: usize = 15;
 const KIB: usize = 1024;
-/// Sizes of reviews in bytes, each with the number of reviews of this size in a round. With these numbers, the reviews
-/// of each size take a few tenths of a second per round.
+/// The measured sizes of AdmissionReviews in bytes. Each size is followed by a count: in each round, each call with a
+/// review of this size is made at least that many times. The counts are chosen so that each size takes a few tenths of
+/// a second per round.
 const SIZES: [(usize, usize); 4] = [(KIB, 10_000), (3 * KIB, 10_000), (6 * KIB, 7_500), (2 * KIB * KIB, 100)];
 /// The typical size of a review in bytes, and the number of reviews of this size in a round. The report compares the
 /// costs for this size with a target. There is no target for other sizes.
@@ -137,8 +138,8 @@ impl Bench {
         is_selected
     }
 
-    /// Measures the cost of calls to the baseline server and of each kind of call to Portcullis. All reviews have the
-    /// size `size` in bytes, and each round has `count` reviews.
+    /// Measures the costs of several calls to Portcullis, compared with a call to the baseline server. The review in
+    /// each call has `size` bytes. In each round, each call is made at least `count` times.
     async fn by_size(&self, size: usize, count: usize) -> Vec<Costs> {
         let (unhandled, installation) = (reviews::unhandled(size), reviews::installation(size));
         let mut rounds = Rounds::new(count, self.rounds);
@@ -179,8 +180,8 @@ impl Bench {
         CATALOGS.into_iter().zip(costs.chunks(2).map(<[Costs]>::to_vec)).collect()
     }
 
-    /// Compares the build at the path `before` with the measured build: their memory usage, and the cost of reviews of
-    /// the same Installation.
+    /// Compares the measured build of Portcullis with another build. `before` is the path of the other build's
+    /// executable. Compares the memory usage of the builds, and the cost of reviews of the same Installation.
     async fn compare_with(&self, before: &Path) -> Comparison {
         let memory = [self.memory(before).await, self.memory(&self.binary).await];
         let mut comparison = Comparison { rounds: self.rounds, costs: Vec::new(), memory };

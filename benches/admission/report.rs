@@ -19,7 +19,8 @@ const RESIDENT_AIM: f64 = 20.0;
 /// says whether the cost stays below this value.
 const CATALOG_AIM: f64 = 1.2;
 
-/// The cost of a call and of the baseline, in microseconds of the server's CPU time.
+/// The measured costs of a call to Portcullis, and of a call to the baseline server, which makes no decision. A cost is
+/// the CPU time of the server in microseconds.
 #[derive(Clone)]
 pub struct Costs {
     name: &'static str,
@@ -34,8 +35,8 @@ pub struct Costs {
 }
 
 impl Costs {
-    /// Computes the costs of `call`. For each round, `floor` contains the cost of the baseline, and `cost` contains the
-    /// cost of the call.
+    /// Summarizes the measured costs of `call` and of the baseline by their medians. `cost` contains the costs of the
+    /// call, and `floor` the costs of the baseline. Both have one element for each round of the benchmark.
     pub fn new(call: &Call, floor: &[f64], cost: &[f64]) -> Self {
         let ratios: Vec<f64> = cost.iter().zip(floor).map(|(cost, floor)| cost / floor).collect();
         let spread = (quantile(&ratios, 0.75) - quantile(&ratios, 0.25)) / 2.0;
@@ -143,7 +144,7 @@ fn write(name: &str, text: &str) {
     fs::write(path, format!("{before}{begin}{text}{end}{after}")).unwrap();
 }
 
-/// The costs and the memory of two builds.
+/// A comparison of an earlier build of Portcullis with the measured build: the costs of calls, and the memory usage.
 pub struct Comparison {
     pub rounds: usize,
     /// The costs of each measured call. Each entry also contains the number of objects in the catalog during the call.

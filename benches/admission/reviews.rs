@@ -27,7 +27,8 @@ pub fn unhandled(size: usize) -> Vec<u8> {
     })
 }
 
-/// Returns a review of an Installation whose component is overwritten, with about `size` bytes.
+/// Returns an AdmissionReview of about `size` bytes for an Installation. An entry of a ComponentVersionOverwrites
+/// object matches the component of this Installation.
 pub fn installation(size: usize) -> Vec<u8> {
     pad_to_size(size, |padding| {
         let mut object = small_installation("server");
@@ -84,8 +85,9 @@ pub fn overwrites_object(name: &str, count: usize) -> Value {
     })
 }
 
-/// Returns a review of about `size` bytes. `make` creates a review with the given padding, which is a number of items
-/// and of lines of text. Lines are added only if the maximum number of items is not enough.
+/// Returns a review of about `size` bytes. `make` creates a review with the given padding. This function first
+/// increases the number of items in the padding, up to [`MAX_ITEMS`]. If the review is then still too short, it adds
+/// lines of text.
 fn pad_to_size(size: usize, make: impl Fn(Padding) -> Vec<u8>) -> Vec<u8> {
     let mut padding = Padding::default();
     while padding.items < MAX_ITEMS && make(padding).len() < size {

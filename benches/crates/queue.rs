@@ -21,7 +21,7 @@ const DURATION: Duration = Duration::from_mins(5);
 /// Number of objects that are queued at once, to measure the memory.
 const OBJECTS: usize = 100_000;
 
-/// Measures both queues, and returns the table.
+/// Measures the work queue of Portcullis and the scheduler of kube-runtime. Returns the results as a Markdown table.
 pub fn table() -> String {
     let paused = || tokio::runtime::Builder::new_current_thread().enable_time().start_paused(true).build().unwrap();
     let attempts = [paused().block_on(our_attempts()), paused().block_on(their_attempts())];

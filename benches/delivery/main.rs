@@ -37,7 +37,7 @@ const SIZE: Size = Size { roots: 2_000, parts: 1_200 };
 /// Number of measurements with empty caches. Each measurement uses a new [`Gate`], because the caches of a gate are no
 /// longer empty after its first measurement.
 const COLD_MEASUREMENTS: usize = 30;
-/// Number of admissions of each Kustomization with a cached check result.
+/// Number of times that the admission of each Kustomization is measured after its check result is cached.
 const PASSES: usize = 5;
 const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- delivery: begin -->";
@@ -149,7 +149,8 @@ fn review_of(number: usize) -> Vec<u8> {
     review.to_string().into_bytes()
 }
 
-/// Measures the time from the bytes of a review to the bytes of its answer, which must have no findings.
+/// Measures how long the gate takes to answer an AdmissionReview. This includes parsing the request from `body` and
+/// encoding the response. Panics if there are findings.
 async fn time_admission(gate: &Gate, body: &[u8]) -> Duration {
     let start = Instant::now();
     let review = review::read(body).unwrap();

@@ -12,7 +12,7 @@ const OBJECTS_PER_FILE: usize = 100;
 const KINDS: usize = 4;
 const PATCHES: usize = 50;
 
-/// Name of the folder with the root of the tree.
+/// Name of the folder that is built: the last of the three overlays.
 pub const ROOT: &str = "third";
 
 /// Writes a tree with `objects` objects into a folder.

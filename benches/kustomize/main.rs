@@ -198,7 +198,7 @@ struct Costs {
     built_all: Cost,
     /// The cost of `portcullis check` of the whole repository.
     all: Cost,
-    /// The cost of `portcullis check` of a repository of half the size.
+    /// The cost of `portcullis check` of a second repository, which has half as many roots; see [`HALF`].
     half: Cost,
 }
 
@@ -220,7 +220,8 @@ fn build_all(folder: &Path, output: &Path) -> Command {
     portcullis(&["build".as_ref(), "--all".as_ref(), folder, "--output".as_ref(), output])
 }
 
-/// Runs a process that must succeed. Returns its time and CPU time; the memory is 0.
+/// Runs a process, and panics if it fails. Returns its elapsed time and its CPU time. The field `memory` of the result
+/// is 0, because this function does not measure the memory.
 fn run(command: &mut Command) -> Cost {
     let (cpu_before, begin) = (children_cpu_time(), Instant::now());
     let ended = command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap();
@@ -235,7 +236,8 @@ fn memory(mut command: Command) -> usize {
     (0..RUNS_PER_ROOT).map(|_| run_sampling_memory(&mut command).1).max().unwrap_or_default()
 }
 
-/// Runs a process that must succeed. Returns its time and CPU time, and its peak resident memory in KiB from samples.
+/// Runs a process, and panics if it fails. Returns its elapsed time and CPU time, and its peak resident memory in KiB.
+/// Reads the peak memory repeatedly while the process runs. The field `memory` of the returned `Cost` is 0.
 fn run_sampling_memory(command: &mut Command) -> (Cost, usize) {
     let (cpu_before, begin) = (children_cpu_time(), Instant::now());
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();

@@ -133,8 +133,9 @@ impl Client {
         answers as f64 / began.elapsed().as_secs_f64()
     }
 
-    /// Sends `calls` at random times for the duration `time`. `rate` is the mean number of requests per second. Returns
-    /// the outcomes of the requests.
+    /// Sends requests at random times for the duration `time`. Each request is randomly chosen from `calls`. `rate` is
+    /// the mean number of requests per second, and `pace` says how exactly the times are met. Returns the outcomes of
+    /// the requests.
     pub async fn offer(&self, calls: &[Arc<Call>], rate: f64, time: Duration, pace: Pace) -> Samples {
         let (sender, mut receiver) = mpsc::unbounded_channel();
         let mut random = Random::new(self.schedules.fetch_add(1, Ordering::Relaxed));

@@ -7,7 +7,7 @@ use std::time::Duration;
 pub struct Sample {
     /// The scheduled time of the request, measured from the start of the schedule.
     pub at: Duration,
-    /// Time from the scheduled time to the end of the answer.
+    /// The latency: the time from the scheduled time of the request to the end of the response.
     pub took: Duration,
     /// The status of the answer; 0 if there was no answer.
     pub status: u16,

@@ -83,7 +83,8 @@ impl Setting {
         process::portcullis_with_command(self.command(self.binary()), self.mount.path(), catalog)
     }
 
-    /// Returns the path of the measured build.
+    /// Returns the path of the measured Portcullis executable: the command-line argument `--binary`, or the executable
+    /// that Cargo has built together with this benchmark.
     fn binary(&self) -> &str {
         self.value("--binary").unwrap_or(process::PORTCULLIS)
     }

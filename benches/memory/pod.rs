@@ -31,8 +31,9 @@ pub struct Pod {
 }
 
 impl Pod {
-    /// Creates the environment of a pod with a token for the cluster of a kubeconfig. Returns `None` if programs are
-    /// not permitted to create a mount namespace.
+    /// Creates the environment of a pod. Programs in it connect to the first cluster in the file `kubeconfig`, and
+    /// authenticate with the service account token `token`. Returns `None` if this process is not permitted to create a
+    /// mount namespace.
     pub fn new(kubeconfig: &Path, token: &str) -> Option<Self> {
         let is_allowed = unshare().arg("true").stderr(Stdio::null()).status().is_ok_and(|status| status.success());
         if !is_allowed {
@@ -61,7 +62,8 @@ impl Pod {
 }
 
 /// Returns the command `unshare` with options that create a mount namespace. The caller appends a program and its
-/// arguments. `unshare` and the shell script start the program with `exec`, so the child process becomes the program.
+/// arguments. `unshare` replaces itself with this program through `exec`, so the program has the process id of the
+/// command. [`SCRIPT`] replaces itself in the same way.
 fn unshare() -> Command {
     let mut command = Command::new("unshare");
     command.args(["--user", "--map-root-user", "--mount"]);

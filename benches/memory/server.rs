@@ -60,8 +60,8 @@ pub struct Program {
 }
 
 impl Program {
-    /// Creates a certificate for the server of a build. `path` is the path of the build's executable. If it is `None`,
-    /// uses the executable that cargo built for this benchmark.
+    /// Creates a serving certificate with the executable of Portcullis at `path`. If `path` is `None`, uses the
+    /// executable that cargo built for this benchmark.
     pub fn new(path: Option<&str>) -> Self {
         let path = PathBuf::from(path.unwrap_or(env!("CARGO_BIN_EXE_portcullis")));
         let certs = tempfile::tempdir().unwrap();

@@ -37,8 +37,9 @@ struct Measured {
 }
 
 impl Measured {
-    /// Measures a running server that has the objects of `rows`. `json` is the size of the objects in bytes.
-    /// `transfer_time` is the time that a simple client needs to read them.
+    /// Measures the memory usage of a running server, and the time until it is ready. `rows` describes the objects in
+    /// its catalog. `json` is the size of these objects as JSON in bytes. `transfer_time` is the time that a simple
+    /// client needs to read them.
     fn of(server: &Server, rows: &[Row], json: u64, transfer_time: Duration) -> Self {
         let ready = server.wait_until_ready();
         let (memory, catalog_bytes) = (server.settled_memory(), server.metric("portcullis_catalog_bytes", rows));
@@ -94,8 +95,8 @@ fn runs() -> Vec<Vec<Row>> {
     std::iter::once(Vec::new()).chain(single).chain([all_rows()]).collect()
 }
 
-/// Calls `measure` once for each run in [`runs`], with the rows of this run. A [`Row`] describes the objects of one
-/// kind. Returns the results.
+/// Performs all runs that [`runs`] returns, and returns their results. `measure` performs one run. Its argument is the
+/// list of rows, each of which describes the objects of one kind.
 fn measure_all(measure: impl Fn(&[Row]) -> Measured) -> Vec<Measured> {
     let report = |rows: Vec<Row>| {
         let measured = measure(&rows);
@@ -105,14 +106,16 @@ fn measure_all(measure: impl Fn(&[Row]) -> Measured) -> Vec<Measured> {
     runs().into_iter().map(report).collect()
 }
 
-/// Formats the results as a table. Its first row is the empty server. `columns` contains the titles and the separators
-/// of additional columns.
+/// Formats the results as a Markdown table. The first element of `measured` must be the result of an empty server.
+/// `columns` adds columns to the table: the first string contains their titles, and the second string contains their
+/// cells in the separator line.
 fn table(measured: &[Measured], columns: [&str; 2]) -> String {
     let lines: String = measured.iter().map(|row| row.table_row(measured[0].memory)).collect();
     format!("{HEADER}{}\n{SEPARATOR}{}\n{lines}", columns[0], columns[1])
 }
 
-/// Measures servers with objects from files, and returns the table.
+/// Measures the memory of servers that read objects from files. Returns a Markdown table with the measurements of all
+/// runs.
 pub fn from_files(program: &Program) -> String {
     let measured = measure_all(|rows| {
         let folder = tempfile::tempdir().unwrap();
@@ -126,7 +129,7 @@ pub fn from_files(program: &Program) -> String {
     table(&measured, ["", ""])
 }
 
-/// Reads every byte of the files in a folder, and returns the time.
+/// Reads and parses the JSON files in a folder. Returns the time that this takes.
 fn scan(folder: &Path) -> Duration {
     let begun = Instant::now();
     for entry in fs::read_dir(folder).unwrap() {

@@ -95,8 +95,8 @@ struct Pass {
     requests: usize,
     /// Peak memory of the controller manager since its start, in MiB.
     memory: u64,
-    /// The values of the field `from` in the annotations [`NOTE`] of all Installations. A value is a hash of the
-    /// overwrites and of an Installation's component reference.
+    /// Hashes from the annotation [`NOTE`] of each Installation, where they are in the field `from`. A hash identifies
+    /// the overwrites and the component reference from which the annotation was computed.
     sources: HashSet<String>,
 }
 

@@ -47,8 +47,8 @@ fn assert_may_report_covers_namespaces(policy: &Policy) {
     }
 }
 
-/// Checks that the rules can parse their sections of the configuration. The rules treat a section that they cannot
-/// parse as missing, so no other check would fail.
+/// Checks that the rules can parse their sections of the configuration. Otherwise, the problem would go unnoticed:
+/// rules ignore a section that they cannot parse.
 fn assert_sections_can_be_parsed(settings: &Settings) {
     if let Some(section) = settings.section(DEPLOYERS) {
         let deployers = Deployers::deserialize(section.value());

@@ -1,6 +1,9 @@
 //! Evaluates field paths. The input is a line with a path, a line with a JSON value, and a JSON object. The target
-//! checks three properties: a written value can be read at its path, every path to which a path with wildcards expands
-//! exists in the object, and a failed write does not change the object.
+//! checks three properties:
+//!
+//! - After a value is written at a path, reading this path returns the value.
+//! - If the path has wildcards, it expands only to paths that exist in the object.
+//! - A failed write does not change the object.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

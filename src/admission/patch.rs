@@ -100,9 +100,9 @@ impl<'a> Draft<'a> {
         object
     }
 
-    /// Returns the patch for the changed annotations. `now` is the value of `metadata.annotations` in the original
-    /// object, before the change. The original object must have metadata. Returns `None` if `now` has an invalid type,
-    /// such as a string.
+    /// Returns the JSON Patch for the changed annotations. `now` is the value of `metadata.annotations` before the
+    /// change. The object must have the field `metadata`. Returns `None` if `now` has an invalid type, such as a
+    /// string.
     fn operations(&self, now: Option<&Value>) -> Option<Patch> {
         let map = || PointerBuf::from_tokens(["metadata", "annotations"]);
         let set = || self.annotations.iter().filter_map(|(key, text)| Some((key.clone(), text.as_deref()?.into())));
@@ -182,9 +182,9 @@ mod tests {
 
     use super::*;
 
-    /// Changes annotations in a [`Draft`] of an object, and applies the patch of the draft to the original object.
-    /// Checks that the result equals the object in the draft. Also checks that the draft has a patch if the two objects
-    /// differ, and has no patch otherwise.
+    /// Changes annotations in a [`Draft`] of an object, and applies the draft's patch to the original object. Checks
+    /// that the patched object equals the object in the draft. Also checks that the draft has a patch if and only if
+    /// the patched object differs from the original object.
     #[test]
     fn annotation_patches_equal_a_diff_of_objects() {
         let objects = [

@@ -26,9 +26,9 @@ pub(super) struct Scanner<'a> {
     jumps: &'a [Jump],
 }
 
-/// The start and end of a nested object or list in a JSON value, so that a second scan of the value can skip it. Only
-/// those at nesting level 3 are recorded, such as `spec.imports` in an Installation, because most of them are skipped
-/// or parsed as a whole. The offsets are in bytes, from the start of the value.
+/// The position of a nested object or list in a JSON value. The first scan of the value records it, so that a second
+/// scan can skip the object or list. `from` and `to` are the start and the end, in bytes from the start of the value.
+/// Only positions at the nesting level [`JUMPED`] are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Jump {
     from: usize,
@@ -39,10 +39,9 @@ pub(super) struct Jump {
 /// them. The outermost object has level 1, and `spec.imports` in an Installation has level 3. A value at this level is
 /// usually skipped or parsed as a whole.
 const JUMPED: usize = 3;
-/// Maximum number of objects and lists whose start and end one scan of a JSON value records, so that a second scan can
-/// skip them. Only objects and lists at the third nesting level are recorded, such as `spec.imports` in an
-/// Installation. A higher limit would save little time, because values with more than 64 of them usually contain small
-/// ones.
+/// Maximum number of positions that one scan of a JSON value records. Each position is the start and the end of a
+/// nested object or list, which a second scan can then skip. A higher limit would save little time: if a value contains
+/// more than 64 such objects and lists, they are usually small.
 const MAX_JUMPS: usize = 64;
 
 /// The reason why a text could not be scanned.

@@ -48,8 +48,8 @@ pub const SHARED: u64 = MIB;
 /// the results of a few thousand objects.
 pub const BASES: u64 = 8 * MIB;
 /// Maximum total size of the caches for build results of bases. A base is a kustomization that another kustomization
-/// refers to. Each cache counts as [`BASES`] bytes, so at most two of these caches are kept. More caches would rarely
-/// help, because few trees in a cluster are used by many Kustomizations.
+/// refers to. The limit is enough for two caches, because each cache counts with its maximum size [`BASES`]. More
+/// caches would rarely help, because few trees in a cluster are used by many Kustomizations.
 pub const KEPT_BASES: u64 = 2 * BASES;
 /// Maximum number of concurrent fetches from one host. The limit keeps a slow host from delaying the fetches from other
 /// hosts.

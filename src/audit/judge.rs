@@ -13,9 +13,12 @@ use crate::gate::Gate;
 /// this name.
 pub(super) const USER: &str = "portcullis:audit";
 
-/// Parses an object of a list. `text` is the JSON text of this object. Sets the API version and the kind of the object,
-/// because they may be missing in lists. If the text cannot be parsed, returns an audit result that contains only this
-/// error.
+/// Parses `text`, the JSON text of one object in a list response. Sets the API version and the kind of the object,
+/// because they may be missing in list responses.
+///
+/// # Errors
+///
+/// If `text` is not a valid JSON object. The error is an audit result that reports that the object cannot be parsed.
 pub(super) fn value(text: &str, served: &Served) -> Result<Value, Audited> {
     let (why, mut object) = match json::parse(text) {
         Ok(Value::Object(object)) => (None, object),

@@ -50,12 +50,14 @@ pub fn next(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Step 
     }
 }
 
-/// Returns the new state to write into the Secret of the CA. The state contains the CAs in `provided`, so that API
-/// servers will trust them. The certificate that is mounted into this replica was issued by these CAs. The state also
-/// keeps the other CAs in the Secret and in the caBundles, because other replicas may use them.
+/// Returns the new state to write into the Secret of the CA. The state contains these CAs:
 ///
-/// If there are no other CAs, this replica need not wait until API servers have read the new CAs. To skip the wait,
-/// this function sets the start of the wait, [`State::announced`], to a time in the past.
+/// - The CAs in `provided`, so that API servers will trust them. They issued the certificate that is mounted into this
+///   replica.
+/// - The other CAs in the Secret and in the caBundles, because other replicas may use them.
+///
+/// If there are no other CAs, this replica need not wait until API servers have read the new CAs. In this case,
+/// [`State::announced`], the start of the wait, is set to a time in the past.
 fn trusting(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> State {
     let mut old = provided.to_vec();
     old.extend(seen.state.old.iter().filter(|one| !provided.contains(one)).cloned());
@@ -89,10 +91,11 @@ fn forget(seen: &Seen<'_>, announced: OffsetDateTime, provided: &[Certificate], 
     Step::Trust(Box::new(State { old: provided.to_vec(), announced: Some(announced), ..State::default() }))
 }
 
-/// Returns whether this replica must now report that it uses the CAs in `provided`. These are the CAs of its mounted
-/// certificate. The report is an entry in the Secret that contains the CAs of all replicas. Without a recent report,
-/// replicas that use other CAs could remove the CAs in `provided`. If the Secret contains no other CAs, no report is
-/// needed.
+/// Returns whether a report about the CAs in `provided` is due. `provided` contains the CAs of the mounted certificate
+/// of this replica. In the report, which is an entry in the Secret of the CAs, the replica says that it uses these CAs.
+///
+/// The result is false if the Secret contains no other CAs. If it contains other CAs, the replicas that use them may
+/// remove a CA that has no recent report.
 fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> bool {
     let has_others = seen.state.bundle().iter().any(|certificate| !provided.contains(certificate));
     has_others && is_report_due(seen, provided, timing)
@@ -101,9 +104,11 @@ fn is_use_unreported(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing)
 /// Returns why this replica is not ready; `None` if it is ready. `provided` contains the CAs of the mounted
 /// certificate.
 ///
-/// The replica becomes ready when all API servers trust the CAs in `provided`. One more condition applies if the
-/// Secret, which contains the CAs of all replicas, also contains other CAs: a replica must have reported recently that
-/// it uses the CAs in `provided`.
+/// The replica becomes ready when two conditions are met:
+///
+/// - All API servers trust the CAs in `provided`.
+/// - The Secret with the CAs of all replicas contains a recent report that a replica uses the CAs in `provided`. This
+///   report is not needed if the Secret contains no other CAs.
 pub fn unready(seen: &Seen<'_>, provided: &[Certificate], timing: &Timing) -> Option<String> {
     let wanted = seen.state.bundle();
     let is_published = |one: &Certificate| wanted.contains(one) && all_hold(seen.bundles, one);

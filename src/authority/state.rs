@@ -73,9 +73,11 @@ pub struct State {
     /// issued outside Portcullis, for example by cert-manager. `None` if there are no mounted certificates, or if a
     /// caBundle may not contain their CAs yet.
     pub announced: Option<OffsetDateTime>,
-    /// The time of the last report about each CA. Each replica regularly reports which CA it uses, so that other
-    /// replicas do not remove this CA. The reports are needed only if some replicas use certificates that are issued
-    /// outside Portcullis, for example by cert-manager, and others do not. Otherwise, this map may be empty.
+    /// The time at which each CA was last reported as used. Replicas regularly report the CA that they use, so that
+    /// other replicas do not remove it.
+    ///
+    /// The reports are needed only while some replicas use a certificate from Portcullis, and other replicas use a
+    /// certificate from elsewhere, for example from cert-manager. Otherwise, this map may be empty.
     pub used: Uses,
 }
 

@@ -57,13 +57,14 @@ pub const POLL: Duration = Duration::seconds(30);
 /// time is added for clock differences, because each replica uses its own clock.
 const RECOVERY: Duration = Duration::seconds(50);
 
-/// The message of a replica that is not ready because it must report in the Secret which CA it uses. The replica writes
-/// the report in its next step. Without the report, other replicas could remove this CA from the caBundles.
+/// The reason why a replica is not ready: the Secret contains no recent report that the CA of the replica is in use. The
+/// replica writes this report in its next step. Without the report, other replicas could remove the CA from the
+/// caBundles.
 pub(super) const UNREPORTED: &str = "the Secret has no recent report that replicas use the CA; reporting it";
 
-/// Time that a replica waits after it has found the very first CA in the Secret, and before this CA signs certificates.
-/// The replica then reads the Secret and the caBundles a second time. The CA does not sign yet if another replica has
-/// changed the Secret, or has written another CA into a caBundle.
+/// Time that a replica waits before the very first CA in the Secret signs certificates. During this time, another
+/// replica may change the Secret, or write another CA into a caBundle. So the replica reads both again after the wait.
+/// If it finds such a change, the CA does not sign yet.
 const MOMENT: Duration = Duration::milliseconds(100);
 
 /// The lifetimes of the CA and of leaf certificates, and the overlap of old and new CA in a rotation.
@@ -102,11 +103,12 @@ impl Timing {
         Self { authority, leaf, overlap, recovery: overlap.min(RECOVERY) }
     }
 
-    /// Checks that a rotation completes before the CA expires.
+    /// Checks that the durations are valid.
     ///
     /// # Errors
     ///
-    /// If a duration is too short or too long. The error is a sentence about this duration.
+    /// If a duration is too short, or if a rotation may not complete before the CA expires. The error is a message for
+    /// the user.
     pub fn check(&self) -> Result<(), String> {
         if self.leaf < Duration::seconds(3) || self.overlap < Duration::SECOND {
             return Err(
@@ -136,10 +138,11 @@ impl Timing {
         self.leaf / 4
     }
 
-    /// Returns how long replicas can still serve leaf certificates of a CA after the last report that they use this CA.
-    /// The result is the interval between reports, plus the lifetime of a leaf certificate, plus an overlap for clock
-    /// differences. The lifetime is included because a replica may renew its leaf certificate just before its next
-    /// report, and then lose its connection to the API server.
+    /// Returns the maximum time for which replicas may use a CA after the last report about this CA. The time is the
+    /// interval between reports, plus the lifetime of a leaf certificate, plus an overlap for clock differences.
+    ///
+    /// In the worst case, a replica renews its leaf certificate just before its next report, and then cannot send the
+    /// report. It serves the new leaf certificate until this certificate expires.
     fn lease(&self) -> Duration {
         self.retirement() + self.report()
     }
@@ -192,9 +195,9 @@ pub enum Step {
     /// Write this state into the Secret, because the Secret was lost. The state contains the signing CA that this
     /// process remembers.
     Restore(Box<State>),
-    /// Delete the recorded time at which every caBundle contained the next CA, because a caBundle no longer contains
-    /// this CA. When every caBundle contains the CA again, a new time is recorded. The waiting time before the CA signs
-    /// certificates then begins again.
+    /// Delete `Next::published` from the Secret, because a caBundle no longer contains the next CA. `Next::published`
+    /// is the time at which every caBundle was found to contain this CA. A later step [`Step::Announce`] records a new
+    /// time. Then the overlap begins again. The next CA signs certificates only after the overlap.
     Withdraw,
     /// Write these CA certificates into every caBundle that differs.
     Publish(Vec<Certificate>),
@@ -281,9 +284,9 @@ fn report(seen: &Seen<'_>, timing: &Timing) -> Option<Step> {
     is_use_unreported(seen, current, timing).then(|| Step::Use(vec![current.clone()]))
 }
 
-/// Returns whether this replica must now report that it uses `current`, the signing CA. The report is an entry in the
-/// Secret of the CA. It is needed only if other replicas have certificates that were issued outside Portcullis. These
-/// replicas remove a CA from the Secret if no replica has reported it for some time.
+/// Returns whether a report about `current`, the signing CA, is due. In the report, which is an entry in the Secret of
+/// the CA, this replica says that it uses the CA. Reports are needed only if other replicas have certificates that were
+/// issued outside Portcullis. These replicas remove a CA from the Secret if it has no recent report.
 fn is_use_unreported(seen: &Seen<'_>, current: &Certificate, timing: &Timing) -> bool {
     let has_others = !seen.state.used.is_empty() && !seen.state.old.is_empty();
     has_others && is_report_due(seen, std::slice::from_ref(current), timing)
@@ -364,11 +367,12 @@ pub fn unready(seen: &Seen<'_>, timing: &Timing) -> Option<String> {
 }
 
 /// Returns the CA certificates that are in a caBundle but not in `wanted`. The caller adds them to the former CAs in
-/// the Secret. The result is truncated, because the Secret has at most [`MAX_OLD`] former CAs.
+/// the Secret. The Secret has at most [`MAX_OLD`] former CAs, so the result omits the certificates that exceed this
+/// number.
 ///
 /// The result is sorted by the position in the caBundles, which list the most recent CAs first. Certificates at the
-/// same position are sorted by the times in the certificates, the latest first. The times have no other effect, because
-/// the clocks of replicas may differ. So the result also contains certificates that seem to be expired.
+/// same position are sorted by the time at which they are due for replacement, the latest first. The result also
+/// contains certificates that seem to be expired, because the clocks of replicas may differ.
 pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificate> {
     let held = seen.bundles.iter().flat_map(|bundle| bundle.0.iter().enumerate());
     let mut held: Vec<_> = held.filter(|(_, one)| !wanted.contains(one)).collect();
@@ -383,9 +387,9 @@ pub(super) fn unknown(seen: &Seen<'_>, wanted: &[Certificate]) -> Vec<Certificat
     unknown
 }
 
-/// Returns the next step after the very first CA was created. `unchanged` is the time since this replica read the
-/// current state for the first time. If `unchanged` is zero, the step is a short wait, in which other replicas may
-/// change the state. Otherwise, the CA begins to sign certificates.
+/// Returns the next step when the state contains the very first CA, which does not sign certificates yet. `unchanged`
+/// is the time since this replica first read this state. If it is zero, the replica waits a moment, because another
+/// replica may change the state. If the state is still the same after the wait, the CA becomes the signing CA.
 fn first(unchanged: Duration) -> Step {
     if unchanged > Duration::ZERO { Step::Switch } else { Step::Rest(MOMENT) }
 }
@@ -432,8 +436,10 @@ impl State {
 
     /// Returns a copy of the state in which `authority` is the next CA of a rotation.
     ///
-    /// If some replicas have certificates that were issued outside Portcullis, the new state also reports `authority`
-    /// as used. Without this report, these replicas could remove it as unused before it signs its first certificate.
+    /// If [`State::announced`] is set, some replicas have certificates that were issued outside Portcullis. These
+    /// replicas remove CAs that no replica uses. To prevent the removal of `authority` before it signs its first
+    /// certificate, the new state says that `authority` is used since its issue time. [`State::switched`] is set to the
+    /// same time.
     #[must_use]
     pub fn prepared(&self, authority: Authority) -> Self {
         let mut after = self.clone();

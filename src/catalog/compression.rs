@@ -15,7 +15,8 @@ use super::uuids;
 /// The size of a Zstandard dictionary, in bytes. A dictionary of twice this size would reduce the memory for stored
 /// objects by another 1 to 5 %. But compression would be slower, because Zstandard searches the dictionary.
 const DICTIONARY_BYTES: usize = 8192;
-/// Maximum number of bytes that one object adds to a dictionary. The limit lets several objects contribute to it.
+/// Maximum number of bytes that one object adds to the samples for a dictionary. Because of this limit, each dictionary
+/// is created from samples of several objects.
 const SAMPLE_BYTES: usize = 4096;
 /// Minimum length of texts that are compressed, in bytes. Shorter texts are stored as plain text.
 const MIN_BYTES: usize = 32;

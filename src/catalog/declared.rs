@@ -23,8 +23,8 @@ pub const CHOOSING_LABEL: &str = "portcullis.dev/composites";
 /// limit is needed because the memory of these kinds is never freed. No cluster serves so many kinds.
 const MAX_KINDS: usize = 5000;
 
-/// A source of declared kinds, such as CompositeResourceDefinitions. It says which objects declare kinds, and how the
-/// catalog stores objects of the declared kinds.
+/// A group of kinds that objects in the cluster define, such as the kinds that CompositeResourceDefinitions define.
+/// Contains the kind of the defining objects, and how the catalog stores objects of the defined kinds.
 #[derive(Debug)]
 pub struct Declaration {
     /// The common name of a group of declared kinds. For example, `composites` is the name of all kinds that
@@ -129,7 +129,7 @@ pub(super) struct DeclaredKinds {
     held: RwLock<Vec<Held>>,
     chosen: RwLock<HashSet<String>>,
     changes: watch::Sender<()>,
-    /// Whether the catalog stores all fields of the objects of declared kinds. If not, it stores only the fields in
+    /// Whether the stores contain all fields of each object. If false, they contain only the fields in
     /// [`Declaration::storage`].
     pub(super) is_whole: bool,
 }

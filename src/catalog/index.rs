@@ -154,8 +154,8 @@ impl Postings {
         }
     }
 
-    /// Removes an object from the index key that has the hash `hash`. `id` is the id of the object's record, which must
-    /// still exist.
+    /// Removes an object from the index. `hash` is the hash of the key under which the index contains the object. `id`
+    /// is the id of the object's record, which must still exist in `records`.
     pub(super) fn remove(&mut self, hash: u64, id: Id, records: &Records) {
         let Some(posting) = self.several.get_mut(&hash) else {
             if let Ok(known) = self.single.find_entry(hash, |single| single.hash == hash && single.id == id) {
@@ -194,9 +194,10 @@ impl Postings {
         single + several + self.shared * SHARED_BYTES
     }
 
-    /// Reserves memory for the keys of `more` new objects. `stored` is the number of objects in the index. The estimate
-    /// is that a new object has as many keys as the average stored object, but at most one. Without this maximum, a
-    /// stored object with very many keys would cause a large reservation.
+    /// Reserves memory for the keys of `more` new objects. `stored` is the number of objects in the index. Estimates
+    /// the number of new keys from the average number of keys of the stored objects. Each of the two tables of the
+    /// index gets memory for at most `more` new keys. Without this maximum, a stored object with very many keys would
+    /// cause a large reservation.
     pub(super) fn reserve(&mut self, more: usize, stored: usize) {
         let keys = |stored_keys: usize| more.min(more.saturating_mul(stored_keys) / stored.max(1));
         self.single.reserve(keys(self.single.len()), |single| single.hash);

@@ -98,8 +98,8 @@ impl Catalog {
         }
     }
 
-    /// Sets the declarations. Each declaration says which objects define further kinds at run time. For example,
-    /// CompositeResourceDefinitions define the kinds of composites.
+    /// Sets which kinds of objects define further kinds at run time. For example, CompositeResourceDefinitions define
+    /// the kinds of composites.
     #[must_use]
     pub fn declaring(mut self, declarations: Vec<&'static Declaration>) -> Self {
         self.declared = DeclaredKinds::new(declarations);

@@ -51,8 +51,8 @@ impl Part {
     }
 
     /// Returns which fields are selected in each item of a list. For example, the path `["imports", "*", "name"]`
-    /// selects `name` in each item of `imports`. If no path has a `*` at this position, returns a selection of all
-    /// fields. Rules do not expect a list there, so they must be able to report it.
+    /// selects `name` in each item of `imports`. If no path has a `*` at this position, rules do not expect a list
+    /// there. In this case, returns a selection of all fields, so that rules can report the list.
     pub(super) fn item(&self) -> &Self {
         match self {
             Self::Whole => &ALL,

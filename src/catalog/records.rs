@@ -15,9 +15,9 @@ const MAX_SHARED_BYTES: usize = BLOCK_BYTES / 8;
 /// Minimum total size of the holes in memory blocks, in bytes. Blocks are compacted only if the holes exceed this size.
 /// A hole is the space of a removed or replaced object.
 const MIN_HOLES: usize = BLOCK_BYTES;
-/// Ratio of the size of all stored objects to the permitted total size of holes. A hole is the space of a removed or
-/// replaced object in a memory block. With the value 4, blocks are compacted if the holes exceed a quarter of the size
-/// of the stored objects, and also exceed `MIN_HOLES`.
+/// Limit for the total size of holes in memory blocks, as a divisor of the size of all stored objects. With the value
+/// 4, blocks are compacted if the holes exceed a quarter of this size, and also exceed `MIN_HOLES`. A hole is the space
+/// of a removed or replaced object.
 const MAX_HOLES_RATIO: usize = 4;
 
 /// The id by which indexes refer to the record of an object.
@@ -32,7 +32,7 @@ struct Place {
 }
 
 impl Place {
-    /// The value for an id that no object uses.
+    /// The placeholder that is stored as the location for an unused id.
     const NONE: Self = Self { block: u32::MAX, offset: 0 };
 }
 
@@ -113,7 +113,7 @@ impl Records {
         used.map(|(_, id)| id)
     }
 
-    /// Reserves memory for the locations of `more` objects, but not for their records.
+    /// Reserves memory for the locations of `more` additional objects. Does not reserve memory for the encoded objects.
     pub(super) fn reserve(&mut self, more: usize) {
         self.places.reserve_exact(more);
         self.seen.reserve_exact(more / 64);

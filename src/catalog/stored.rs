@@ -110,8 +110,8 @@ impl Stored {
         if let Source::Held(held) = &self.source { Some(held) } else { None }
     }
 
-    /// Returns whether this object was created from a record with the same content as `held`. If so, the caller can use
-    /// this object, and need not parse `held`. Compares the stored bytes.
+    /// Returns whether this object and the catalog record `held` have the same content. If so, the caller can use this
+    /// object, and need not parse `held`. Returns `false` if this object does not come from a catalog.
     pub(super) fn is_of(&self, held: &Held) -> bool {
         self.as_held().is_some_and(|known| known.is_same_as(held))
     }

@@ -13,7 +13,7 @@ const DIGITS: usize = 36;
 /// The positions of the hyphens in a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
 
-/// Returns the bytes of a text in which each UUID is packed from 36 into 17 bytes.
+/// Encodes `text` as bytes. Each UUID in it becomes 17 bytes instead of 36. All other bytes stay the same.
 pub(super) fn pack(text: &str) -> Vec<u8> {
     let (bytes, mut packed, mut from) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
     for hyphen in memchr_iter(b'-', bytes) {

@@ -89,8 +89,8 @@ impl<'a> View<'a> {
         Self { settings, ..self }
     }
 
-    /// Sets the cache for the value that [`View::once`] computes. All views of one request share this cache. Other
-    /// requests have other caches.
+    /// Sets the cache in which [`View::once`] stores the value that it computes. All views of one request use the same
+    /// cache, so the value is computed only once per request.
     #[must_use]
     pub fn sharing(self, shared: &'a TypedView) -> Self {
         Self { shared: Some(shared), ..self }
@@ -214,8 +214,8 @@ impl<'a> View<'a> {
         found.iter().filter_map(|stored| self.find(kind, stored.namespace(), stored.name())).collect()
     }
 
-    /// Returns the number of objects in a namespace that the index `index` of the catalog lists under `key`. Reads from
-    /// the API server for this request do not change the number.
+    /// Returns the number of objects in a namespace that have the key `key` in the index `index`. Counts the objects in
+    /// the catalog, and ignores the results of live reads.
     pub fn count(&self, kind: &'static Kind, index: &'static Index, namespace: &str, key: &str) -> usize {
         self.catalog.count(kind, index, namespace, key)
     }

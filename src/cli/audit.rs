@@ -59,7 +59,7 @@ struct Outcomes {
     audited: Audited,
     /// The version of Portcullis that wrote the earlier policy reports; `None` if there are none.
     before: Option<String>,
-    /// The reason why the policy reports could not be read or written, if that failed.
+    /// The error of reading or writing the policy reports; `None` if there was no error.
     problem: Option<ReportError>,
 }
 

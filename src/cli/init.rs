@@ -64,8 +64,8 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(OK)
 }
 
-/// Returns the configuration file to write. It lists the folders of Flux sources, with paths relative to `top`, the top
-/// folder of the repository.
+/// Creates a configuration file with the folder of each Flux source in `sources`. The paths of the folders are relative
+/// to `top`, the top folder of the repository.
 fn configuration(sources: &checkout::Sources, top: &TreePath) -> File {
     let line = |((namespace, name), folder): (&(String, String), &TreePath)| {
         format!("    {namespace}/{name}: {}\n", relative(folder, top))

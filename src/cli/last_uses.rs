@@ -7,7 +7,8 @@ use crate::kustomize::engine::Shared;
 use crate::kustomize::roots::References;
 use crate::kustomize::tree::TreePath;
 
-/// For each build of a command, the folders that no later build uses. Builds are numbered from 0.
+/// A list of the folders whose cached data can be removed after each build of a command, because no later build uses
+/// these folders. The builds of a command are numbered from 0.
 pub(super) struct LastUses<'r> {
     references: &'r HashMap<TreePath, References>,
     folders: Vec<Vec<TreePath>>,
@@ -48,7 +49,8 @@ impl<'r> LastUses<'r> {
         }
     }
 
-    /// Returns the folders whose last use is the build `number`. A second call with the same number returns no folders.
+    /// Returns the folders that the build `number` uses, but no later build uses. Removes these folders from the list,
+    /// so a second call with the same number returns none.
     fn after(&mut self, number: usize) -> Vec<TreePath> {
         self.folders.get_mut(number).map(std::mem::take).unwrap_or_default()
     }

@@ -113,7 +113,7 @@ fn collect(path: &Path, depth: usize, found: &mut Vec<PathBuf>) -> std::io::Resu
 struct Report {
     files: usize,
     decisions: usize,
-    /// Number of decisions that differ from the recorded ones, and not only in their wording. Decisions that
+    /// Number of decisions that differ from the recorded ones in more than their wording. The decisions that
     /// `not_comparable` counts are not included.
     differ: usize,
     /// Number of decisions that differ from the recorded ones only in their wording.

@@ -183,7 +183,8 @@ impl Args {
     }
 
     /// Creates the gate, which decides about admission requests. Also starts the tasks that keep the gate's catalog of
-    /// objects up to date. Adds a condition for the catalog to `readiness`, and metrics of the catalog to `shown`.
+    /// objects up to date. Adds a condition for the catalog to `readiness`, and the metrics of the catalog to `shown`,
+    /// the metrics registry of the server.
     async fn gate(
         &self,
         readiness: &Readiness,

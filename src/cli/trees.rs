@@ -87,9 +87,10 @@ pub(super) fn with_display_paths(message: String) -> String {
     }
 }
 
-/// Replaces the paths in a text about the kustomize root `root` with paths for display. Paths below the current folder
-/// become relative. If `root` is not below the current folder, paths that begin with the topmost folder of `root`, such
-/// as `home/`, get a leading slash.
+/// Rewrites the paths in `text` for display. `text` is about the kustomize root `root`, and its paths have no leading
+/// slash, such as `home/ann/repo/app.yaml`. Paths below the current folder become relative. If `root` is not below the
+/// current folder, other paths get a leading slash if they begin with the same topmost folder as `root`, such as
+/// `home/`.
 pub(super) fn with_display_paths_of_root(text: &str, root: &TreePath) -> String {
     let text = with_display_paths(text.to_owned());
     let Some((top, _)) = root.as_str().split_once('/').filter(|_| shown(root).starts_with('/')) else { return text };

@@ -18,7 +18,7 @@ use crate::landscaper::dry_run::configuration::{DryRunFile, DryRuns, SECTION as 
 use crate::rule::Mode;
 use crate::suggestion;
 
-/// A converter from the configuration file to a policy. It collects the problems of the file's values.
+/// A converter from the configuration file to a policy. It adds an error for each invalid value to `problems`.
 pub(super) struct Check<'a> {
     pub(super) registry: &'a Registry,
     pub(super) problems: Vec<Problem>,

@@ -165,9 +165,9 @@ impl Run<'_> {
         Ok(has_ended)
     }
 
-    /// Waits for the duration `quiet` of the test options, and records that `requirement` was tested. The requirement
-    /// is that the deployer does not write the DeployItem `name` during this time. The module `judge` later
-    /// searches the record of all writes for such a write.
+    /// Gives the deployer time to violate `requirement`, which forbids it to write the DeployItem `name`. Waits for the
+    /// duration `quiet` of the test options, and then records that the requirement was tested. The module `judge`
+    /// later checks whether the deployer wrote the DeployItem.
     async fn quiet(&mut self, name: &str, requirement: TestedRequirement) {
         tokio::time::sleep(self.kit.options.quiet).await;
         self.waited(requirement, name, None);

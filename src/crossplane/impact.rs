@@ -67,15 +67,14 @@ pub fn assess(users: &[User], name: &str, before: &dyn Configs, after: &dyn Conf
     Impact { effects, passed_to_functions, not_assessed, is_complete }
 }
 
-/// A composite for which the environment is computed, and its Composition. If no composite of the Composition is known,
-/// the composite is empty.
+/// A composite and its Composition. Portcullis computes the environment of this composite before and after the request.
+/// If no known composite uses the Composition, `composite` is an empty composite of the right type.
 struct Subject {
     object: Reference,
     composite: Arc<Stored>,
     composition: Chosen,
-    /// How the Composition uses the EnvironmentConfig. This field has an effect only if `composite` is a placeholder
-    /// with an empty `spec`. A placeholder is used if no known composite uses the Composition. For other composites,
-    /// the field is always `Optional`.
+    /// How the Composition uses the EnvironmentConfig. Used only if `composite` is empty, because no known composite
+    /// uses the Composition. For other composites, the value is always `Optional`.
     usage: Usage,
     is_used: bool,
 }
@@ -106,9 +105,9 @@ impl Subjects<'_> {
         }
     }
 
-    /// Adds all composites that use the Composition or CompositionRevision `text` to the list `self.found`. If no
-    /// composite uses it, an empty composite may be added instead, with the `usage` of `user`. It represents composites
-    /// that are created later, or that Portcullis does not know.
+    /// Adds all composites that use `text`, a Composition or CompositionRevision, to the list `self.found`. `user` says
+    /// how `text` uses the EnvironmentConfig. If no known composite uses `text`, an empty composite may be added
+    /// instead. It represents composites that are created later, or that Portcullis does not know.
     fn composites_of(&mut self, text: Chosen, user: &User) {
         let (mut is_any, mut is_used) = (false, false);
         for kind in self.view.declared() {
@@ -130,8 +129,8 @@ impl Subjects<'_> {
         self.push(Subject { object: who, composite, composition: text, usage: user.usage, is_used });
     }
 
-    /// Adds `composite` to the list `self.found` if it uses the Composition or CompositionRevision `text`. Returns true
-    /// if `composite` uses it.
+    /// Adds `composite` to the list `self.found` if it uses `text`, a Composition or CompositionRevision. Returns
+    /// whether `composite` uses it. `kind` is the kind of `composite`.
     fn composite_of(&mut self, kind: &'static Kind, composite: Arc<Stored>, text: &Chosen) -> bool {
         let choice = choose(composite.value(), kind.group, kind.plural, self.view);
         let Choice::One(composition) = choice else { return false };
@@ -152,8 +151,8 @@ impl Subjects<'_> {
         self.view.declared().into_iter().find(is_it).is_some_and(|kind| self.view.is_complete(kind))
     }
 
-    /// Returns whether `text` is a CompositionRevision, and `self.found` already has a composite of its Composition.
-    /// The revision is then probably an old one that no composite uses. So the caller adds no empty composite for it.
+    /// Returns whether `text` is a CompositionRevision, and `self.found` already has an entry for the same Composition.
+    /// In this case, probably no composite uses the revision, so the caller does not add an empty composite for it.
     fn is_current_found(&self, text: &Chosen) -> bool {
         text.is_revision && self.found.iter().any(|one| one.composition.name == text.name)
     }
@@ -207,11 +206,13 @@ impl Subject {
         (!effect.problems.is_empty() || effect.loses_data).then_some(effect)
     }
 
-    /// Completes `effect` for an environment that could not be computed even before the request. Returns `None` if the
-    /// affected object is a composite, because the request cannot break it further.
+    /// Returns the effect of the request if the environment could not be computed even before the request. `effect`
+    /// contains what the caller has found so far.
     ///
-    /// If the affected object is a Composition or one of its revisions, the environment was computed for an empty
-    /// composite. Real composites may still work. They are affected only if the request deletes the EnvironmentConfig
+    /// If the affected object is a composite, returns `None`, because the request cannot break the composite further.
+    ///
+    /// If the affected object is a Composition or CompositionRevision, the environment was computed for an empty
+    /// composite. Real composites may work nevertheless. Returns `effect` if the request deletes the EnvironmentConfig
     /// `name`; otherwise, returns `None`.
     fn effect_on_failing(
         &self,

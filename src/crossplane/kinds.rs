@@ -204,7 +204,7 @@ pub fn definition_of<'c>(composition: &'c Value, view: &View<'_>) -> Option<(Arc
 
 const COMPOSITES_NAME: &str = "composites";
 
-/// Composites: the kinds that CompositeResourceDefinitions define.
+/// The declaration of the composite kinds. Each CompositeResourceDefinition defines one composite kind.
 pub static COMPOSITES: Declaration = Declaration {
     name: COMPOSITES_NAME,
     by: &DEFINITIONS,

@@ -19,7 +19,7 @@ const MAX_PATCHES: usize = 500;
 /// A patch that fails for every composite.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PatchFailure {
-    /// The field path of the patch in the Composition.
+    /// The position of the patch in the Composition, such as `spec.resources[0].patches[1]`.
     pub patch: FieldPath,
     /// Crossplane's error message for the patch.
     pub why: String,
@@ -54,9 +54,12 @@ struct Evaluation<'t, C: ?Sized> {
 }
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
-    /// Adds `step`, which selects EnvironmentConfigs, to `self.before`, the list of steps that run before each later
-    /// patch. Omits entries that select different EnvironmentConfigs for different composites. Also omits entries that
-    /// cause an error.
+    /// Adds `step` to `self.before`, the list of steps that run before each later patch. The step selects
+    /// EnvironmentConfigs, and `selection` contains its entries. An entry is omitted in these cases:
+    ///
+    /// * The entry may select different EnvironmentConfigs for different composites.
+    /// * The entry causes an error.
+    /// * function-environment-configs skips the entry.
     fn select(&mut self, step: &Step, selection: &Selection) {
         let is_certain = |source: &EnvironmentSource| {
             let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };
@@ -112,8 +115,10 @@ fn is_independent(source: &EnvironmentSource) -> bool {
         || selector.into_iter().all(|matcher| matcher.kind() == LabelMatcherType::Value)
 }
 
-/// Returns true if a patch reads at least one value, and if every value that it reads exists. If a value is missing in
-/// `environment`, the patch may succeed for a real composite, because the composite may provide the value.
+/// Returns whether a patch reads at least one value, and none of the values that it reads is missing in `environment`.
+/// If a value is missing, the patch may succeed for a real composite, because other patches may copy the value from the
+/// composite into the environment. A value that cannot be read for another reason, such as a parent of the wrong type,
+/// does not count as missing.
 fn has_value(outcome: &PatchOutcome, environment: &Value) -> bool {
     !outcome.reads.is_empty()
         && outcome.reads.iter().all(|read| {

@@ -114,8 +114,7 @@ impl DeliveryContext<'_> {
 }
 
 /// Appends the findings in `found` to `findings`, except for duplicates. A finding is a duplicate if `findings` already
-/// contains one of the same rule for the same field. Findings that are already in `findings` and have a `location` in a
-/// file are ignored in this comparison.
+/// contains a finding of the same rule for the same field, and this older finding has no `location` in a file.
 pub(super) fn add(findings: &mut Vec<Finding>, found: Vec<Finding>) {
     let before = findings.len();
     for finding in found {

@@ -124,9 +124,9 @@ impl Policy {
         self.modes.get(mutator.name).copied().unwrap_or(mutator.mode)
     }
 
-    /// Returns the maximum level, such as `warn`, for the findings of a check of kustomization files. `delivery` is the
-    /// check, and `namespace` is the namespace of the request. If the check has a rule in `limited_by`, the result is
-    /// not higher than the level of this rule.
+    /// Returns the maximum level, such as `warn`, for the findings of the check `delivery`. `namespace` is the
+    /// namespace of the request. If the field [`Delivery::limited_by`] contains a rule, the result is at most the
+    /// configured level of this rule.
     pub fn max_level(&self, delivery: &Delivery, namespace: &str) -> Level {
         let own = self.deliveries.get(delivery.name).copied().unwrap_or(delivery.max_level);
         let limit = |info: &RuleInfo| self.level_of(info.id, info.family(), info.level, namespace);

@@ -26,8 +26,8 @@ pub struct Registry {
     by_resource: ByResource,
 }
 
-/// The rules, mutators and deliveries for each resource. The outer key is the plural name in a [`Match`], and the inner
-/// key is the API group:
+/// An index of the rules, the mutators and the checks of kustomization files (see [`Delivery`]) by resource. The outer
+/// key is the plural name in a [`Match`], and the inner key is the API group:
 ///
 /// - for a resource: for example `deployments` and `apps`
 /// - for all resources: `*` and `*`
@@ -249,8 +249,9 @@ impl Registry {
         self.declarations.iter().flat_map(of)
     }
 
-    /// Returns the families, such as `EN`, of all rules and mutators for the kinds that `declaration` describes, such
-    /// as the kinds of Crossplane composites. The result may contain duplicates.
+    /// Returns the families, such as `EN`, of all rules and mutators that match the kinds of `declaration`. A
+    /// declaration is a group of kinds that objects in the cluster define, such as `composites`. The result may contain
+    /// duplicates.
     fn looking_at(&self, declaration: &Declaration) -> impl Iterator<Item = &'static str> {
         let of_rules = self.rules.iter().map(|rule| (rule.info.family(), rule.matchers));
         let of_mutators = self.mutators.iter().map(|mutator| (mutator.family, mutator.matchers));
@@ -259,8 +260,10 @@ impl Registry {
     }
 
     /// Returns the rules that apply to a request, each with the first of its matchers that matches the request.
-    /// `declared_as` is set if another object declares the kind of the request's object. For example, a
-    /// CompositeResourceDefinition declares the kind of a composite.
+    ///
+    /// `declared_as` is the group of kinds to which the kind of the request's object belongs, such as `composites`. The
+    /// kinds of a group are defined by objects in the cluster, such as CompositeResourceDefinitions. `None` if the kind
+    /// belongs to no group.
     pub(super) fn rules_for(
         &self,
         request: &Request<'_>,
@@ -298,9 +301,12 @@ impl Registry {
     }
 }
 
-/// Returns the rules, mutators or deliveries in `candidates` that apply to a request, each with the first of its
-/// matchers that matches the request. Each matcher in `candidates` must be for the resource of the request, or for all
-/// resources. In `candidates`, the matchers of one rule, mutator or delivery must follow each other.
+/// Returns the rules, mutators or deliveries that apply to a request. Each is returned once, with its first matcher
+/// that matches the request. `candidates` contains pairs of a rule, mutator or delivery and one of its matchers.
+///
+/// The caller must ensure that:
+/// - each matcher in `candidates` is for the resource of the request, or for all resources
+/// - all pairs with the same rule, mutator or delivery are next to each other in `candidates`
 fn covering<'a, T: 'static>(
     candidates: impl Iterator<Item = &'a Matched<T>>,
     request: &Request<'_>,
@@ -349,9 +355,9 @@ mod tests {
         Request { uid, resource, name, namespace, operation, user, dry_run, object, old_object, deadline }
     }
 
-    /// Asserts that `found` equals the expected pairs. `found` contains the items that the index found for `request`,
-    /// each with its matcher. The expected pairs come from a search through the matchers of all items in `all`. Returns
-    /// the number of pairs.
+    /// Asserts that the index found the right items, such as rules, for `request`. `found` contains the items from the
+    /// index, each with its matcher. They must equal the items in `all` that match, which this function finds without
+    /// the index. Returns the number of items found.
     fn compare<T>(
         found: impl Iterator<Item = Matched<T>>,
         all: &[&'static T],

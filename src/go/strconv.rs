@@ -100,8 +100,8 @@ fn hexadecimal(text: &str) -> Option<f64> {
     Some(assembled(digits.as_bytes(), exponent - 4 * i64::try_from(fraction.len()).ok()?))
 }
 
-/// Maximum magnitude of a binary exponent. Larger exponents are reduced to this limit. The result is the same, because
-/// no mantissa in an object has enough digits to compensate for a larger exponent.
+/// Maximum absolute value of a binary exponent. A larger exponent is replaced with this limit. The result stays the
+/// same, infinity or 0, because only a mantissa with about a billion digits could balance such an exponent.
 const BEYOND: i64 = 1 << 32;
 
 /// Returns the value of hexadecimal digits times two to the power of `exponent`. The value is rounded once, to the

@@ -37,8 +37,8 @@ const LIST: &str = "resources";
 /// instead of references to files.
 const MAX_MENTIONING_BYTES: usize = 1 << 20;
 
-/// API groups of objects that only tools such as kpt read, directly from files. These objects are not sent to an API
-/// server, so they are not reported if no kustomization file lists them.
+/// API groups whose objects are not reported if no kustomization file lists them. Most of these objects are never sent
+/// to an API server, because tools such as kpt read them directly from files.
 const GROUPS_OF_TOOLS: [&str; 17] = [
     "backstage.io",
     "chainsaw.kyverno.io",
@@ -65,8 +65,8 @@ const GROUPS_OF_TOOLS: [&str; 17] = [
 /// kustomization file lists a manifest of this name.
 const MAX_SAME_NAME: usize = 8;
 
-/// The apiVersion in configurations of kustomize's built-in plugins. These configurations are not reported as
-/// forgotten.
+/// The apiVersion of objects that configure kustomize's built-in plugins. These objects are not sent to an API server,
+/// so they are not reported if no kustomization file lists them.
 const BUILTIN: &str = "builtin";
 
 /// API group and kind of objects that people often apply by hand. Secrets contain credentials that do not belong in the
@@ -281,8 +281,8 @@ fn plain(object: &Value) -> Vec<String> {
     sources.filter_map(|source| Some(source.get("path")?.as_str()?.trim_matches('/').to_owned())).collect()
 }
 
-/// Returns whether a file is in or below `folder`, which is a path from an Argo CD Application. `folder` may match at
-/// any level of the tree, because its parent folders in the tree are unknown.
+/// Returns whether `file` is in or below `folder`, the `path` in an Argo CD Application. Such a path is relative to the
+/// root of a repository. This root may be any folder of the tree, so `folder` may match at any level.
 fn is_below(file: &TreePath, folder: &str) -> bool {
     !folder.is_empty() && format!("/{file}").contains(&format!("/{folder}/"))
 }
@@ -392,9 +392,9 @@ mod tests {
         }
     }
 
-    /// Expects no finding about a manifest if kustomize cannot build the folder after the manifest is added to
-    /// `resources`. In this test, a listed file contains the same object, and kustomize rejects duplicate objects. Also
-    /// expects no finding if a listed remote file may contain the same object.
+    /// Expects no finding about a file that is not listed in `resources`, if a listed file contains the same object.
+    /// If both files were listed, the build would fail, because kustomize rejects duplicate objects. Also expects no
+    /// finding if a listed remote file may contain the same object.
     #[test]
     fn accepts_objects_that_conflict_with_listed_ones() {
         let found = forgotten(&[

@@ -286,8 +286,8 @@ pub struct Options {
     pub flux: FluxSpec,
     /// The kustomize options of an Argo CD Application. Empty if another tool than Argo CD runs the build.
     pub argo: ArgoSpec,
-    /// Whether the folder to build may contain a Component instead of a Kustomization. Portcullis then assumes that a
-    /// kustomization with unknown content includes this Component.
+    /// Whether the folder to build may contain a Component. If `false`, rule KZ020 reports such a Component. If `true`,
+    /// the build assumes that an unknown kustomization includes the Component, so objects may be missing.
     pub lone_components: bool,
 }
 

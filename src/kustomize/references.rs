@@ -39,7 +39,7 @@ pub enum NoFolder {
     Empty,
     /// The entry of the kustomization file is the address of a git repository, which was not fetched.
     Git {
-        /// An existing local folder whose path equals the entry of the kustomization file, if any.
+        /// The folder to which the entry leads if it is read as a local path. `None` if there is no such folder.
         local: Option<TreePath>,
         /// The reason why fetching the folder from the repository failed. `None` if Portcullis did not try to fetch it.
         failure: Option<String>,
@@ -58,7 +58,7 @@ pub enum NoFolder {
     Ancestor {
         /// The folder to which the entry of the kustomization file refers.
         folder: TreePath,
-        /// The folder that is being built: `folder` itself or a folder inside it.
+        /// The folder that is being built. It is equal to `folder`, or inside `folder`.
         visited: TreePath,
     },
 }

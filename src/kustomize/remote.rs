@@ -67,9 +67,9 @@ impl Repository {
     }
 }
 
-/// Splits the address of a repository into host and rest. The `bool` is `true` if the rest is only the path of the
-/// repository. Otherwise the rest may also contain a folder in the repository. `None` if the address is not that of a
-/// git repository.
+/// Splits the address of a git repository into the host, such as `https://github.com/`, and the rest. The boolean is
+/// true if the rest is only the path of the repository. It is false if the rest may also contain a folder in the
+/// repository. Returns `None` if the address is not that of a git repository.
 fn host(address: &str) -> Option<(String, &str, bool)> {
     let address = without(address, "git::").unwrap_or(address);
     let scheme = SCHEMES.into_iter().find(|scheme| without(address, scheme).is_some()).unwrap_or_default();

@@ -21,8 +21,8 @@ use crate::landscaper::decode::{Problem, problem, within};
 /// the attributes that the entry sets in matching references.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Entry {
-    /// The attribute values that a component reference must have, so that the entry applies to it. An attribute that is
-    /// unspecified here can have any value.
+    /// The condition of the entry: the entry applies to component references with these attribute values. An attribute
+    /// that is unspecified here can have any value.
     pub source: ComponentReference,
     /// The attributes that the entry sets in each component reference that matches its `source`.
     pub substitution: ComponentReference,

@@ -8,8 +8,8 @@ use tokio::sync::Notify;
 
 use crate::catalog::Reference;
 
-/// Maximum number of Flux Kustomizations that wait for another audit. A cluster usually has fewer Kustomizations. If
-/// the limit is reached, further ones wait for the next audit of the whole cluster.
+/// Maximum number of Flux Kustomizations in the set of objects to audit again. A cluster usually has fewer
+/// Kustomizations. If the set is full, further Kustomizations are audited only in the next audit of the whole cluster.
 const CAPACITY: usize = 20_000;
 
 /// A set of objects to audit again. One task waits for objects and takes them out of the set.

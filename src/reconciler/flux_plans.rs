@@ -24,8 +24,8 @@ pub struct PlanSettings {
     pub silent: Vec<&'static str>,
 }
 
-/// The service that checks kustomize trees, and the parameters of its checks. Portcullis uses the service to check the
-/// other Kustomizations that use the same artifact as the changed Kustomization.
+/// The service that checks kustomize trees (`trees`), with the parameters of a check: the hosts from which archives may
+/// be fetched, and the deadline (`last`).
 pub(super) struct Judging<'a> {
     pub(super) trees: &'a dyn Judge,
     pub(super) hosts: &'a [String],

@@ -2,9 +2,9 @@
 
 use crate::catalog::{Kind, Scope, Storage};
 
-/// The kind Secret, for reads and writes by name.
+/// The kind Secret. Controllers read and write Secrets by name, without the catalog.
 pub(super) static SECRETS: Kind = by_name("Secret", "secrets");
-/// The kind ConfigMap, for reads and writes by name.
+/// The kind ConfigMap. Controllers read and write ConfigMaps by name, without the catalog.
 pub(super) static CONFIG_MAPS: Kind = by_name("ConfigMap", "configmaps");
 
 const fn by_name(kind: &'static str, plural: &'static str) -> Kind {

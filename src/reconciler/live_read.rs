@@ -8,9 +8,10 @@ use crate::reconciler::Tools;
 /// example, one reads an object, and the next one reads the owner of this object.
 const ROUNDS: usize = 8;
 
-/// Calls `compute` until it returns no reference, and returns its last result. A reference names an object that
-/// `compute` needs. This function reads the object from the API server, and then calls `compute` again. It reads at
-/// most `ROUNDS` objects.
+/// Returns the result of `compute`, and reads the objects that `compute` needs from the API server.
+///
+/// If `compute` needs another object, it returns a reference to this object. This function then reads the object, and
+/// calls `compute` again. After `ROUNDS` reads, it calls `compute` a last time, and ignores the reference.
 pub(super) async fn with_live_reads<T>(tools: &Tools, compute: impl Fn(&View<'_>) -> (T, Option<Reference>)) -> T {
     let mut with_live_reads = LiveReads::new();
     for _ in 0..ROUNDS {

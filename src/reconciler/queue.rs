@@ -35,8 +35,8 @@ struct State {
     waiting: BTreeMap<(Instant, u64), Reference>,
     count: u64,
     is_open: bool,
-    /// Whether the queue dropped an object because it was full. As soon as at most half of the capacity is in use
-    /// again, `caught_up` returns, and its caller queues all objects again.
+    /// Whether the queue dropped an object because it was full. When at most half of the capacity is in use again, the
+    /// queue resets this field and notifies `caught_up`. The controller then adds all objects to the queue again.
     was_full: bool,
 }
 

@@ -120,8 +120,9 @@ impl Registration {
         reading.chain(controller.permissions().iter().map(write)).collect()
     }
 
-    /// Returns the RBAC rules that permit a controller to list resources. Resources of the same API group share an RBAC
-    /// rule if the same rule families need them. Rule families, such as `OW`, can be enabled separately.
+    /// Returns the RBAC rules that permit a controller to list resources. There is one RBAC rule for all resources that
+    /// have the same API group and are needed by the same rule families, such as `OW`. Each family can be enabled
+    /// separately.
     fn lists(&self, controller: &dyn Controller) -> String {
         let mut lists: BTreeMap<(&str, &[&'static str]), Vec<&str>> = BTreeMap::new();
         for Listed { group, plural, families } in controller.lists() {

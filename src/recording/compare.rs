@@ -12,8 +12,8 @@ use crate::admission::Level;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Aspect {
-    /// One decision allows the request and the other denies it. Or both deny it, but for different reasons that do not
-    /// come from rules, such as an expired deadline.
+    /// The decisions differ in whether they allow the request. Or both deny it, but for different reasons other than
+    /// findings, such as an expired deadline.
     Decision,
     /// The findings differ in their rules, levels or fields. Only findings with the level `deny` or `warn` are
     /// compared.

@@ -10,7 +10,7 @@ use crate::admission::{Decide, Phase, Request, Verdict};
 
 /// A wrapper that records the decisions about admission requests. The wrapped implementation makes the decisions.
 pub struct RecordedDecisions {
-    /// The wrapped implementation, which makes the decisions.
+    /// The implementation of [`Decide`] that makes the decisions. They are then recorded.
     pub decide: Arc<dyn Decide>,
     /// The recorder that gets the decisions.
     pub recorder: Arc<Recorder>,

@@ -45,9 +45,9 @@ pub(super) fn kind_name(kind: &Kind) -> String {
     }
 }
 
-/// Returns the kind with a recorded `name`, such as `contexts.v1alpha1.landscaper.gardener.cloud`. If no kind has the
-/// recorded version, returns the same kind in another version. This is useful because the recording may come from
-/// another release of portcullis that reads another version.
+/// Returns the kind in `kinds` with the recorded `name`, such as `contexts.v1alpha1.landscaper.gardener.cloud`. If
+/// `kinds` contains this kind only in another API version, returns it in that version. The API versions can differ if
+/// another release of Portcullis made the recording.
 pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name: &str) -> Option<&'static Kind> {
     let mut parts: Vec<&str> = name.splitn(3, '.').collect();
     if parts.len() > 1 {
@@ -60,8 +60,8 @@ pub(super) fn find_kind(kinds: impl Iterator<Item = &'static Kind> + Clone, name
 
 impl Line {
     /// Returns the sort key of this line in a replay: the sequence number of a change, and whether the line is a
-    /// decision. A decision has the number of the last change before the decision began. It is replayed directly after
-    /// this change, because `false` sorts before `true`.
+    /// decision. For a decision, the number is that of the last change before the decision began. The decision is
+    /// replayed after this change, because `false` sorts before `true`.
     pub(super) fn position(&self) -> (u64, bool) {
         match self {
             Self::Recording(_) => (0, false),
@@ -136,9 +136,8 @@ pub struct Deleted {
 /// The numbers of changes and decisions that were dropped because the queue of the writer was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The position in the recording at which changes or decisions are missing: the sequence number of the next line in
-    /// the file. A replay processes this `Lost` line before that line. At the end of the recording, the number is
-    /// `u64::MAX`.
+    /// The sequence number of the next line in the file; `u64::MAX` at the end of the recording. The dropped changes
+    /// and decisions are missing before the next line. A replay processes this `Lost` line before the next line.
     pub change: u64,
     /// The number of changes of the catalog or the configuration that are missing in the recording, because the queue
     /// of the writer was full.

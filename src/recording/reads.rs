@@ -226,8 +226,8 @@ impl ReplayedTrees {
         Self { trees: Mutex::default(), rules }
     }
 
-    /// Sets the results for kustomize trees that this value returns while the next admission decision is replayed.
-    /// `trees` contains the results that were recorded with this decision.
+    /// Replaces the recorded results that [`Judge::judge`] returns. Must be called before an admission decision is
+    /// replayed. `trees` contains the results that were recorded with this decision.
     pub(super) fn answer(&self, trees: &[Tree]) {
         *lock(&self.trees) = trees.to_vec();
     }

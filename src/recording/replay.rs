@@ -98,7 +98,7 @@ impl Recording {
         Ok(Self { header, lines })
     }
 
-    /// Returns the header of the recording of decisions.
+    /// Returns the header, which is the first line of the recording.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -160,9 +160,9 @@ pub async fn replay(recording: &Recording, policy: Option<Policy>) -> Result<Vec
     Ok(replayed)
 }
 
-/// Returns whether a replayed decision must be repeated after `change`, a line of the recording. This is the case if
-/// the replayed decision differs from the recorded one, and the change occurred while the recorded decision was made.
-/// The reason for the difference may be that the recorded decision used the state after the change.
+/// Returns whether the decision `replayed` must be repeated after `change`, a line of the recording. This is the case
+/// if `replayed` differs from the recorded decision, and the change occurred while the recorded decision was being
+/// made. The recorded decision may have used the state after the change.
 fn is_overlapped(replayed: &Replayed<'_>, change: &Line) -> bool {
     let at_end = replayed.decision.changes_at_end.unwrap_or_default();
     change.position().0 <= at_end && !replayed.differences.is_empty()
@@ -223,8 +223,9 @@ impl Session {
         Ok(())
     }
 
-    /// Repeats a decision after a catalog change, because the change may have occurred while the recorded decision was
-    /// made. Keeps the new result if it has fewer differences from the recorded decision.
+    /// Repeats the decision in `replayed` with the current catalog and configuration. Call this function after you
+    /// apply a change that occurred while the recorded decision was made. Replaces `replayed` if the new result has
+    /// fewer differences from the recorded decision.
     async fn decide_again(&self, replayed: &mut Replayed<'_>) -> Result<(), Malformed> {
         let again = self.decide(replayed.line, replayed.decision).await?;
         if again.differences.len() < replayed.differences.len() {

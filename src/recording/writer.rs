@@ -134,8 +134,10 @@ impl Writer {
     }
 
     /// Writes a [`Line::Lost`] with the numbers of changes and decisions that were dropped since the last call. Writes
-    /// nothing if both numbers are 0. `change` is the sequence number of the line that the caller writes next, or
-    /// `u64::MAX` at the end of the recording.
+    /// nothing if both numbers are 0.
+    ///
+    /// `change` is the sequence number of the change that the caller writes next. If the caller writes a decision, it
+    /// is the number of the last change before the decision. At the end of the recording, it is `u64::MAX`.
     fn write_lost(&mut self, change: u64) -> Result<(), End> {
         let changes = self.shared.lost_changes.swap(0, Ordering::Relaxed);
         let decisions = self.shared.lost_decisions.swap(0, Ordering::Relaxed);

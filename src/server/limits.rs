@@ -28,8 +28,8 @@ pub const WAITING: usize = 256;
 /// Maximum time in the queue under overload. It is so short that a rejection reaches the client within 5 ms. The
 /// remaining 3 ms are for a decision in progress, reading the request, timer resolution and the network.
 pub const OVERLOAD_DEADLINE: Duration = Duration::from_millis(2);
-/// Computing time after which a thread yields to the runtime, so that the runtime can read new requests. In this time,
-/// a thread makes about six typical decisions, which share the cost of the yield. The time is at most a tenth of
+/// Computing time after which a thread yields to the runtime, so that the runtime can read new requests. The thread
+/// yields only once in about six typical decisions, which keeps the cost low. The time is a tenth of
 /// [`OVERLOAD_DEADLINE`].
 pub const YIELD_AFTER: Duration = Duration::from_micros(200);
 /// Maximum time that a request waits in the queue while the server is not overloaded. It equals the time after which a
@@ -42,8 +42,8 @@ pub const BURST: Duration = Duration::from_millis(100);
 /// second of credit, and overload begins only when no credit is left. With the value 5, a server that is busy for up to
 /// five of six seconds earns at least as much credit as it spends.
 pub const IDLE_CREDIT: u32 = 5;
-/// Number of queued requests up to which overload never begins. It is the number of requests that three API servers can
-/// have in flight, because each has a pool of 25 connections. Rejecting these requests would not reduce the load,
+/// Maximum queue length at which overload never begins, in requests. It is the number of requests that three API
+/// servers can have in flight: each has a pool of 25 connections. Rejecting these requests would not reduce the load,
 /// because the API servers would only retry them.
 pub const BURST_LENGTH: usize = 75;
 /// Minimum size in bytes of a large request body. The decision about a large body runs on a separate thread, so that it
@@ -111,7 +111,7 @@ pub struct Limits {
     pub queue_deadline: Duration,
     /// Time for which all permits may be in use before a long queue counts as overload.
     pub burst: Duration,
-    /// Maximum queue length of a burst. Only a longer queue can count as overload.
+    /// Maximum queue length at which overload never begins, in requests.
     pub burst_length: usize,
     /// Computing time after which a thread yields to the runtime.
     pub yield_after: Duration,
@@ -215,7 +215,8 @@ impl Load {
         Arc::clone(&self.large).acquire_owned().await.ok()
     }
 
-    /// Returns whether a 429 response may also close its connection. The number of such closes per second is limited.
+    /// Returns whether the server may close the connection after a 429 response. The number of connections that it
+    /// closes in this way is limited per second. If the result is true, the call counts toward this limit.
     pub(super) fn may_close(&self) -> bool {
         self.closes.allows(Instant::now())
     }

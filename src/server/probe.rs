@@ -33,7 +33,8 @@ pub(super) struct Probe {
 }
 
 impl Probe {
-    /// Returns a client that checks the webhook port bound to `address` for the readiness probe.
+    /// Creates a client for the readiness probe. The client calls the webhook port at `address`. If `address` is
+    /// unspecified, such as `0.0.0.0`, the client calls the loopback address instead.
     pub(super) fn new(address: SocketAddr, certificates: Arc<Certificates>) -> Self {
         let ip = match address.ip() {
             IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
@@ -181,8 +182,9 @@ mod tests {
         Ok(())
     }
 
-    /// Performs a TLS handshake of four flights, numbered from 0. Replaces the certificate before the flight
-    /// `replaced_before`.
+    /// Performs a TLS handshake between the probe and the server, and replaces the certificate of the server during it.
+    /// The handshake has four flights (groups of messages from one side), numbered from 0. `replaced_before` is the
+    /// number of the flight before which the certificate is replaced.
     fn handshake(replaced_before: usize) -> Result<(), Error> {
         let certificates = Arc::new(Certificates::new(pair().1));
         let mut server = ServerConnection::new(Arc::new(server(&certificates)))?;

@@ -27,7 +27,8 @@ pub(super) fn is_break(character: char) -> bool {
     matches!(character, '\n' | '\r' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// Returns the problem to report for a line break whose effect in go-yaml is unknown.
+/// Returns the problem to report if a text contains a line break that only go-yaml recognizes, such as U+2028, and it
+/// is unknown how go-yaml parses this text.
 pub(super) fn problem() -> Problem {
     Problem::Dialect(BREAK.to_owned())
 }
@@ -98,10 +99,12 @@ pub(super) fn has_other(text: &str, part: &Range<usize>) -> bool {
     others(text, part).next().is_some()
 }
 
-/// Returns whether the function `replaced` made a line feed from every unusual line break in the byte range `part` of
-/// `original`. Unusual line breaks are all except `\n` and `\r\n`, for example U+2028. The parameter `replaced` is the
-/// output of that function. The function replaces a line break with spaces only, without a line feed, if the line break
-/// seems to be inside quotes.
+/// Returns whether every unusual line break in a part of a text was replaced with a line feed before parsing. Unusual
+/// line breaks are all except `\n` and `\r\n`, for example U+2028. If such a line break seems to be inside quotes, it
+/// was replaced only with spaces.
+///
+/// `original` is the text before the replacement, and `replaced` is the text after it. `part` is a byte range of
+/// `original`.
 pub(super) fn are_replaced(original: &str, replaced: &str, part: &Range<usize>) -> bool {
     others(original, part).all(|at| {
         let end = at + original[at..].chars().next().map_or(1, char::len_utf8);
@@ -125,8 +128,8 @@ struct Quotes {
     /// Whether the next character follows a backslash in double quotes.
     is_escaped: bool,
     last: char,
-    /// The last character of the scanned text that is not a space or tab. It determines whether a following quote
-    /// character begins quoted text.
+    /// The last scanned character that is not a space or tab. A quote character begins quoted text only if this is a
+    /// line break, or a character such as `:` or `,`.
     word: char,
 }
 

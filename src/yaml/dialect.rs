@@ -212,16 +212,16 @@ fn has_bare_block(text: &str) -> bool {
     text.contains(['|', '>']) && text.lines().any(|line| line.trim_start().starts_with(['|', '>']))
 }
 
-/// Returns whether the text before an error may be a complete flow collection such as `{…}`. go-yaml stops reading
-/// after a flow collection, so it may not detect the error.
+/// Returns whether `text` may contain a complete flow collection such as `{…}`. `text` is the part of the document
+/// before a syntax error. go-yaml stops reading after a flow collection, so it may not detect the error.
 fn is_behind(text: &str) -> bool {
     let is_flow = text.trim_start().starts_with(['[', '{']);
     is_flow && text.matches(['[', '{']).count() <= text.matches([']', '}']).count()
 }
 
-/// Returns whether a document is a flow collection, such as `{…}`, and text other than comments follows it. go-yaml
-/// scans the start of the following text as another document. `begin` and `end` are the byte offsets of the document in
-/// `text`.
+/// Returns whether a document is a flow collection, such as `{…}`, and more text follows it. go-yaml scans the start of
+/// this text as another document. Comments do not count. Text after a line `---` does not count either. `begin` and
+/// `end` are the byte offsets of the document in `text`.
 pub(super) fn has_more(text: &str, begin: usize, end: usize) -> bool {
     let is_flow = text.get(begin..).is_some_and(|text| text.starts_with(['[', '{']));
     let rest = text.get(end..).filter(|_| is_flow).unwrap_or_default();

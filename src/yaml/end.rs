@@ -13,11 +13,12 @@ const END: &str = "...";
 const NO_DOCUMENT: &str = "there is no document before the document end marker `...`";
 const NO_TOKEN: &str = "the text after `...` begins with an invalid character";
 
-/// Splits a text at the first document end marker, which is `...` at the start of a line. Returns the text before the
-/// marker, and the rest of the text, which begins with the marker. The rest is `None` if there is no marker.
+/// Splits `chunk` at the first document end marker, which is `...` at the start of a line. Returns the part before the
+/// marker, and the part that begins with the marker. The second part is `None` if there is no marker.
 ///
-/// Returns an error if only comments and blank lines precede the marker, because there is then no document to end. If
-/// `may_be_marked` is true, does not return this error, because a `---` before `chunk` may begin a document.
+/// Returns an error if only comments and blank lines precede the marker, because there is then no document to end. Set
+/// `may_be_marked` to true if a `---` line may precede `chunk`. Such a line may begin a document, so this error is then
+/// not returned.
 pub(super) fn cut(chunk: Chunk<'_>, may_be_marked: bool) -> Result<(Chunk<'_>, Option<Chunk<'_>>), YamlError> {
     let mut at = 0;
     let mut has_begun = may_be_marked;
@@ -60,8 +61,11 @@ pub(super) fn check(behind: Chunk<'_>) -> Result<(), YamlError> {
     Err(YamlError { place: behind.place(behind.text.len() - rest.len()), problem })
 }
 
-/// Returns whether the first token of `text` is a plain key or a dash at the start of a line. `text` follows the end of
-/// a document. If the result is true, go-yaml accepts `text`, because it stops after this token.
+/// Returns whether `text` begins with a mapping key, such as `a:`, or with the dash of a list element. The key must be
+/// plain, and the key or dash must be the first token of its line.
+///
+/// `text` is the text after a document or after its value. If the result is true, go-yaml accepts `text`, because it
+/// reads only this first token.
 pub(super) fn begins_block(text: &str) -> bool {
     let rest = first_token(text);
     let line = text[..text.len() - rest.len()].rsplit_once('\n');

@@ -65,7 +65,7 @@ pub struct Node {
     /// The comment on the same line as the key or value, if the comment begins with `{`. kyaml, the YAML library of
     /// kustomize, may use such a comment (`# {"$ref": …}`) as the schema of the field.
     pub comment: Option<Arc<String>>,
-    /// The text, entries or elements of the node.
+    /// The content of the node: the text of a scalar, the entries of a mapping, or the elements of a sequence.
     pub kind: Kind,
 }
 

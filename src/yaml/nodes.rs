@@ -101,15 +101,15 @@ struct NodeReader<'t, 'l> {
     may_be_list: bool,
     /// The current nesting depth of `<<` (merge key) values.
     merging: usize,
-    /// Whether to reproduce kyaml's expansion of anchors in manifests. This expansion duplicates entries with a null
-    /// key.
+    /// Whether each mapping entry with a null key, such as `~: a`, occurs twice in the node. kyaml duplicates such
+    /// entries when it expands the anchors in a manifest.
     with_anchors: bool,
     /// The end of the event that the parser returned last, as a byte offset in the whole file.
     end: usize,
-    /// The same position as `token`, but of the second-to-last event that the parser returned.
+    /// The previous value of `token`: the position of the second-to-last event.
     last: usize,
-    /// The byte offset in the document at which the event that the parser returned last ends. If this event begins a
-    /// mapping, `token` is the offset at which the event begins.
+    /// The position of the last event that the parser returned, as a byte offset in the document. This is the start of
+    /// an event that begins a mapping, and the end of any other event.
     token: usize,
 }
 
@@ -244,7 +244,8 @@ impl<'t, 'l> NodeReader<'t, 'l> {
         }
     }
 
-    /// Registers an anchor before its value is parsed. An alias inside the value is then reported as a recursion.
+    /// Registers an anchor before its value is parsed, so that an alias of the anchor inside this value is reported as
+    /// a recursion. `anchor` is the number that the parser gives to the anchor, or 0 if the value has no anchor.
     fn open(&mut self, anchor: usize) {
         if anchor > 0 {
             self.anchors.insert(anchor, None);

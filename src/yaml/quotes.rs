@@ -7,9 +7,9 @@ use super::stream::Chunk;
 /// indentation there, and go-yaml does not. Their number is enough for any nesting depth that occurs in practice. The
 /// spaces do not change the value, because YAML ignores spaces at the start of such a line.
 const BLANKS: usize = 256;
-/// Maximum total number of bytes that are parsed again for one text. If a line within quotes is not indented, our
-/// parser rejects the text. Each attempt then inserts spaces before one such line and parses the whole text again.
-/// After the limit is reached, there are no more attempts, and a text that is still invalid is rejected.
+/// Maximum total number of bytes that are parsed again for one text. Our parser rejects a text if a line within quotes
+/// is not indented. [`with_any_indentation`] then inserts spaces before this line and parses the whole text again. It
+/// repeats this for each such line. If the limit is reached before the text is valid, the text is rejected.
 const MAX_BYTES: usize = 16 << 20;
 
 /// Parses a text with `parse`, and accepts any indentation of the lines within quotes, as go-yaml does. If `parse`

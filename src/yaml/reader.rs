@@ -18,12 +18,12 @@ use super::stream::Chunk;
 use super::strict::{self, Fault, Strict};
 use super::{Document, Limits};
 
-/// Size of a part of a copied text that counts as one more value, in bytes. The parser limits how many values the
-/// aliases of a document copy. A long text counts as several values, because its copies need more memory.
+/// Length of copied text that counts as one additional value, in bytes. The parser limits how many values the aliases
+/// of a document copy. A long text counts as several values, because its copies need more memory.
 const TEXT_OF_A_VALUE: usize = 128;
 
-/// Parses the first document of a text, as `yaml.Unmarshal` of go-yaml v2 does: ignores the text after the document.
-/// Returns `None` if the document is null or missing.
+/// Parses the first document of a text, and ignores the text after it, as `yaml.Unmarshal` of go-yaml v2 does. `what`
+/// is the type of file that contains the text. Returns `None` if the document is null or missing.
 ///
 /// go-yaml accepts tabs as indentation inside brackets and quotes, but our parser does not. If parsing fails, replaces
 /// these tabs with spaces and parses the text again. [`Strict`] still checks the text with the original tabs.
@@ -84,8 +84,9 @@ pub(super) struct Reader<'t, 'l> {
 }
 
 impl<'t, 'l> Reader<'t, 'l> {
-    /// Creates a reader that parses `text` and records the position of each value in the file. `text` is the text of
-    /// `chunk`, or a copy in which spaces replace tabs. `chunk` also contains the position of its text in the file.
+    /// Creates a reader that parses `text` and records the position of each value in the file. `chunk` contains one
+    /// YAML document and its position in the file. `text` is the text of `chunk`, or a copy in which spaces replace
+    /// tabs. `what` is the type of the file.
     pub(super) fn new(chunk: Chunk<'t>, text: &'t str, limits: &'l Limits, what: As) -> Self {
         let options = options! {
             emit_comments: false,
@@ -388,9 +389,9 @@ impl<'t, 'l> Reader<'t, 'l> {
         }
     }
 
-    /// Returns the position of a list, which begins at its first dash or bracket. `span` is the position that the
-    /// parser reports. If the list has the same indentation as its key, this position is after the dash, and the
-    /// function corrects it.
+    /// Returns the position of a list: the position of its first dash, or of its bracket. `span` is the position that
+    /// the parser reports. The parser reports a position after the dash if the list has the same indentation as its
+    /// key. This function corrects such a position.
     fn sequence_place(&self, span: Span) -> Place {
         let mut place = self.span(span);
         let before = self.chunk.text.get(..place.start - self.chunk.byte).unwrap_or_default();

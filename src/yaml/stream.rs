@@ -9,7 +9,7 @@ use super::{Place, Problem, YamlError};
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Chunk<'t> {
     pub(super) text: &'t str,
-    /// The byte offset of `text` in the whole text.
+    /// Number of bytes before `text` in the YAML stream, which can contain several documents.
     pub(super) byte: usize,
     /// Number of lines before `text` in the YAML stream, which can contain several documents.
     pub(super) lines: u32,
@@ -75,9 +75,9 @@ impl<'t> Chunk<'t> {
         text.map_or(self, |text| Chunk { text, original: Some(self.text), ..self })
     }
 
-    /// Converts an error of Portcullis' parser to the error that is reported. If line breaks that only go-yaml
-    /// recognizes were replaced before parsing, go-yaml may accept the text. The error then becomes
-    /// [`Problem::Dialect`]. Otherwise, the error stays unchanged.
+    /// Converts an error of Portcullis' parser to the error that is reported. If characters were replaced before
+    /// parsing ([`Chunk::with_line_feeds`]), the result is a [`Problem::Dialect`], because go-yaml may accept the
+    /// original text. Otherwise, the error stays unchanged.
     pub(super) fn refused(&self, error: YamlError) -> YamlError {
         let is_indentation = error.is_indentation();
         let problem = match error.problem {

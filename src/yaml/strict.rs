@@ -44,9 +44,9 @@ pub(super) struct Strict<'t> {
     columns: Vec<usize>,
     /// The byte offset in the text at which the last token ends.
     end: usize,
-    /// Number of columns of the next line that count as indentation, if the last token is a plain or block scalar;
-    /// otherwise `None`. go-yaml rejects a tab in these columns. A tab in a later column belongs to the scalar, which
-    /// may continue on that line.
+    /// The width of the indentation after a plain or block scalar, in columns. go-yaml rejects a tab in the first
+    /// `margin` columns of the next line. A tab after these columns is allowed, because the scalar may continue on that
+    /// line. `None` if the last token is not such a scalar.
     margin: Option<usize>,
 }
 
@@ -114,9 +114,8 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Records that the innermost open mapping or list ends. If a flow collection (`[…]` or `{…}`) is open, the
-    /// innermost open collection is always a flow collection, because a flow collection cannot contain block
-    /// collections.
+    /// Records the end of the innermost open mapping or list. While a flow collection (`[…]` or `{…}`) is open, this is
+    /// always a flow collection, because flow collections cannot contain block collections.
     fn close(&mut self) {
         match self.flow {
             0 => drop(self.columns.pop()),
@@ -141,7 +140,8 @@ impl<'t> Strict<'t> {
         }
     }
 
-    /// Returns an error if a continuation line of a multi-line plain scalar is indented with a tab.
+    /// Returns an error if a plain scalar has several lines, and a line after the first is indented with a tab. `span`
+    /// is the range of the scalar in the text. `at` is the byte offset at which the scalar starts.
     fn continuation(&self, span: &Span, at: usize) -> Result<(), Fault> {
         let lines = span.slice(self.text).unwrap_or_default().split_inclusive('\n');
         let mut from = at;
@@ -159,9 +159,9 @@ impl<'t> Strict<'t> {
         self.columns.last().map_or(0, |column| column + 1)
     }
 
-    /// Updates the checker after a scalar that starts at byte offset `at`. For a plain or block scalar, sets the field
-    /// `margin`: the number of leading columns that go-yaml treats as indentation on the next line. go-yaml rejects
-    /// tabs in these columns.
+    /// Sets the field `margin` after a plain or block scalar: the number of columns of the next line that go-yaml
+    /// treats as indentation. go-yaml rejects tabs in these columns. For a block scalar, also sets the field `end` to
+    /// the end of its text, without trailing whitespace. `at` is the byte offset at which the scalar starts.
     fn leave(&mut self, style: ScalarStyle, span: &Span, at: usize) {
         match style {
             ScalarStyle::Plain => self.margin = Some(self.margin()),

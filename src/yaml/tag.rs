@@ -3,7 +3,8 @@
 /// The type of a node, as the short tag of go-yaml v3.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Tag {
-    /// No tag. The type of a scalar without a tag follows from its text: `1` is a number when the scalar is serialized.
+    /// No tag. When a plain scalar without a tag is serialized, its text determines its type. For example, `1` is a
+    /// number.
     None,
     /// `!!null`
     Null,

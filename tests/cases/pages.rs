@@ -58,7 +58,8 @@ pub struct Example {
     pub findings: Option<&'static str>,
 }
 
-/// What the test does with an example of a rule page to get its findings, such as sending a request or building a tree.
+/// The action that produces the findings of an example on a rule page, such as a request or the build of a kustomize
+/// tree.
 #[derive(Default)]
 pub enum Action {
     #[default]
@@ -137,12 +138,12 @@ impl Page {
         policy
     }
 
-    /// Decides the request of an example under the policy of the page.
+    /// Returns the admission decision about the request in `example`, with the policy of this page ([`Page::policy`]).
     pub fn decide(&self, example: &Example) -> Decision {
         self.decide_under(example, self.policy())
     }
 
-    /// Decides the request of an example under `policy`.
+    /// Returns the admission decision about the request in `example`, with the policy `policy`.
     pub fn decide_under(&self, example: &Example, policy: Policy) -> Decision {
         example.case(policy).expect("the example is a request").decide(Phase::Validate)
     }
@@ -223,7 +224,8 @@ impl Example {
         Arc::new(Tree::new(files, "/srv/tree"))
     }
 
-    /// Builds the tree of an example, and returns the report. `None` if the action is a request.
+    /// Builds the kustomize tree of an example, and returns the report. `None` if the field `action` is `Request` or
+    /// `Nothing`, because such an example builds no tree.
     pub fn analyse(&self) -> Option<Report> {
         let (root, options) = match self.action {
             Action::Build { root } | Action::Check { folder: root } => (root.to_owned(), Options::default()),

@@ -24,7 +24,8 @@ const WORKERS: usize = 30;
 /// lame-duck period, the server closes connections that were idle for the whole period. If the client started a call at
 /// that moment, the call would fail, and HTTP/1.1 cannot prevent this.
 const CLIENT_IDLE: Duration = Duration::from_secs(2);
-/// Interval in which the client reads the stored caBundle. A real API server uses a changed caBundle sooner.
+/// Interval at which the test client reads the caBundle of the webhook configuration. So the client notices a changed
+/// caBundle only after a delay. A real API server notices the change sooner.
 const BUNDLE_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
 /// A failed call.

@@ -23,9 +23,9 @@ const WRITERS: usize = 8;
 const PAUSE: Duration = Duration::from_millis(10);
 /// The API server's error message for a failed webhook call. The client gets it with `failurePolicy: Fail`.
 const FAILED: &str = "failed calling webhook";
-/// The API server's metrics of failed webhook calls. The second text of each entry is part of the labels of the counted
-/// series. The first metric counts failed calls after which the request was denied. The second metric counts failed
-/// calls after which the request was admitted.
+/// The API server's metrics of failed webhook calls. Each entry has the name of a metric, and a text. Only series with
+/// this text in their labels are counted. The first metric counts failed calls after which the request was denied, the
+/// second those after which it was admitted.
 const COUNTERS: [(&str, &str); 2] = [
     ("apiserver_admission_webhook_rejection_count", "error_type=\"calling_webhook_error\""),
     ("apiserver_admission_webhook_fail_open_count", "portcullis.dev"),

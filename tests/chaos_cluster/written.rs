@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 /// `portcullis manifests` writes it only with the option `--image`.
 const NAMESPACE: &str = "apiVersion: v1\nkind: Namespace\nmetadata:\n  name: portcullis-system\n";
 
-/// The manifests in three parts. Each part is a stream of YAML documents.
+/// The manifests that `portcullis manifests` writes, split into three parts. Each part is a stream of YAML documents.
 pub struct Manifests {
     /// Namespaces and CRDs, which must exist before the other objects.
     pub prerequisites: String,
-    /// All objects that are neither prerequisites nor webhook configurations.
+    /// All other objects, such as Roles. They are applied after `prerequisites` and before `webhooks`.
     pub others: String,
     /// The webhook configurations. They are applied last: as soon as they exist, the API server denies requests until
     /// Portcullis answers.

@@ -21,8 +21,8 @@ pub fn change_to_secret(environment: &mut TestEnvironment) -> Result<(), String>
     Ok(())
 }
 
-/// Changes `certificate.way` to `cert-manager`, once from `self-managed` and once from `secret`, and then back to
-/// `self-managed`. In between, cert-manager issues a new leaf certificate.
+/// Changes `certificate.way` from `self-managed` to `cert-manager`, and lets cert-manager issue a second leaf
+/// certificate. Then changes the value to `secret`, to `cert-manager` again, and back to `self-managed`.
 pub fn change_to_cert_manager(environment: &mut TestEnvironment) -> Result<(), String> {
     let crds = environment.node.cert_manager_crds();
     environment.succeed(&format!(

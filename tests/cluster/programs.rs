@@ -42,7 +42,8 @@ impl Programs {
         })
     }
 
-    /// Returns whether the cache contains all programs of the node.
+    /// Returns whether the cache contains the programs that are built for the node, such as the kubelet, and
+    /// cert-manager.
     pub fn are_built() -> bool {
         let has = |key: &str, name: &str| Cache::open(key).is_ok_and(|cache| cache.has(name));
         has(&key(), "node") && has(&cert_manager_key(), "cert-manager")

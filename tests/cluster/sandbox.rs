@@ -33,7 +33,8 @@ pub fn cgroup(folder: &Path) -> String {
     folder.file_name().unwrap_or_default().to_string_lossy().into_owned()
 }
 
-/// Runs this program again in new namespaces, with the same arguments. Then removes the cgroups of the node.
+/// Runs this program again with the same arguments, in new Linux namespaces. When it has ended, removes the cgroups of
+/// the node.
 pub fn run() -> io::Result<ExitCode> {
     let folder = TempDir::with_prefix("portcullis-node-")?;
     cleanup::add_folder(folder.path());

@@ -11,11 +11,12 @@ use crate::streams::{Counts, Streams};
 
 /// Time between two runs of a command in [`TestEnvironment::wait_until`].
 const PAUSE: Duration = Duration::from_millis(200);
-/// Number of writes that each of the two streams of test writes makes before a scenario starts, and again after the
-/// scenario has ended. A scenario fails if a stream has fewer answered writes than this number.
+/// Minimum number of test writes before and after a scenario. There are two streams of writes. Each stream makes this
+/// number of writes before the scenario starts, and the same number after its end. The scenario fails if, in one of the
+/// streams, fewer writes than this number are answered in total.
 const MIN_WRITES: usize = 40;
-/// Maximum time to wait for the [`MIN_WRITES`] writes before a scenario. The same time applies to the writes after the
-/// scenario. The timeout is needed because the API server may not answer the writes.
+/// Maximum time to wait for [`MIN_WRITES`] writes, both before and after a scenario. The timeout is needed because the
+/// API server may not answer the writes.
 const MIN_WRITES_TIMEOUT: Duration = Duration::from_mins(1);
 
 /// The environment of the scenarios: the node, a shell, and the Tokio runtime for continuous test writes to the API
@@ -30,7 +31,7 @@ pub struct TestEnvironment {
 pub struct Scenario {
     /// The name by which command-line arguments select the scenario.
     pub name: &'static str,
-    /// The description in the table of docs/reliability.md.
+    /// The description of the scenario, as printed in a table of docs/reliability.md.
     pub description: &'static str,
     /// The requirement that the results of the writes during the scenario must meet.
     pub expected: Expected,
@@ -44,9 +45,10 @@ pub struct Scenario {
 pub enum Expected {
     /// No stream of writes runs during the scenario.
     NoWrites,
-    /// Every write is answered, and every object is checked.
+    /// Every write succeeds, or a rule denies it. The API server admits no object that a rule denies.
     EveryWriteIsChecked,
-    /// Every write is answered. The API server may admit invalid objects, because the scenario removes the webhooks.
+    /// Every write succeeds, or a rule denies it. The API server may admit invalid objects, because the scenario
+    /// removes the webhooks.
     EveryWriteIsAnswered,
     /// Writes may fail, and the API server may admit invalid objects, because the scenario kills processes.
     FailuresOfKilledProcesses,
@@ -122,8 +124,11 @@ impl TestEnvironment {
 }
 
 impl Expected {
-    /// Returns an error message if the writes do not meet this requirement. `closed` contains the counts of the stream
-    /// whose webhook fails closed, and `open` those of the stream whose webhook fails open.
+    /// Returns an error message if the outcomes of the writes do not meet this requirement. Except for `NoWrites`, also
+    /// returns one if a stream has fewer than [`MIN_WRITES`] answered writes.
+    ///
+    /// `closed` counts the outcomes in the stream of writes whose webhook has the failure policy `Fail`. `open` counts
+    /// those in the stream whose webhook has the failure policy `Ignore`.
     fn check_counts(self, [closed, open]: &[Counts; 2]) -> Option<String> {
         let failed = closed.failed + open.failed;
         let unchecked = closed.unchecked + open.unchecked;

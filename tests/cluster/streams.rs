@@ -43,9 +43,9 @@ pub struct Counts {
 /// The `failurePolicy` of the webhook that checks the objects of a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// The policy `Fail`, which the webhook `validate` has.
+    /// The `failurePolicy` of the webhook `validate`.
     Fail,
-    /// The policy of the webhook `trees`.
+    /// The `failurePolicy` of the webhook `trees`.
     Ignore,
 }
 

@@ -63,8 +63,9 @@ impl Case {
         self.build.replace(ROOT, root)
     }
 
-    /// Writes the tree into an empty folder. If a file or link cannot be written, removes it from the case. An example
-    /// is a link at a path where a folder is needed.
+    /// Writes the files and links of this case into an empty folder. If a file or link cannot be written, removes
+    /// it from the case. For example, a link `a` cannot be written if there is a file `a/b`, because `a` is then a
+    /// folder.
     pub fn write(&mut self, folder: &Path) {
         let root = folder.to_string_lossy().into_owned();
         let written = |path: &str, text: &str| {

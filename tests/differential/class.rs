@@ -6,18 +6,21 @@
 pub enum Layer {
     /// The layer that checks the content of a kustomization file, without reading other files.
     File,
-    /// The files and folders that entries of a kustomization file refer to.
+    /// The layer that checks the files and folders that entries of a kustomization file refer to.
     References,
-    /// The manifests: their YAML syntax, and the names and kinds of objects.
+    /// The layer that checks manifests: their YAML syntax, and the names and kinds of objects.
     Objects,
-    /// The identities of objects: duplicate ids, and patches or generators whose target object does not exist.
+    /// The layer that checks the identities of objects. It reports duplicate ids, and patches or generators whose
+    /// target object does not exist.
     Identity,
-    /// The values of fields in objects, besides names and kinds. Some errors in these values can be detected only by a
-    /// complete build.
+    /// The layer that checks the values of fields in objects, besides names and kinds. Some errors in these values can
+    /// be detected only by a complete build.
     Content,
-    /// Plugins, Helm charts and remote resources, which the analysis does not execute or fetch.
+    /// No layer of the analysis. The error concerns plugins, Helm charts or remote resources, which the analysis does
+    /// not execute or fetch.
     Outside,
-    /// The layer is unknown, because the error message contains none of the texts in `ERROR_PATTERNS`.
+    /// An unknown layer. The error message of kustomize contains none of the texts in `ERROR_PATTERNS`, so it is
+    /// unknown which layer must detect the error.
     Unclassified,
 }
 

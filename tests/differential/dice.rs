@@ -14,7 +14,7 @@ enum Source {
 }
 
 impl Dice {
-    /// Creates a source whose choices depend only on a seed.
+    /// Creates a source of random choices that depend only on `seed`.
     pub fn new(seed: u64) -> Self {
         Self { source: Source::Seed(seed) }
     }

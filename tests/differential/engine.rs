@@ -17,8 +17,8 @@ const BASE: &str = "/srv/portcullis-tree";
 pub struct AnalysisResult {
     /// The verdict. `None` if the analysis panicked.
     pub verdict: Option<Verdict>,
-    /// The id of the rule that reports the same error as kustomize's first error. Empty if it is not known which error
-    /// kustomize reports first.
+    /// The id of the rule that reports the first error of the build. kustomize stops at this error. Empty if there is
+    /// no error, or if the first error is unknown. `panic` if the analysis panicked.
     pub rule: &'static str,
     /// The findings, and the reasons why the verdict is unknown, as human-readable text.
     pub reported: String,
@@ -34,7 +34,7 @@ pub fn judge(case: &Case, version: Version) -> AnalysisResult {
     })
 }
 
-/// Analyzes a tree on disk.
+/// Analyzes the tree of `case` after its files were written to `folder`.
 pub fn judge_folder(case: &Case, folder: &Path, version: Version) -> AnalysisResult {
     catch_panics(|| report(case, Tree::folder(folder).expect("the folder exists"), version))
 }

@@ -50,7 +50,7 @@ impl Oracle {
         Ok(Self { program, kubectl: text(&reported["clientVersion"]["gitVersion"]), kustomize })
     }
 
-    /// Builds a tree that was written to `folder`.
+    /// Builds the tree of `case` with `kubectl kustomize`. The caller has already written the tree to `folder`.
     pub fn build(&self, case: &Case, folder: &Path) -> io::Result<Answer> {
         let mut command = command(&self.program);
         command.arg("kustomize").arg(case.build_at(&folder.to_string_lossy())).current_dir(folder);

@@ -6,7 +6,8 @@ use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{self, Path, PathBuf};
 
-/// A folder of cache entries with the same key. Each entry is created once, by the first run that needs it.
+/// A folder in the cache of the tests. It contains one subfolder for each cache entry. The first test run that needs an
+/// entry creates it, and later runs use it again.
 pub struct Cache {
     folder: PathBuf,
 }

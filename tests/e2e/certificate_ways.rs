@@ -39,7 +39,8 @@ struct Way {
 struct Mounted {
     authority: Authority,
     mount: SecretMount,
-    /// The local folder that the server reads in place of the ConfigMap that a Pod would mount.
+    /// A local folder with the content of the chart's ConfigMap. In a Pod, the server reads the mounted ConfigMap. In
+    /// this test, it reads this folder instead.
     config: PathBuf,
 }
 
@@ -142,8 +143,9 @@ impl Way {
         Self { values: json!({"certificate": {"way": "cert-manager"}}), mounted: Some(mounted) }
     }
 
-    /// Returns the rendered arguments about certificates, with local folders instead of mounted ones. Adds arguments
-    /// for the tests, such as a short lifetime of leaf certificates.
+    /// Returns the command-line arguments for a replica. These are the arguments about certificates that the chart
+    /// renders, with paths of local folders instead of mount paths, and arguments for the tests, such as a short
+    /// lifetime of leaf certificates.
     fn arguments(&self, rendered: &Rendered) -> Vec<String> {
         let certificate_flags = ["--certs", "--publish-ca", "--ca-state", "--self-managed"];
         let arguments = rendered.arguments(RELEASE).into_iter();

@@ -588,8 +588,8 @@ fn the_registration_does_not_depend_on_certificate_way(_: &Context) {
     );
 }
 
-/// Checks that a server with a mounted certificate restores the Secret with the state of its CA after the Secret was
-/// deleted. Servers with a self-managed CA do the same.
+/// Deletes the Secret `portcullis-ca`, which contains the CAs that servers use. Checks that the server creates the
+/// Secret again, with the same CA. The certificate of this server is mounted from a file.
 fn restores_the_state_of_the_ca(ctx: &Context) {
     let secret = ["secret", "portcullis-ca", "--namespace", NAMESPACE];
     let state = || {

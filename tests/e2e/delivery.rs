@@ -50,7 +50,7 @@ const PAUSE: Duration = Duration::from_millis(300);
 
 const COMPONENT: &str = "apiVersion: kustomize.config.k8s.io/v1alpha1\nkind: Component\nnamePrefix: ldap-\n";
 const SETTINGS: &str = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: settings\n";
-/// The files of a wrong tree: the Component is listed under `resources`.
+/// The files of an invalid kustomize tree. A Component is listed under `resources`, which kustomize rejects.
 pub const WRONG_TREE: [(&str, &str); 3] = [
     ("apps/kustomization.yaml", "resources:\n  - settings.yaml\n  - ../components/ldap\n"),
     ("apps/settings.yaml", SETTINGS),

@@ -80,7 +80,7 @@ pub enum CrdsError {
     #[error("the CRDs of {module}: {source}; set {variable} to a folder that contains them as YAML files")]
     Module {
         module: &'static str,
-        /// The environment variable that can name a folder with the CRDs.
+        /// The name of an environment variable. Users can set it to the path of a folder with the CRDs.
         variable: &'static str,
         source: io::Error,
     },

@@ -1,5 +1,6 @@
-//! Tests of the deployer contract on a cluster, where deployers write the status subresource. The writes of Landscaper
-//! and its deployers are admitted, and writes that break a requirement of the contract are denied.
+//! Tests the rules of the deployer contract, which says how deployers process DeployItems. The tests write DeployItems
+//! and their status subresource to an API server. Portcullis must admit all writes that Landscaper and its deployers
+//! make, and must deny or warn about writes that break a requirement of the contract.
 
 use serde_json::{Value, json};
 
@@ -69,9 +70,9 @@ enum Generation {
 const GENERATIONS: [Generation; 2] = [Generation::Newer, Generation::Older];
 
 impl Generation {
-    /// Converts `status`, as deployers since Landscaper 0.52 write it, to the status that the generation `self` writes.
-    /// In the older generation, `phase` has no separate phases for deletions, and `deployItemPhase` has only a few
-    /// phases.
+    /// Returns `status` in the form in which this generation of deployers writes it. `status` has the form of the newer
+    /// generation. The older generation does not use the phases `InitDelete` and `DeleteFailed`. It also writes the
+    /// field `deployItemPhase`.
     fn convert(self, mut status: Value) -> Value {
         let phase = status["phase"].as_str().map(str::to_owned);
         let (Self::Older, Some(phase)) = (self, phase) else { return status };
@@ -468,10 +469,11 @@ fn denies_invalid_values_of_delete_without_uninstall(ctx: &Context) {
     item.patch(&annotated("true"), &[]).expect_success();
 }
 
-/// Checks that only users in `deployers.restorers` may restore an earlier status of a DeployItem, in which a job is
-/// still running. The same write by another user violates requirements of the deployer contract. Users in
-/// `deployers.restorers` must not overwrite the status of a job that a deployer has picked up, and must not write a
-/// contradictory status.
+/// Checks that only users in `deployers.restorers` may restore the status of a DeployItem with a running job, for
+/// example from a backup. For other users, this write is denied.
+///
+/// Users in `deployers.restorers` also have limits. They must not overwrite the status of a job that a deployer has
+/// picked up, and must not write a contradictory status.
 fn only_restorers_may_restore_statuses(ctx: &Context) {
     let status = json!({"phase": "Progressing", "jobID": "b", "jobIDFinished": "a"});
     let item = Item::new(ctx);

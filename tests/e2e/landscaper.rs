@@ -44,8 +44,10 @@ impl Landscaper<'_> {
         self.finish(root, job)
     }
 
-    /// Performs the writes that Landscaper makes before the deployers work. Creates or updates the objects below the
-    /// Installation `root`, and requests the job with the id `job` for them.
+    /// Starts to process the root Installation `root`, as Landscaper does: creates or updates its sub-installations,
+    /// Executions and DeployItems, and writes the job id `job` into the status of each object. The deployers then
+    /// process the DeployItems. `subs` contains the names of the sub-installations, each with the templates of its
+    /// DeployItems.
     pub fn start(&self, root: &str, subs: &[(&str, Vec<Template>)], job: &str) {
         self.set_status("Installation", root, json!({"jobID": job, "phase": "Init", "observedGeneration": 1}));
         let root = self.get("Installation", root).expect("the root exists");

@@ -43,7 +43,8 @@ pub struct Proxy {
 
 struct State {
     client: Client,
-    /// The number of the write at which the proxy stops, counted from 0.
+    /// The number of the write request before or after which the proxy stops, as `stop_point` says. The first write
+    /// request has the number 0.
     at: usize,
     stop_point: StopPoint,
     writes: AtomicUsize,
@@ -51,8 +52,8 @@ struct State {
 }
 
 impl Proxy {
-    /// Starts a proxy that stops before or after write number `at`. Writes are counted from 0. Writes of Leases and
-    /// Events are not counted.
+    /// Starts a proxy that forwards requests to the API server until it receives write number `at`, counted from 0.
+    /// Writes of Leases and Events are not counted. `stop_point` says whether the proxy still forwards this write.
     pub fn start(cluster: &Cluster, at: usize, stop_point: StopPoint) -> Self {
         let (writes, is_stopped) = (AtomicUsize::new(0), AtomicBool::new(false));
         let state =

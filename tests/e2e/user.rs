@@ -15,7 +15,7 @@ pub enum User {
     Verify,
     /// The ServiceAccount of the Helm hook that runs `portcullis unregister`.
     Unregister,
-    /// A person without rights, unless a test grants some.
+    /// A user who has no permissions by default. Tests can grant permissions to this user.
     Developer,
 }
 

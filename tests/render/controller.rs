@@ -250,8 +250,9 @@ fn compare(surveyed: &Surveyed, entries: &[Entry<'_>], answers: &[Value], counts
     }
 }
 
-/// For each cluster of the checkout, checks that `check` finds all Kustomizations that kustomize-controller renders.
-/// Skips the output of builds in which the value of a variable is unknown.
+/// Checks that `portcullis check` finds all Flux Kustomizations that kustomize-controller's libraries render. Compares
+/// them separately for each cluster in `surveyed`. `answers` contains the output of the libraries for each element of
+/// `entries`. Skips the output of builds in which the value of a variable is unknown.
 fn compare_rendered(surveyed: &Surveyed, entries: &[Entry<'_>], answers: &[Value], counts: &mut Counts) {
     for (at, cluster) in surveyed.survey.clusters.iter().enumerate() {
         let members = cluster.objects().map(|object| &object.value).filter(|object| is_flux_kustomization(object));

@@ -82,9 +82,11 @@ impl Oracle {
         }
     }
 
-    /// Builds a folder with kustomize. If `unrestricted` is true, kustomize loads files from any folder. `has_schema`
-    /// must be true if a kustomization may choose an OpenAPI schema; the Go program then resets the schema before and
-    /// after the build. Starts the Go program again if it has ended.
+    /// Builds a folder with kustomize. If `unrestricted` is true, kustomize loads files from any folder. Starts the Go
+    /// program again if it has ended.
+    ///
+    /// `has_schema` must be true if a kustomization may set an OpenAPI schema. The Go program then resets the schema
+    /// before and after the build.
     pub fn build_folder(&mut self, folder: &Path, unrestricted: bool, has_schema: bool) -> Answer {
         let request = json!({"root": folder, "unrestricted": unrestricted, "hasSchema": has_schema});
         writeln!(self.input, "{request}").expect("the program reads");

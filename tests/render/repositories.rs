@@ -47,7 +47,8 @@ struct Results {
     reasons: BTreeMap<String, usize>,
 }
 
-/// Returns the name and the path of each listed repository that is checked out.
+/// Returns the name and the path of each listed repository that is checked out. `only` is the name of the only
+/// repository to return; `None` for all.
 pub fn folders(only: Option<&str>) -> Vec<(&'static str, PathBuf)> {
     let base = env::var_os(FOLDER).unwrap_or_else(|| panic!("{FOLDER} names the folder of the checkouts"));
     let names = LIST.lines().filter(|line| !line.starts_with('#')).filter_map(|line| Some(line.split_once(' ')?.0));

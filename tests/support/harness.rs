@@ -23,7 +23,8 @@ use super::client::{self, Connection};
 use super::deadline::deadline;
 use super::pki::{Authority, SecretMount};
 
-/// A stub of the gate. It decides each request by the name of the object in the request.
+/// A stub that decides admission requests in place of Portcullis's rules. Its decision depends only on the name of the
+/// object in the request. For example, it denies an object named `denied`.
 pub struct Stub {
     /// Requests about an object named `held` wait for a permit of this semaphore.
     pub hold_permits: Semaphore,
@@ -125,7 +126,8 @@ pub fn review_of(plural: &str, name: &str, padding: usize) -> Vec<u8> {
     .into_bytes()
 }
 
-/// A running server, with its addresses, certificates and stub. A test can change its readiness and shut it down.
+/// A running server, with its addresses, its certificates, and the stub that decides its requests. A test can change
+/// its readiness and shut it down.
 pub struct Server {
     pub address: SocketAddr,
     pub admin: SocketAddr,

@@ -22,7 +22,7 @@ pub const KUSTOMIZE_CONTROLLER: Account = Account { namespace: "flux-system", na
 pub const LANDSCAPER: Account = Account { namespace: "ls-system", name: "landscaper-controller" };
 /// The deployer of Landscaper that applies Kubernetes manifests.
 pub const MANIFEST_DEPLOYER: Account = Account { namespace: "ls-system", name: "manifest-deployer" };
-/// The deployer of Landscaper that deploys nothing, for tests.
+/// The ServiceAccount of Landscaper's mock deployer. This deployer is for tests, and deploys nothing.
 pub const MOCK_DEPLOYER: Account = Account { namespace: "ls-system", name: "mock-deployer" };
 pub const CROSSPLANE: Account = Account { namespace: "crossplane-system", name: "crossplane" };
 

@@ -11,7 +11,7 @@ const MAX_ADDITIONAL_WRITES: usize = 60;
 /// Maximum number of differences that the error message of a scenario lists.
 const MAX_DIFFERENCES: usize = 60;
 
-/// Two runs of a scenario.
+/// The results of two runs of a scenario, without and with portcullis.
 pub struct Comparison<'a> {
     pub scenario: &'a Scenario,
     /// The run without portcullis.

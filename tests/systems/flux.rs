@@ -68,8 +68,8 @@ pub const SYSTEM: System = System {
 /// Name of the port at which source-controller serves artifacts. [`Fixtures::port`] returns the number of the port with
 /// this name.
 const ARTIFACT_PORT: &str = "artifacts";
-/// Resource name of Flux Kustomizations for kubectl. It contains the API group, because portcullis can define a kind
-/// with the same name.
+/// The resource name of Flux Kustomizations in kubectl commands. It includes the API group, because the name
+/// `kustomizations` is ambiguous: portcullis can install a CustomResourceDefinition of kustomize's kind Kustomization.
 pub const KUSTOMIZATIONS: &str = "kustomizations.kustomize.toolkit.fluxcd.io";
 /// A Kustomization with an absolute path in `components`, which is invalid. At the default levels, portcullis warns
 /// about it. In the test system with Flux ([`SYSTEM`]), portcullis denies it. Tests create it in a dry run to detect
@@ -324,10 +324,10 @@ pub fn repair(ctx: &Context<'_>, broken: &Broken) {
     ctx.snapshot("repaired");
 }
 
-/// Checks that portcullis withholds a revision that does not build (issue 18, Flux 5). The GitRepository then keeps its
-/// previous artifact. Events about the GitRepository and the Kustomization contain the reason, and `kubectl get` never
-/// shows the rejected revision as ready. Without portcullis, Flux fails to build the revision. In both cases, deployed
-/// objects stay unchanged.
+/// Regression test for issue 18 (Flux, item 5): portcullis rejects a revision that Flux cannot build. The GitRepository
+/// then keeps its previous artifact. Events about the GitRepository and the Kustomization contain the reason, and
+/// `kubectl get` never shows the rejected revision as ready. Without portcullis, Flux fails to build the revision. In
+/// both cases, deployed objects stay unchanged.
 fn broken(ctx: &Context<'_>) {
     let broken = break_tree(ctx);
     let (plural, words) = if ctx.has_webhooks() {

@@ -24,8 +24,8 @@ pub const SYSTEM: System = System {
     ..flux::SYSTEM
 };
 
-/// Number of successive revisions that do not build. Flux does not wait for portcullis. So the test accepts that Flux
-/// reports one of these revisions before portcullis does, for example on a busy machine.
+/// Number of broken revisions that the test publishes, one after the other. Portcullis must report all but one of them
+/// before Flux does. One exception is permitted, because Flux may be faster on a busy machine.
 const BROKEN_REVISIONS: usize = 3;
 
 /// Checks that the controller manager writes an Event about the Kustomization for each revision that does not build
@@ -123,9 +123,9 @@ fn reconcile_until_owner(ctx: &Context<'_>, kustomization: &str, name: &str, num
     ctx.wait_for("configmaps", name, &format!("owned by {kustomization}"), is_owned)
 }
 
-/// Moves objects to a Kustomization of another source. Both Kustomizations have the objects in their inventories. The
-/// Kustomization that applied an object last is its owner. If an object leaves the tree of a Kustomization, Flux
-/// deletes it only if this Kustomization is the owner.
+/// Checks what Flux does with an object that leaves the tree of a Kustomization, and that portcullis reports it. The
+/// object is also in the tree of another Kustomization, which has another source. The owner of the object is the
+/// Kustomization that applied it last. Flux deletes the object only if it leaves the tree of its owner.
 fn moved_to_another_source(ctx: &Context<'_>) {
     let git = &ctx.testbed().fixtures.git;
     let (from, to) = (git.repository(&ctx.namespace), git.repository(&format!("{}-to", ctx.namespace)));
@@ -163,8 +163,8 @@ fn moved_to_another_source(ctx: &Context<'_>) {
     ctx.snapshot_of("moved", &["configmaps"]);
 }
 
-/// Waits until the controller manager has reported a revision in an Event that contains `words`. Does nothing without
-/// portcullis.
+/// Waits for the Event in which the controller manager reports the revision `commit`. Checks that the Event contains
+/// `words` and names the GitRepository `web`. Does nothing if the scenario runs without portcullis.
 fn wait_until_reported(ctx: &Context<'_>, commit: &str, words: &str) {
     if ctx.has_webhooks() {
         let note = ctx.wait_for_event("Kustomization", "app", "RiskyRevision", &commit[..12])["note"].to_string();

@@ -43,9 +43,10 @@ pub const RULE: &str = "GD001";
 /// Names of the ConfigMaps that a revision deletes. There are more of them than `maxCount` allows.
 pub const DELETED_CONFIG_MAPS: [&str; 5] = ["a", "b", "c", "d", "e"];
 
-/// Commits ConfigMaps with these names, and the files in `more`. Returns the commit hash. If `number` is greater than
-/// 0, also requests that source-controller checks immediately for a new revision. `number` must differ between these
-/// requests.
+/// Commits ConfigMaps with the names in `names`, and the files in `more`. Returns the commit hash.
+///
+/// If `number` is not 0, also requests an immediate reconciliation by source-controller. `number` is then the value of
+/// the annotation `reconcile.fluxcd.io/requestedAt`, so each call needs a different number.
 pub fn publish(
     ctx: &Context<'_>,
     repository: &Repository,

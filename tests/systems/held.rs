@@ -76,8 +76,8 @@ fn approve(ctx: &Context<'_>, commit: &str) {
 }
 
 /// Publishes a revision without the ConfigMaps [`DELETED_CONFIG_MAPS`], and waits until Flux has applied it. Returns
-/// the commit hash of this revision. `before` is the commit hash of the previous revision. `number` distinguishes
-/// several calls.
+/// the commit hash of this revision. `before` is the commit hash of the previous revision. The reconciliation requests
+/// of this call have the numbers `number` and `number + 1`, so other calls must use other numbers.
 ///
 /// In a run with portcullis, also checks that the source withholds the revision until the deletions are approved. Until
 /// then, the Kustomizations `app` and `other` must keep the previous revision. After the approval, the controller

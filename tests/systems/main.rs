@@ -114,8 +114,8 @@ struct Options {
     check: bool,
     /// Whether to write the table of results into docs/systems.md.
     write: bool,
-    /// Whether to make both runs of a scenario without portcullis. All differences then come from the controllers
-    /// themselves.
+    /// Whether the second run of each scenario is also without portcullis. Normally, the first run is without
+    /// portcullis, and the second run is with it. If both are without, all differences come from the controllers.
     control: bool,
     /// The folder for recordings of requests to portcullis.
     record: Option<String>,

@@ -1,5 +1,5 @@
-//! Removes from objects the data that differs between runs, such as UIDs and times. Also compares snapshots, which
-//! contain the resulting objects.
+//! Creates snapshots of objects, without the data that differs between runs, such as UIDs and times. Also compares two
+//! snapshots.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

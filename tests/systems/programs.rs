@@ -125,7 +125,8 @@ impl Pin {
         self.built().map(|folder| folder.join(name))
     }
 
-    /// Returns the path of the folder with the CRDs. Fails if the programs of the entry are not built.
+    /// Returns the path of the folder with the CRDs of this entry of `assets/pins.json`. Fails if the programs of this
+    /// entry are not built, because the CRDs are in the folder of the programs.
     pub fn crds(&self) -> Result<PathBuf, ProgramError> {
         self.built().map(|folder| folder.join("crds"))
     }

@@ -70,15 +70,15 @@ pub struct Kind {
 }
 
 impl Kind {
-    /// Returns a kind of namespaced objects. Example of the arguments: `kustomize.toolkit.fluxcd.io/v1`,
-    /// `Kustomization`, `kustomizations`.
+    /// Creates a namespaced kind. Example of the arguments: `kustomize.toolkit.fluxcd.io/v1`, `Kustomization`,
+    /// `kustomizations`.
     pub fn namespaced(api_version: &str, kind: &str, plural: &str) -> Self {
         let (group, version) = api_version.rsplit_once('/').unwrap_or(("", api_version));
         let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural);
         Self { resource, namespaced: true }
     }
 
-    /// Returns a kind of cluster-scoped objects.
+    /// Creates a cluster-scoped kind. The arguments are the same as for a namespaced kind.
     pub fn of_cluster(api_version: &str, kind: &str, plural: &str) -> Self {
         Self { namespaced: false, ..Self::namespaced(api_version, kind, plural) }
     }

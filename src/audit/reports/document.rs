@@ -60,7 +60,8 @@ pub(super) struct Writer<'a> {
     pub(super) api: &'static ReportApi,
     /// The current time in seconds since 1970, for new results.
     pub(super) now: i64,
-    /// Returns when a result was first reported, and by which version of portcullis; `None` for a new result.
+    /// A function that looks up a result in earlier reports. It returns the time of the first report of the result, and
+    /// the version of portcullis that wrote it; `None` for a new result.
     pub(super) known: &'a dyn Fn(&Key) -> Option<First>,
 }
 

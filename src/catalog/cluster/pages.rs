@@ -33,7 +33,7 @@ enum At {
     Beginning,
     /// The listing is between two pages. The next request sends this continue token.
     Token(String),
-    /// The listing is inside this page, and returns its objects one by one.
+    /// The API server is sending this page. The listing returns the objects of the page one by one.
     Page(Page),
     End,
 }
@@ -44,7 +44,7 @@ struct Page {
     frames: Frames,
 }
 
-/// An item of a listing that is read page by page: the beginning of the listing, or an object.
+/// The result of [`Pages::next`]: the listing begins, or the next object was read.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Item<'p> {
     /// The listing begins, or begins again. The caller must drop earlier items.

@@ -27,7 +27,7 @@ pub enum FrameError {
     /// The JSON object is not a list: it has no `items`.
     #[error("it has no items")]
     NoItems,
-    /// The text ends before the end of the list. The field is the length of the text in bytes.
+    /// The JSON text is incomplete: it ends before the list is closed. The field is the length of the text in bytes.
     #[error("it is incomplete: it ends after {0} bytes")]
     Cut(usize),
     /// An object is not UTF-8. The field is the byte offset.
@@ -57,8 +57,8 @@ pub struct Frames {
     item: Range<usize>,
     /// The JSON text of the members `kind`, `apiVersion` and `metadata`, without the braces.
     envelope: Vec<u8>,
-    /// Length of the buffer at which the parser next searches for the end of the current value. The parser does not
-    /// search while the buffer is shorter.
+    /// Minimum length of the buffer at which parsing continues. While the buffer is shorter, the parser waits for more
+    /// bytes, unless the list has been received completely.
     look_at: usize,
     is_complete: bool,
     has_items: bool,
@@ -228,7 +228,7 @@ impl Frames {
     /// the items one by one.
     ///
     /// Returns `Some(false)` if the field was parsed, and `None` if more bytes must be received first. Never returns
-    /// `Some(true)`, with which `Frames::item` reports a parsed item.
+    /// `Some(true)`. Only `Frames::item` returns this value, when it has parsed an item.
     fn named(&mut self) -> Result<Option<bool>, FrameError> {
         let Some(length) = self.length_at(self.read) else { return Ok(None) };
         let key = self.read..self.read + length;

@@ -177,7 +177,7 @@ impl Manifests {
         }
     }
 
-    /// Keeps only objects for which `wanted` returns true. Counts the others in `passed`.
+    /// Removes the objects for which `wanted` returns false, and adds their number to the counter `passed`.
     pub fn keep(&mut self, wanted: impl Fn(&Value) -> bool) {
         let (before, aliased) = (self.found.len(), self.held());
         self.found.retain(|manifest| wanted(&manifest.object));

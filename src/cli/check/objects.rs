@@ -82,9 +82,9 @@ pub(super) fn judge(manifests: Manifests, args: &Args, policy: Policy, report: &
     Ok(())
 }
 
-/// Returns whether an object is the content of a kustomization file, and not an object that is stored in a cluster.
-/// Stored objects of kind Kustomization or Component have the annotation `portcullis.dev/path`. The name of the file
-/// does not matter, because some folders contain kustomization files under other names, such as unused templates.
+/// Returns whether an object is the content of a kustomization file. Objects with the annotation `portcullis.dev/path`
+/// do not count, because they are meant to be stored in a cluster. The name of the file does not matter, because a
+/// kustomization file can have another name than `kustomization.yaml`, for example if it is an unused template.
 fn is_kustomization_file(object: &Value) -> bool {
     let is_stored = || Metadata::of(object).annotations().is_some_and(|all| all.contains_key(PATH_ANNOTATION));
     type_of(object).0 == KUSTOMIZATION_FILES && !is_stored()

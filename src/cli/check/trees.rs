@@ -148,10 +148,11 @@ impl Trees {
         Search { tree, references, options, read }
     }
 
-    /// Checks one kustomize root, which is a folder that is built. Returns the result, and a message if kustomize
-    /// options such as `--enable-helm` were taken from scripts in the repository. The message names the position of
-    /// each option in the scripts. `shared` contains the caches for the first check, and `of_scripts` those for a
-    /// second check with options from scripts.
+    /// Checks the kustomize root `build`, and returns the result. Scripts in the repository may use kustomize options,
+    /// such as `--enable-helm`. If these options can prevent errors in the result, checks the root a second time with
+    /// the options. Then also returns a message with the positions of the options in the scripts.
+    ///
+    /// `shared` contains the caches for the first check, and `of_scripts` those for the second check.
     fn analysed(&self, build: &Build, [shared, of_scripts]: &[Shared; 2]) -> (kustomize::Report, Option<String>) {
         let judged = analyse_shared(&build.tree, &build.root, &build.options, (&self.scan.read, shared));
         let (judged, assumed) = self.as_scripts_build(build, of_scripts, judged);

@@ -39,9 +39,8 @@ fn part(out: &mut String, root: &RootChange) {
     }
 }
 
-/// Maximum number of objects that the output lists after the path of a folder, so that the line stays short. These are
-/// the objects that build the folder, such as Flux Kustomizations. If there are more, the list ends with a text such as
-/// `2 more`.
+/// Maximum number of owners in the line about a folder, so that the line stays short. The owners are the objects that
+/// build the folder, such as Flux Kustomizations. If there are more, the list ends with a text such as `2 more`.
 const MAX_OWNERS: usize = 3;
 
 /// Returns a text with the names of the objects, such as Flux Kustomizations, that build the kustomization in `root`.

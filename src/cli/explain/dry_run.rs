@@ -131,9 +131,9 @@ fn below(installation: &Stored, view: &View<'_>) -> Vec<(&'static Kind, Arc<Stor
 /// Returns the exports of a DeployItem with their values. For an Execution without DeployItems, returns the exports of
 /// its templates. Returns an empty list for other objects.
 ///
-/// The values are read from `configuration`, the DryRunConfiguration. If an export reads an object that `configuration`
-/// does not contain, and `is_dry_run` is true, adds the identity of the object and the JSON path of the export to
-/// `missing`.
+/// The values are read from `configuration`, the DryRunConfiguration. An export may read an object that `configuration`
+/// does not contain. If `is_dry_run` is true, this function adds such objects to `missing`. For each object, `missing`
+/// lists the JSON paths that exports read.
 fn exports(
     kind: &'static Kind,
     stored: &Stored,

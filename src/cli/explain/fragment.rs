@@ -20,8 +20,8 @@ pub(super) fn skeleton<'p>(identity: &Identity, paths: impl Iterator<Item = &'p 
     fragment
 }
 
-/// Returns the JSON path with which an export reads the object `identity`. If the export finds the object through
-/// `fromObjectRef`, the result is the path in `fromObjectRef`. Otherwise, it is the path of the export itself.
+/// Returns the JSONPath that an export applies to the object `identity`. For the object in `fromResource`, this is the
+/// field `jsonPath` of the export. For the object to which `fromObjectRef` refers, it is `fromObjectRef.jsonPath`.
 pub(super) fn path_in<'e>(export: &'e Export, identity: &Identity) -> &'e str {
     match &export.from_object_ref {
         Some(next) if export.from_resource.as_ref() != Some(identity) => &next.json_path,

@@ -60,7 +60,8 @@ impl Args {
     }
 
     /// Prints the explanation of every selected Installation. `of` creates the explanation of one Installation, or
-    /// returns `None` to omit it. Fails if there is no explanation to print, or if the output format is a drawing.
+    /// returns `None` to omit it. Fails if there is no explanation to print, or if the output format is neither text
+    /// nor JSON.
     pub(super) fn print_all<T: Explanation>(
         &self,
         of: impl Fn(&Stored, &View<'_>) -> Option<T>,

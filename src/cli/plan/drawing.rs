@@ -43,9 +43,9 @@ impl Group {
         all.filter(|(_, rows)| !rows.is_empty()).collect()
     }
 
-    /// Returns a line such as `7 applied as before`, if this is the group of rows with the title `Kept`. The number
-    /// counts the objects that Flux applied before and will apply again. Returns `None` for the other groups, or if
-    /// there are no such objects.
+    /// Returns the line with the number of objects that Flux applied before and applies again, such as
+    /// `7 applied as before`. Only the group `Kept` has this line. Returns `None` for other groups, or if the number is
+    /// zero.
     fn applied(&self, report: &Report) -> Option<String> {
         (self.title == "Kept" && report.applied > 0).then(|| format!("{} applied as before", report.applied))
     }

@@ -105,8 +105,11 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     Ok(if fails { DENIED } else { OK })
 }
 
-/// Builds the Kustomization and the other Kustomizations of the same source, and reads the live objects. Returns a
-/// report about what Flux will do with the objects of the Kustomization. `limits` contains the limits for deletions.
+/// Returns a report about what Flux will do with the objects of one Kustomization, [`Cluster::kustomization`]. `limits`
+/// contains the limits for deletions.
+///
+/// Builds this Kustomization and the other Kustomizations of the same source from the files in `source`, and reads the
+/// live objects.
 async fn planned(cluster: &Cluster, source: &Source, limits: DeletionLimits) -> Result<Report, Unusable> {
     let Source { tree, revision, shown } = source;
     let artifact = Artifact { url: String::new(), digest: String::new(), revision: revision.clone() };

@@ -99,11 +99,11 @@ impl Row {
         Self { deletion: deletion(fate), note, ..Self::new(fate.as_str(), id) }
     }
 
-    /// Creates the report row for an object that moves to another Flux Kustomization, named `to`. `on_the_way` predicts
-    /// whether Flux deletes the object before `to` applies it.
+    /// Creates the report row for an object that moves to another Flux Kustomization. `to` is the name of this
+    /// Kustomization. `on_the_way` predicts whether Flux deletes the object before this Kustomization applies it.
     ///
-    /// `fate` predicts what Flux would do with the object if `to` did not apply it. If `fate` predicts that Flux keeps
-    /// the object, the row shows only `fate`.
+    /// `fate` predicts what Flux would do with the object if no other Kustomization applied it. If `fate` predicts no
+    /// deletion, the row shows `fate` instead of the move.
     fn of_move(id: &ObjectId, (to, on_the_way): (&str, Deletion), fate: &Fate) -> Self {
         let deletion = match (deletion(fate), on_the_way) {
             (Deletion::Never, _) => return Self::of_fate(id, fate),

@@ -17,8 +17,8 @@ const MIN_HASH: usize = 7;
 /// The files of the source of a Flux Kustomization, at one revision.
 pub(super) struct Source {
     pub(super) tree: Tree,
-    /// The revision of the files, such as `main@sha1:3f2c…`. A folder or archive has no revision, so this text contains
-    /// its path, as in `of ./apps`.
+    /// The revision of the files, such as `main@sha1:3f2c…`. For a folder or archive, which has no revision, it is `of`
+    /// and the path, such as `of ./apps`.
     pub(super) revision: String,
     /// The revision as messages show it, with a shortened hash.
     pub(super) shown: String,

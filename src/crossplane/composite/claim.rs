@@ -45,8 +45,9 @@ impl<'r> Subject<'r> {
     }
 }
 
-/// Returns the composite of a claim as Crossplane will create or update it, and the plural name of its kind. `None` if
-/// `definition` does not name the kind of its composites.
+/// Returns the composite that Crossplane will create or update for a claim, and the plural name of the composite's
+/// kind. `definition` is the CompositeResourceDefinition of this kind. `None` if `definition` does not contain the
+/// names of the kind.
 fn claimed(claim: &Value, definition: &Stored, view: &View<'_>) -> Option<(Value, String)> {
     let names = definition.value().get("spec")?.get("names")?;
     let text = |value: &Value, key: &str| value.get(key).and_then(Value::as_str).map(str::to_owned);

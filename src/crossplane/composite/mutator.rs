@@ -153,8 +153,8 @@ struct Changes {
 }
 
 impl Changes {
-    /// Returns a copy of the composite `object` into which the references and the field values in `self` are written.
-    /// `seen` is the form of `object` that the API server would store: the API server may drop fields that are `null`.
+    /// Applies the changes in `self` to a copy of the composite `object`, and returns the copy. `seen` is `object` as
+    /// the API server would store it. It shows which `null` fields the API server drops.
     fn written(&self, object: &Value, seen: &Value) -> Value {
         let mut written = object.clone();
         if let (Some(references), Some(spec)) =
@@ -171,9 +171,9 @@ impl Changes {
     }
 }
 
-/// Removes a `null` from a parent field of `path` in `object`, so that a value can be written at `path`. A `null`
-/// cannot have child fields, so without the removal, the value could be written only in the next request. Removes only
-/// a `null` that the API server drops when it stores the object. `stored` is `object` as the API server stores it.
+/// Removes the `null` in a parent field of `path` from `object`, because no value can be written below a `null`.
+/// Removes it only if the API server drops it too when it stores the object. `stored` is `object` as the API server
+/// stores it, so it does not contain a dropped `null`.
 fn remove_dropped_null(object: &mut Value, stored: &Value, path: &[Segment]) {
     let [segment, below @ ..] = path else { return };
     match (segment, object, stored) {
@@ -225,8 +225,9 @@ fn patches(computed: &Computed) -> Option<Value> {
     (!all.is_empty()).then_some(Value::Object(all))
 }
 
-/// Returns a JSON Patch for the base of a composed resource. The JSON Patch makes the same changes as the resource's
-/// patches from the environment. `None` if there are no changes, or if the resource cannot be rendered.
+/// Returns the changes to one composed resource by its patches that read the environment, as a JSON Patch. The JSON
+/// Patch applies to the field `base` of the composed resource. `None` if there are no changes, or if the resource
+/// cannot be rendered.
 fn patch_of(template: &TemplateOutcome) -> Option<JsonPatch> {
     let rendered = template.rendered.as_ref().ok()?;
     let mut patched = template.base.clone();

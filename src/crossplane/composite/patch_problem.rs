@@ -1,5 +1,8 @@
-//! Problems of patches that read the environment of a composite. For example, the environment does not contain the
-//! value, or the patch fails. A patch can also format the value as an error text, such as `%!d(float64=7)`.
+//! Finds problems of Composition patches that read or write the environment of a composite:
+//!
+//! - The patch fails.
+//! - The environment does not contain the value that the patch reads, or the value has the wrong type.
+//! - The patch formats the value with a wrong format, so the result contains an error text such as `%!d(float64=7)`.
 
 use std::fmt;
 
@@ -107,8 +110,9 @@ fn shown(patch: &Patch) -> String {
     format!("patch of {to}")
 }
 
-/// Returns the problem of a patch that reads `environment`. `outcome` is the result of the patch, and `place` is its
-/// position for messages. `None` if the patch has no problem.
+/// Returns the problem of a patch; `None` if it has no problem. `outcome` is the result of the patch, and `place` is
+/// its position for messages. `environment` is the environment that the patch reads. It provides the keys for the help
+/// text.
 fn judged(place: String, outcome: &PatchOutcome, environment: &Value) -> Option<PatchProblem> {
     if !outcome.mistakes.is_empty() {
         let why = format!("the text would contain {}", outcome.mistakes.join(", "));

@@ -55,11 +55,13 @@ pub struct Refused {
 pub enum Refusal {
     /// The API server drops the value or a part of it, because the schema of the composite does not declare the field.
     Pruned {
-        /// The deepest part of the path that the schema declares.
+        /// The longest prefix of the path that the schema declares, such as `spec.parameters`.
         at: String,
-        /// Names of fields that are valid at the path `at`, for the help text. For a field that the schema does not
-        /// declare, these are the fields that it declares, the most similar one first. For a value that is dropped in
-        /// part, these are the fields that the API server stores.
+        /// Names of fields that the object at the path `at` can contain, for the help text:
+        ///
+        /// - If the schema does not declare the field: fields that the schema declares, the most similar one first.
+        /// - If the API server drops a part of the value: the fields that it stores.
+        /// - If the API server drops the whole value of a declared field: none.
         has: Vec<String>,
     },
     /// The API server rejects the value. The string is the reason.

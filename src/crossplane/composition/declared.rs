@@ -19,8 +19,8 @@ pub(super) struct Declared {
 }
 
 impl Declared {
-    /// Combines the schema of an environment with the fields that patches and default data of the Composition set.
-    /// `declaration` contains these patches and the default data.
+    /// Collects the fields of an environment. `schema` is the JSON Schema of the environment. `declaration` contains
+    /// the patches and the default data of the Composition, which can set additional fields.
     pub(super) fn new(schema: Arc<Schema>, declaration: Option<&Declaration>) -> Self {
         let (mut written, mut defaults) = (Vec::new(), Vec::new());
         for step in declaration.into_iter().flat_map(|declaration| &declaration.steps) {

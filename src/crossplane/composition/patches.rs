@@ -35,9 +35,11 @@ pub(super) fn check(reader: &mut Reader, parent: &Node<'_>, place: Place, sets: 
     }
 }
 
-/// Fills `reader.writes` before the patches in `parent` are checked. `any` becomes true if at least one of these
-/// patches writes into the environment of the composite. `before` becomes false, because no patch precedes the first
-/// one. `parent` is the spec of a Composition, or the input of function-patch-and-transform.
+/// Records in `reader.writes.any` whether at least one of the patches in `parent` writes into the environment of the
+/// composite. `parent` is the spec of a Composition, or the input of function-patch-and-transform.
+///
+/// Callers call this function before they check the patches. So it also sets `reader.writes.before` to false: no patch
+/// precedes the first one.
 pub(super) fn note_writes(reader: &mut Reader, parent: &Node<'_>) {
     let mut quiet = Reader::new(reader.profile);
     let mut any = false;
@@ -101,9 +103,9 @@ fn check_patch(reader: &mut Reader, patch: &Node<'_>, place: Place, sets: &[&str
     types::check_composite(reader, patch, kind, place);
 }
 
-/// If Crossplane 1.12 ignored the type of a patch, returns this type and its current name, such as
-/// `FromEnvironmentFieldPath` and `ToCompositeFieldPath`. The ignored types come from Crossplane's first design
-/// document of environments. Returns `None` for all other types.
+/// Checks whether Crossplane ignores an environment patch because of its type. If so, returns this type and the type to
+/// write instead, such as `FromEnvironmentFieldPath` and `ToCompositeFieldPath`. The ignored types are those of
+/// Crossplane's first design document of environments. Returns `None` for all other types.
 fn first_design_type(reader: &Reader, patch: &Node<'_>, place: Place) -> Option<(&'static str, &'static str)> {
     let kind = patch.value.get("type").and_then(Value::as_str).filter(|_| reader.is_native())?;
     let now =

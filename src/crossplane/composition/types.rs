@@ -115,8 +115,8 @@ fn nothing(field: FieldPath, path: &Path, at: &str, has: &[String]) -> Problem {
     }
 }
 
-/// Returns the errors that the transforms of a patch have because their input has the type `shape`. Omits errors that
-/// occur for inputs of any type. Also omits warnings.
+/// Returns the errors of the transforms of `patch` if their input has the type `shape`. Omits warnings, and errors that
+/// do not depend on the type of the input.
 fn misfits(reader: &Reader, patch: &Node<'_>, shape: Shape) -> Vec<Problem> {
     let found = |shape: Option<Shape>| {
         let mut reader = Reader { has_integers: reader.has_integers, ..Reader::new(reader.profile) };

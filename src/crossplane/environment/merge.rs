@@ -53,8 +53,7 @@ pub struct Origin {
     /// environment, such as the data of an EnvironmentConfig. If several layers were merged into a map, this is the
     /// first of them.
     pub layer: usize,
-    /// The previous values of the key, oldest first. A layer, such as an EnvironmentConfig, set each of these values,
-    /// and a later layer replaced it.
+    /// The previous values of the key, oldest first. Each of them comes from a layer, and a later layer replaced it.
     pub replaced: Vec<Replaced>,
     /// The origins of the keys inside the value, if the value is a map.
     pub members: BTreeMap<String, Origin>,

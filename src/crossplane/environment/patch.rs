@@ -7,9 +7,9 @@ use super::{Presence, Profile, Transform};
 use crate::crossplane::field_path::MergeOptions;
 
 names! {
-    /// The type of a patch, which determines what the patch reads and what it writes. The variants below describe
-    /// patches of a composed resource. Patches in `environment.patches` always copy between the composite and the
-    /// environment.
+    /// The type of a patch. It determines which object the patch reads and which object it writes. The comments of the
+    /// variants describe the patches of a composed resource. In `environment.patches`, the environment replaces the
+    /// composed resource: `FromCompositeFieldPath` copies a field of the composite to the environment.
     PatchType {
         /// Copies a field of the composite to the composed resource; the default.
         FromCompositeFieldPath = "FromCompositeFieldPath",

@@ -106,9 +106,9 @@ impl SourceOutcome {
         }
     }
 
-    /// Returns the names of the EnvironmentConfigs to which Crossplane up to 1.17 stores references for this entry, in
-    /// the composite's field `spec.environmentConfigRefs`. The names include an optional EnvironmentConfig that does
-    /// not exist.
+    /// Returns the names that Crossplane up to 1.17 writes for this entry into the field `spec.environmentConfigRefs`
+    /// of the composite. These are the names of the selected EnvironmentConfigs, and of an optional EnvironmentConfig
+    /// that does not exist.
     pub(super) fn references(&self) -> impl Iterator<Item = String> {
         self.selected.iter().map(|stored| stored.name().to_owned()).chain(self.missing.clone())
     }
@@ -213,9 +213,9 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         sourced.skipped(why)
     }
 
-    /// Completes `sourced`, the result of a selector. Applies the settings of the selector to `found`, the
-    /// EnvironmentConfigs that match its labels. These settings are the mode, the bounds `minMatch` and `maxMatch`, and
-    /// the sort path. `at` is the index of the entry in `environmentConfigs`, for error messages.
+    /// Selects from `found`, the EnvironmentConfigs that match the labels of `selector`. Applies the mode, `minMatch`,
+    /// `maxMatch` and the sort path of the selector. Returns `sourced` with the selected EnvironmentConfigs, or with an
+    /// error. `at` is the index of the selector in `environmentConfigs`, for error messages.
     fn taken(
         &self,
         at: usize,

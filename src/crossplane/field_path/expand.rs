@@ -10,8 +10,7 @@ use super::{MAX_EXPANSIONS, Segment, text_of};
 /// field names or indexes.
 struct PartialPath<'v> {
     segments: Vec<Segment>,
-    /// The number of segments, from the start of the path, that lead to `value`. The other segments are not followed
-    /// yet.
+    /// The number of segments that were already followed, from the start of the path. They lead to `value`.
     at: usize,
     value: &'v Value,
     /// The positions of the replaced wildcards, as indexes in `segments`.

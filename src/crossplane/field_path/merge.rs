@@ -14,8 +14,9 @@ pub struct MergeOptions {
     /// Whether existing values are kept. An existing value is replaced in any case if it is empty: `0`, `""`, `false`,
     /// `null`, `{}` or `[]`.
     pub keep_map_values: bool,
-    /// Whether a new list is appended to an existing list. If the value at the path is a list, elements that it already
-    /// contains are not appended again. For lists nested in this value, all elements are appended.
+    /// Whether the elements of a new list are appended to the existing list. If the lists are at the path itself, only
+    /// elements that the existing list does not contain are appended. If the lists are in fields below the path, all
+    /// elements are appended.
     pub append_slice: bool,
 }
 

@@ -1,4 +1,5 @@
-//! EN006: references and selectors that no EnvironmentConfig in the cluster satisfies.
+//! EN006: reports references to missing EnvironmentConfigs, and selectors that match too few or too many
+//! EnvironmentConfigs.
 
 use super::{WRITTEN_COMPOSITIONS_AND_COMPOSITES, is_composite, with_help_in_message};
 use crate::admission::{FieldPath, Finding, Level, Request};

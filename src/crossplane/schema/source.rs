@@ -75,7 +75,8 @@ fn annotation<'v>(composition: &'v Value, name: &str) -> Option<&'v str> {
     Metadata::of(composition).annotation(name)
 }
 
-/// Splits a reference `NAMESPACE/NAME/KEY` to a key of a ConfigMap into its three parts. `None` if a part is missing.
+/// Splits `reference`, which has the form `NAMESPACE/NAME/KEY`, into its three parts. It refers to a key of a
+/// ConfigMap. Returns `None` if a part is missing.
 fn parts(reference: &str) -> Option<(&str, &str, &str)> {
     let mut parts = reference.trim().splitn(3, '/').filter(|part| !part.is_empty());
     Some((parts.next()?, parts.next()?, parts.next()?))

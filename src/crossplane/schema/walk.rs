@@ -141,11 +141,12 @@ impl<'s> Walk<'s> {
 /// is recursive.
 const MAX_NESTED: usize = 64;
 
-/// The result of looking up a path segment in a single schema. The search does not include the schemas that this schema
-/// combines for the same value, such as those in `allOf`.
+/// The result of looking up a path segment in a single schema. Only the keywords of the schema itself are searched,
+/// such as `properties`. Subschemas for the same value, such as those in `allOf`, are not searched.
 enum Part<'s> {
     Anything,
-    /// The schema itself has no keyword for this segment, but it combines other schemas, for example in `allOf`.
+    /// The schema has no keyword about the path segment, such as `properties`. But its subschemas may have one, for
+    /// example those in `allOf`.
     Nothing,
     Has(Vec<&'s Value>),
     HasNot(Vec<String>),

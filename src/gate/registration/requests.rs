@@ -96,8 +96,8 @@ pub(super) struct Rules {
 pub(super) struct Share {
     pub(super) resource: String,
     pub(super) match_condition: &'static MatchCondition,
-    /// The requests are divided only if this condition is met: at least one of several rule families, such as `OW`, is
-    /// enabled. Otherwise, the webhook with `Ignore` receives all requests for this resource.
+    /// The condition for dividing the requests between the two webhooks: at least one of the rule families in `when`,
+    /// such as `OW`, is enabled. Otherwise, the webhook with `Ignore` receives all requests for this resource.
     pub(super) when: When,
 }
 
@@ -106,8 +106,8 @@ type Key = (&'static str, String);
 /// The family of a rule, such as `KZ`, and a request matcher of the rule.
 type FamilyMatcher = (&'static str, &'static Match);
 
-/// The API versions of a resource, and the operations on it that Portcullis checks. For each operation, a `Wanted`
-/// lists the rule families that check it. A family contains all rules with the same prefix in their ids, such as `KZ`.
+/// The API versions of a resource, and the operations on it that Portcullis checks. Each operation comes with the rule
+/// families that check it. A family contains all rules with the same prefix in their ids, such as `KZ`.
 type Requested = (&'static [&'static str], Vec<(Operation, Wanted)>);
 
 /// The rule families, such as `KZ`, that check requests for one resource and operation. `refusing` contains the
@@ -152,10 +152,13 @@ impl Webhook {
     }
 
     /// Returns the operations on one resource, such as updates, for which the API server calls this webhook. Each list
-    /// of operations comes with a condition: which rule families, such as `KZ`, must be enabled.
+    /// of operations comes with a condition: which rule families, such as `KZ`, must be enabled or disabled.
     ///
-    /// If `is_shared` is true, the webhooks with `failurePolicy` `Fail` and `Ignore` divide the requests between them.
-    /// Otherwise, the API server calls the webhook with `Ignore` only if it does not call the webhook with `Fail`.
+    /// An operation may be needed by both webhooks, the one with `failurePolicy: Fail` and the one with `Ignore`:
+    ///
+    /// - If `is_shared` is true, both webhooks get the operation. A match condition then selects one of the webhooks
+    ///   for each request.
+    /// - If `is_shared` is false, only the webhook with `Fail` gets the operation.
     fn sent(&self, wanted: &[(Operation, Wanted)], is_shared: bool) -> Vec<(Vec<Operation>, When)> {
         let mut sent: Vec<(Vec<Operation>, When)> = Vec::new();
         for (operation, Wanted { refusing, admitting }) in wanted {
@@ -231,9 +234,10 @@ impl Webhook {
         self.matchers(registry).into_iter().filter(is_its).collect()
     }
 
-    /// Returns the resources whose requests are divided between two webhooks, one with `failurePolicy: Fail` and one
-    /// with `Ignore`. A match condition decides which of them receives a request. The requests for a resource are
-    /// divided only if all its rules with the policy `Fail` have the same match condition.
+    /// Returns the resources whose requests are divided between a webhook with `failurePolicy: Fail` and a webhook with
+    /// `failurePolicy: Ignore`. A match condition selects the requests for the second webhook. Several rules may check
+    /// the same resource. Its requests are divided only if all these rules have the same match condition. Rules with
+    /// [`FailurePolicy::Ignore`] do not count.
     pub(super) fn shares(&self, registry: &Registry) -> Vec<Share> {
         let share = |((_, resource), (match_condition, families)): (Key, (&'static MatchCondition, Families))| Share {
             resource,

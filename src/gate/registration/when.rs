@@ -15,7 +15,7 @@ pub(super) type Families = BTreeSet<&'static str>;
 pub enum Choice {
     /// A fixed list of enabled rule families, such as `OW`. The values of the Helm chart cannot change the list.
     These(Vec<&'static str>),
-    /// The rule families that the Helm value `families` of a release enables.
+    /// The list in the value `families` of the Helm chart. Each release can set a different list.
     Values,
 }
 
@@ -23,11 +23,13 @@ pub enum Choice {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct When(Vec<Case>);
 
+/// A case of a [`When`] condition. It holds if at least one family in `any` is enabled, and all families in `none` are
+/// disabled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Case {
-    /// Rule families, such as `OW`. The case holds only if at least one of them is enabled.
+    /// Rule families, such as `OW`. At least one of them must be enabled.
     any: Families,
-    /// Rule families, such as `OW`. The case holds only if all of them are disabled.
+    /// Rule families, such as `OW`. All of them must be disabled.
     none: Families,
 }
 
@@ -99,12 +101,12 @@ fn bracketed(argument: &str) -> String {
 }
 
 impl Choice {
-    /// Returns `text` if the condition `when` on the enabled rule families holds, and an empty string otherwise. `text`
-    /// contains lines of a manifest.
+    /// Returns `text` if the condition `when` holds, and an empty string otherwise. `text` contains lines of a
+    /// manifest. `when` says which rule families, such as `OW`, must be enabled.
     ///
-    /// For the Helm chart, returns `text` between a template `if` and `end`, so that Helm evaluates the condition. The
-    /// caller may put the result inside another template `if`, whose condition is `around`. If `around` equals `when`,
-    /// returns `text` unchanged, because a second `if` is not necessary.
+    /// For the Helm chart, returns `text` between a template `if` and `end`, so that Helm evaluates the condition.
+    /// `around` is the condition of the template `if` in which the caller puts the result; `None` if there is no such
+    /// `if`. If `around` equals `when`, returns `text` unchanged, because a second `if` is not necessary.
     pub(super) fn lines(&self, when: &When, around: Option<&When>, text: String) -> String {
         match self {
             Self::These(on) if !when.holds(on) => String::new(),
@@ -144,9 +146,10 @@ impl Choice {
         }
     }
 
-    /// Returns whether the condition `when` on the enabled rule families can hold. If the enabled families are known,
-    /// returns whether `when` holds. For the Helm chart, users choose the families later, so the result is true. Only a
-    /// condition without cases gives false, because it never holds.
+    /// Returns whether the condition `when` on the enabled rule families can hold:
+    ///
+    /// - For a fixed list of families, returns whether `when` holds.
+    /// - For the Helm chart, returns true unless `when` has no cases. Each release can enable other families.
     pub(super) fn may(&self, when: &When) -> bool {
         match self {
             Self::These(on) => when.holds(on),

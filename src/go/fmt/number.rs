@@ -24,9 +24,10 @@ impl Printer {
         true
     }
 
-    /// Prints an integer: its sign, `prefix` if the verb or the flag `#` requires it, and its digits. Leading zeros
-    /// fill the number up to the precision. If there is no precision and the flag `0` is set, leading zeros fill the
-    /// number up to the width.
+    /// Prints the integer `value`: its sign, `prefix` and `digits`. `digits` are the digits without a sign. `prefix`,
+    /// such as `0x`, is printed only if the verb or the flag `#` requires it. Leading zeros fill the number up to the
+    /// precision. If there is no precision, and the flag `0` is set without the flag `-`, leading zeros fill the number
+    /// up to the width.
     fn digits(&mut self, value: i64, prefix: &str, digits: &str) {
         let flags = self.flags;
         let sign = match () {

@@ -24,9 +24,9 @@ pub(in crate::kustomize) struct Own {
     /// The number of entries in `patches` of the original kustomization file. Later entries come from the kustomize
     /// options of the Argo CD Application.
     patches: usize,
-    /// The number of entries in `components` of the original kustomization file. Later entries were added for the
-    /// option `components` of the Argo CD Application. For each later entry, the list contains the index of the element
-    /// of this option that added the entry.
+    /// The origin of the entries in `components` of the kustomization file. The first value is the number of entries in
+    /// the original file. All later entries come from the option `components` of the Argo CD Application. The second
+    /// value has one element for each later entry: the index in this option from which the entry comes.
     components: (usize, Vec<usize>),
     /// The fields `namePrefix`, `nameSuffix`, `namespace` and `images` of the kustomization file, if the Argo CD
     /// Application sets them. Each pair has the name of the field, and the name of the option in the Application that

@@ -23,9 +23,8 @@ pub struct Side {
     files: Files,
     settings: Settings,
     pub(super) roots: Vec<Root>,
-    /// The position in `roots` of each folder that is built. A key identifies the folder by the object that builds it,
-    /// such as a Flux Kustomization. If there is no such object, the key is the folder itself. Objects that build the
-    /// same folder with equal options have the same position.
+    /// The index in `roots` for each key. A key is an object that builds a folder, such as a Flux Kustomization, or the
+    /// folder itself if no object builds it. Objects that build the same folder with equal options have the same index.
     pub(super) keys: BTreeMap<Key, usize>,
 }
 
@@ -38,8 +37,8 @@ pub(super) enum Key {
     Folder(TreePath),
     /// An object whose controller builds a folder, such as a Flux Kustomization or an Argo CD Application.
     Object {
-        /// The cluster of the object, identified by the folder whose manifests are applied to the cluster by hand or by
-        /// `flux bootstrap`. `None` if this folder is unknown.
+        /// The folder from which the cluster of the object is set up, by hand or with `flux bootstrap`. It identifies
+        /// the cluster. `None` if the folder is unknown.
         cluster: Option<TreePath>,
         /// Kind, namespace and name, such as `Kustomization flux-system/apps`.
         object: String,
@@ -188,8 +187,9 @@ impl Root {
     }
 }
 
-/// Returns the position in `survey.builds` of each build. A key identifies the build by the object that refers to the
-/// built folder, such as a Flux Kustomization. If there is no such object, the key is the folder.
+/// Returns a map from keys to indexes in `survey.builds`. Each key identifies one build. It contains an object that
+/// refers to the built folder, such as a Flux Kustomization. If there is no such object, it contains the path of the
+/// folder.
 fn keys(survey: &Survey) -> BTreeMap<Key, usize> {
     let mut keys = BTreeMap::new();
     for cluster in &survey.clusters {

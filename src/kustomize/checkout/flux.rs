@@ -115,8 +115,7 @@ enum Seed {
 }
 
 impl Seed {
-    /// Returns whether this seed, a start of the search, is a Kustomization from which Flux was probably bootstrapped.
-    /// Returns `false` if the seed is a folder.
+    /// Returns whether Flux was probably bootstrapped from this seed. Returns `false` if the seed is a folder.
     fn is_bootstrap(&self) -> bool {
         matches!(self, Self::Object(_, true))
     }
@@ -280,9 +279,14 @@ impl Surveyor<'_> {
         }
     }
 
-    /// Builds `folder` with kustomize, and returns the Flux Kustomizations in the output. If some of these
-    /// Kustomizations have `folder` as their `spec.path`, returns only them, because their builds find the others
-    /// later. `is_used` says whether users probably apply the folder to a cluster.
+    /// Builds `folder` with kustomize, and returns the Flux Kustomizations in the output.
+    ///
+    /// If the `spec.path` of some of these Kustomizations is `folder` itself, returns only these. The caller builds the
+    /// folder again for them, and this build finds the other Kustomizations. If there are no such Kustomizations, adds
+    /// the build of `folder` to `pass`, the results of the search.
+    ///
+    /// `cluster` is the index of the cluster in the results. `is_used` says whether the folder is probably applied to
+    /// this cluster.
     fn folder(&mut self, folder: &TreePath, cluster: usize, is_used: bool, pass: &mut Pass) -> Vec<Object> {
         let key = (self.checkout.git.top.clone(), None);
         let options = Options::of(Profile::Flux);
@@ -342,11 +346,11 @@ impl Surveyor<'_> {
         take(&objects, post_build.as_ref(), cluster, pass)
     }
 
-    /// Handles the Flux Kustomization `object`, whose folder is not built. Adds a record to the search results `pass`:
+    /// Adds the Flux Kustomization `object` to the search results `pass` without building its folder:
     ///
-    /// - If the Kustomization is suspended, records the files that its build would read, so that they are not reported
-    ///   as unused.
-    /// - Otherwise, records that the path or the source of the Kustomization is unknown.
+    /// - If the Kustomization is suspended, adds the files that its build would read, so that they are not reported as
+    ///   unused.
+    /// - Otherwise, adds an entry which says that the path or the source of the Kustomization is unknown.
     fn not_read(&mut self, object: &Object, pass: &mut Pass) {
         let mut resumed = object.clone();
         let suspend = resumed.value.pointer_mut("/spec/suspend").filter(|suspend| **suspend == true);
@@ -363,9 +367,11 @@ impl Surveyor<'_> {
     }
 
     /// Builds the folder `root` with kustomize, and returns the Flux objects, ConfigMaps and Secrets in the output.
-    /// `key` identifies the files of the source that contains `root`. Returns an empty list if the build fails. Also
-    /// returns an empty list if no file of the build contains one of the strings in the field `words`; the folder is
-    /// then not built.
+    /// `key` identifies the tree with the files of the Flux source that contains `root`. Returns an empty list if the
+    /// build fails.
+    ///
+    /// Does not build the folder, and returns an empty list, if none of its files contains a string of the field
+    /// `words`. The objects in such a folder do not affect which folders Flux builds.
     fn rendered(&mut self, key: &TreeKey, root: &TreePath, options: &Options, pass: &mut Pass) -> Rc<Vec<Object>> {
         let reach = self.reaches.of(root, &options.flux.components);
         let matters = reach.files.iter().any(|file| self.mentions(file));

@@ -14,8 +14,10 @@ use crate::kustomize::tree::{Entry, Tree, TreePath};
 const FILE: &str = ".gitignore";
 
 /// Returns the `.gitignore` file that makes git ignore `path`, if any. Searches upwards from the parent folder of
-/// `path` to `top`, the top folder of the repository. The first `.gitignore` file with a matching pattern decides. For
-/// a folder that git does not ignore, returns the `.gitignore` file that excludes the kustomization file in the folder.
+/// `path` to `top`, the top folder of the repository. The first `.gitignore` file with a matching pattern decides.
+///
+/// If `path` is a folder that git does not ignore, the function searches in the same way for the kustomization file in
+/// this folder.
 pub(super) fn ignoring(tree: &Tree, top: &TreePath, path: &TreePath) -> Option<TreePath> {
     let is_folder = tree.entry(path) == Some(Entry::Folder);
     let inner = NAMES.into_iter().filter(|_| is_folder).map(|name| path.join(name));

@@ -116,9 +116,9 @@ pub struct Survey {
 /// The Flux Kustomizations of one cluster, as far as they can be determined from files.
 #[derive(Debug, Clone, Default)]
 pub struct Cluster {
-    /// The folder of the checkout that contains the first Kustomizations of the cluster. Users apply these first
-    /// Kustomizations themselves, for example by hand or with `flux bootstrap`. `None` if the cluster of the
-    /// Kustomizations is unknown, usually because kustomize cannot build the folders that contain them.
+    /// The folder of the checkout from which users set up Flux in the cluster, for example with `flux bootstrap` or by
+    /// hand. It contains the first Kustomizations of the cluster. `None` if it is unknown to which cluster the
+    /// Kustomizations belong, usually because kustomize cannot build the folders that contain them.
     pub folder: Option<TreePath>,
     /// The Kustomizations of the cluster. A Kustomization comes before the Kustomizations that it renders.
     pub members: Vec<Member>,
@@ -171,8 +171,8 @@ pub fn is_flux_kustomization(object: &serde_json::Value) -> bool {
     object::group(object) == object::KUSTOMIZE && object::text(object.get("kind")) == "Kustomization"
 }
 
-/// Replaces errors about missing files in submodules that are not checked out. The new findings (KZ040) report that the
-/// result of the build is unknown.
+/// Replaces errors about missing paths in git submodules that are not checked out. The new KZ040 findings report that
+/// the result of the build is unknown.
 pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     if git.submodules.is_empty() {
         return report;
@@ -183,7 +183,7 @@ pub fn without_submodules(tree: &Tree, git: &Git, report: Report) -> Report {
     })
 }
 
-/// Replaces errors about files that are probably generated before the build. The new findings (KZ040) report that the
+/// Replaces errors about files that are probably generated before the build with KZ040 findings, which report that the
 /// result of the build is unknown. The following files count as generated:
 ///
 /// - Missing files that a `.gitignore` excludes.
@@ -206,8 +206,8 @@ pub fn without_generated(
     })
 }
 
-/// Replaces errors in kustomization files that are templates of other tools. The new findings (KZ040) report that the
-/// result of the build is unknown. A file counts as a template if it contains `{{` or `{%`.
+/// Replaces the errors in kustomization files that are templates of other tools with KZ040 findings, which report that
+/// the result of the build is unknown. A file counts as a template if it contains `{{` or `{%`.
 fn without_templates(tree: &Tree, report: Report) -> Report {
     let is_template = |file: &TreePath| {
         let bytes = tree.read(file).unwrap_or_else(|_| [].into());
@@ -248,8 +248,9 @@ fn with_unknown(mut report: Report, reason: impl Fn(&TreeFinding) -> Option<Stri
 /// exist. KZ005 reports a folder without a kustomization file.
 const MISSING: [&str; 2] = ["KZ004", "KZ005"];
 
-/// Returns the path that a kustomization file contains at the location of `finding`, such as an entry of `resources`.
-/// The returned path is relative to the root of `tree`. Returns `None` if the file cannot be read.
+/// Returns the path that `finding` is about, for example an entry of the list `resources`. Reads this entry from the
+/// kustomization file, at the location of `finding`. The returned path is relative to the root of `tree`. `None` if the
+/// file cannot be read.
 fn entry(tree: &Tree, finding: &TreeFinding) -> Option<TreePath> {
     let InTree { file, place, .. } = &finding.location;
     let bytes = tree.read(file).ok()?;

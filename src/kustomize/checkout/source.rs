@@ -153,8 +153,8 @@ impl Definition {
 }
 
 impl<'a> Sources<'a> {
-    /// Collects the Flux sources that files of the checkout define. `tops` are the folders that may be the root of the
-    /// repository.
+    /// Collects the Flux sources that files of the checkout define. `tops` contains the candidates for the root folder
+    /// of the repository. `given` contains the folders that the user sets for sources, by namespace and name.
     pub(super) fn new(
         tree: &'a Tree,
         git: &'a Git,
@@ -235,16 +235,16 @@ impl<'a> Sources<'a> {
         if branches.is_empty() { self.most(users, true) } else { None }
     }
 
-    /// Returns the top folder of a Flux source, to which `spec.path` of Kustomizations is relative. `users` are the
-    /// Kustomizations that use the source. The result is one of the folders in `tops`, or `None`.
+    /// Returns the top folder of a Flux source: the folder to which `spec.path` of its Kustomizations is relative.
+    /// `users` are the Kustomizations that use the source. The result is one of the folders in `tops`, or `None`.
     ///
-    /// `flux bootstrap` writes a Kustomization into the folder that this Kustomization builds. For example, if
-    /// `infra/clusters/a/flux-system/gotk-sync.yaml` contains the path `clusters/a`, the top folder is `infra`.
+    /// The function looks for a Kustomization whose own file is in the folder that it builds, because `flux bootstrap`
+    /// writes such a file. For example, if `infra/clusters/a/flux-system/gotk-sync.yaml` contains the path
+    /// `clusters/a`, the top folder is `infra`.
     ///
     /// If `defined_in` is set, only Kustomizations in this file are considered. A Kustomization that builds the whole
-    /// top folder is then considered only if the file has the name `gotk-sync.yaml`, which `flux bootstrap` uses. The
-    /// folder that such a Kustomization builds contains all files of the source, so the location of another file does
-    /// not show which folder is the top folder.
+    /// top folder is then considered only if the file has the name `gotk-sync.yaml`. Without this condition, such a
+    /// Kustomization would fit every folder in `tops` that contains its file.
     fn bootstrapped(&self, users: &[User], defined_in: Option<&TreePath>) -> Option<TreePath> {
         let is_below = |top: &TreePath, user: &User| {
             let folder = TreePath::from(&*format!("{top}/{}", user.path));
@@ -255,11 +255,11 @@ impl<'a> Sources<'a> {
         self.tops.iter().find(|top| users.iter().any(|user| is_below(top, user))).cloned()
     }
 
-    /// Returns the folder in `tops` that is probably the root of the repository. For each folder, counts how many paths
-    /// of the Kustomizations in `users` (`spec.path`) exist below it, and selects the folder with the highest count.
+    /// Returns the folder in `tops` that is probably the root of the repository. `users` are the Kustomizations that
+    /// use the source. The result is the folder below which most of their paths (`spec.path`) exist.
     ///
-    /// If `is_needed` is set, this count must be at least 1, and at least half of the number of paths. If the count is
-    /// lower, returns `None`.
+    /// If `is_needed` is set, returns `None` if less than half of the paths exist below this folder, or if there are no
+    /// paths.
     fn most(&self, users: &[User], is_needed: bool) -> Option<TreePath> {
         let paths: BTreeSet<&str> = users.iter().map(|user| &*user.path).filter(|path| is_known(path)).collect();
         let count = |top: &&TreePath| {

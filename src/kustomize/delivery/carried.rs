@@ -28,7 +28,7 @@ pub(super) fn archive(encoded: &str) -> Content {
     }))
 }
 
-/// A file of a kustomize tree whose files are all contained in one Kubernetes object, such as a Bundle of Fleet.
+/// A file of a kustomize tree that is stored in a Kubernetes object, such as a Bundle of Fleet.
 #[derive(Debug)]
 pub(super) struct File {
     pub(super) path: String,

@@ -57,8 +57,8 @@ impl Judged {
     }
 }
 
-/// The outcome of an attempt to check a kustomize tree, which is a folder with kustomization files. These files may
-/// have to be fetched first.
+/// The result of [`Judge::judge`]: either the findings about a kustomize tree, or the reason why the tree was not
+/// checked. For example, the tree could not be fetched.
 #[derive(Debug, Clone)]
 pub enum Outcome {
     /// The kustomize tree was built and checked. Contains the findings and the built objects.
@@ -106,10 +106,11 @@ impl Judge for Inline {
     fn fetch_ahead(&self, _: &Artifact, _: &[String]) {}
 }
 
-/// Builds the folders of `tree` that `root` selects, and returns the findings and the built objects.
+/// Builds the folders of `tree` that `root` selects, and returns the findings. For Flux, also returns the identities of
+/// the built objects.
 ///
-/// `files` caches parsed kustomization files for all calls with the same tree. `shared` caches built folders. Only
-/// calls with the same tree and the same `root.options.profile`, such as Flux, may use the same `shared`.
+/// `files` is a cache of parsed kustomization files, and `shared` is a cache of built folders. Calls with the same
+/// `files` must have the same tree. Calls with the same `shared` must also have the same `root.options.profile`.
 pub fn judge(tree: &Tree, root: &Root, (files, shared): (&Files, &Shared)) -> Judged {
     let mut judged = Judged::default();
     let mut reported = HashSet::new();

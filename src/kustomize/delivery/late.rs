@@ -1,9 +1,10 @@
 //! Detects whether Flux may build a Kustomization from a newer artifact than the one that Portcullis checks. If so,
 //! errors in the checked artifact cause only warnings, because the newer artifact may fix them.
 //!
-//! A denial could prevent the fix. For example, one commit changes a Kustomization, and also points its Flux source to
-//! a fixed revision. kustomize-controller dry-runs all objects before it applies any of them. If Portcullis denies the
-//! Kustomization, neither change is applied, and the source keeps the artifact with the error.
+//! A denial could prevent the fix. For example, the checked artifact contains an error, and one commit changes both the
+//! Kustomization and its Flux source. The source then points at a revision without the error. kustomize-controller
+//! dry-runs all objects before it applies any of them. If Portcullis denies the Kustomization, neither change is
+//! applied, and the source keeps the artifact with the error.
 
 use serde_json::Value;
 
@@ -63,9 +64,9 @@ fn is_in_progress(source: &Value) -> bool {
     })
 }
 
-/// Returns whether one Flux Kustomization may apply both `object` and `source`. Flux labels each object that it applies
-/// with the name of the Kustomization. Returns `true` if the labels of `object` and `source` are equal, or if only
-/// `object` has such a label.
+/// Returns whether the Flux Kustomization that applies `object` may also apply `source`. Flux labels each object that
+/// it applies with the namespace and name of the Kustomization. Returns `true` if `object` has these labels, and
+/// `source` has the same labels or none. A source has none before Flux applies it for the first time.
 fn shares_apply(source: &Value, object: &Value) -> bool {
     owner(object).is_some_and(|own| owner(source).is_none_or(|other| other == own))
 }

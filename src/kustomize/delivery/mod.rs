@@ -143,8 +143,7 @@ pub type ConsequencesOf = fn(&Request<'_>, &View<'_>, (&Root, &Judged), &[(Sibli
 /// whole webhook.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Narrowed {
-    /// The name of a webhook that receives only requests that meet the conditions in `when`, such as
-    /// `trees.portcullis.dev`.
+    /// The name of the webhook, such as `trees.portcullis.dev`.
     pub webhook: &'static str,
     /// The YAML comment on this webhook in the generated webhook configuration. It explains why the webhook receives
     /// only some requests, or why its failure policy is `Fail` or `Ignore`.
@@ -171,8 +170,8 @@ pub struct Look {
 pub struct Root {
     /// The field of the Kubernetes object that refers to the folder or contains its files, such as `spec.path`.
     pub field: FieldPath,
-    /// The Flux Kustomization that builds the folder, if findings must name it. `None` if the checked object is this
-    /// Kustomization itself, or if Flux does not build the folder.
+    /// The Flux Kustomization that builds the folder. `None` if the checked object is this Kustomization itself, or if
+    /// Flux does not build the folder.
     pub of: Option<RootOwner>,
     /// The files for the build, such as `kustomization.yaml`. They come from an archive that must be fetched, or from a
     /// Kubernetes object.

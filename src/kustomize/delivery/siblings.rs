@@ -48,8 +48,8 @@ impl Sibling {
         Some(Self { name, root, depends_on: dependencies(object), elsewhere: None })
     }
 
-    /// Reads a Kustomization whose source is not the source of the Kustomization that is being checked. `artifact` is
-    /// the current artifact of the source of `object`.
+    /// Reads `object`, a Kustomization. Its source differs from the source of the Kustomization that is being checked.
+    /// `artifact` is the current artifact of the source of `object`.
     ///
     /// `None` if the Kustomization `object` is suspended or has no source. Also `None` if its source, path or
     /// components contain unresolved variables.
@@ -137,9 +137,9 @@ fn artifact(source: &SourceRef, view: &View<'_>) -> Option<Artifact> {
     }
 }
 
-/// Returns the entries of `spec.dependsOn` of the Kustomization `object`, each as `NAMESPACE/NAME`. When Flux fetches a
-/// new revision of a source, these Kustomizations must apply it before `object` does. Omits entries with `readyExpr`,
-/// because Flux does not compare revisions for them.
+/// Returns the entries of `spec.dependsOn` of the Kustomization `object`, each as `NAMESPACE/NAME`. A dependency with
+/// the same source as `object` applies each new revision before `object` does. Omits entries with `readyExpr`, because
+/// Flux does not compare revisions for them.
 pub(super) fn dependencies(object: &Value) -> Vec<String> {
     let own = Metadata::of(object).namespace();
     let entries = object.at(&["spec", "dependsOn"]).and_then(Value::as_array).into_iter().flatten();
@@ -191,12 +191,12 @@ mod tests {
                "status": {"artifact": {"url": format!("http://x/{name}"), "digest": name, "revision": "main@sha1:1"}}})
     }
 
-    /// Returns how many Kustomizations `of_stored` finds for the Kustomization `z0`: first the number of Kustomizations
-    /// with the same source as `z0`, then the number of Kustomizations with other sources.
+    /// Calls [`of_stored`] for the Kustomization `z0` in a test catalog. Returns two numbers: how many of the returned
+    /// Kustomizations have the same source as `z0`, and how many have another source.
     ///
-    /// The parameters describe the test cluster:
+    /// The parameters determine the content of the catalog:
     ///
-    /// - `of_source` is the number of Kustomizations with the same source as `z0`. It includes `z0`.
+    /// - `of_source` is the number of Kustomizations with the same source as `z0`, including `z0` itself.
     /// - `of_others` is the number of Kustomizations with other sources.
     /// - `sources` is the number of these other sources.
     fn numbers(of_source: usize, of_others: usize, sources: usize) -> [usize; 2] {

@@ -211,9 +211,9 @@ impl<'a> Stage<'a> {
         entries(self.request.object()).iter().filter_map(judge).collect()
     }
 
-    /// Reports the other objects in the cluster that belong to the same folder as the object in the request. `own` is
-    /// this folder. The annotation `portcullis.dev/path` of an object contains its folder. Only one Kustomization or
-    /// Component of kustomize may belong to a folder.
+    /// Reports each Kustomization or Component of kustomize in the cluster that has the same folder as the object in
+    /// the request. Each object names its folder in the annotation `portcullis.dev/path`, and no other object may name
+    /// the same folder. `own` is the folder of the object in the request.
     fn beside(&self, own: &TreePath) -> Vec<Finding> {
         let others = self.at(own).into_iter();
         let findings = others.map(|(kind, stored)| {
@@ -275,9 +275,9 @@ impl<'a> Stage<'a> {
         self.others(&BY_REFERENCE, folder).into_iter().filter(|(_, stored)| leads(stored.value())).collect()
     }
 
-    /// Returns the objects in the cluster that `index` lists for a folder, at most [`MAX_USERS`] of each kind. These
-    /// are Kustomizations and Components of kustomize. Omits the object in the request. If an object was read live,
-    /// returns the live version instead of the cached version.
+    /// Searches `index` for the Kustomizations and Components of kustomize in the cluster that have the key `folder`.
+    /// Returns at most [`MAX_USERS`] objects of each kind, without the object in the request. If an object was read
+    /// live, returns the live version instead of the cached version.
     fn others(&self, index: &'static Index, folder: &TreePath) -> Vec<Object> {
         let Request { namespace, resource, .. } = self.request;
         let name = self.request.display_name();

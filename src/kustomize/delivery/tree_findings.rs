@@ -25,9 +25,9 @@ pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     findings
 }
 
-/// Returns whether a finding has the rule KZ064, which reports that `targetNamespace` of a Flux Kustomization renames a
-/// Namespace. The controller manager publishes an Event about the effects of a new revision on the cluster. Of the
-/// findings in a kustomize tree, this Event contains only those of KZ064.
+/// Returns whether the Event about a new revision may contain `finding`, a finding in a kustomize tree. This Event
+/// describes the effects of the revision on the cluster. Of the findings in the tree, it contains only those of KZ064,
+/// which reports that `targetNamespace` of a Flux Kustomization renames a Namespace.
 pub fn is_planned(finding: &Finding) -> bool {
     finding.rule == kz064::RULE.id
 }
@@ -63,7 +63,8 @@ fn max_level(root: &Root, finding: &TreeFinding) -> Level {
     if root.late.is_some() || is_fetched && (is_missing || may_change) { Level::Warn } else { Level::Deny }
 }
 
-/// Returns whether a field belongs to the object that refers to the tree, not to a file in the tree.
+/// Returns whether `field` is a field of the Kubernetes object that refers to the tree, such as `spec.path` of a Flux
+/// Kustomization. Returns `false` for fields of files in the tree.
 fn is_of_object(field: &FieldPath) -> bool {
     field.to_string().starts_with("spec.")
 }

@@ -2,8 +2,9 @@
 
 use crate::admission::field::FieldPath;
 
-/// Maximum length of a key that YAML parses in a flow mapping, in characters. The length includes the quotes and
-/// escapes of the key in JSON.
+/// Maximum length of a mapping key in characters. kustomize writes objects as JSON and parses the JSON as YAML, and
+/// YAML parsers reject longer keys in a flow mapping (`{…}`). The length is that of the JSON text of the key, which
+/// includes quotes and escapes.
 pub(super) const MAX_KEY: usize = 1024;
 
 /// An error for a document that kustomize cannot write as YAML: the path of the invalid value, and the reason.

@@ -5,8 +5,8 @@ use super::error::MAX_KEY;
 
 /// Maximum number of spaces that one level of nesting adds to the indentation of a line.
 const INDENT: usize = 2;
-/// Maximum number of bytes that are printed for one byte of ASCII text. The byte may become an escape such as `\x1b`,
-/// or a line break with a backslash on both sides. Indentation is counted separately.
+/// Upper limit for the number of bytes that are printed for one byte of ASCII text. The longest output has four bytes:
+/// an escape such as `\x01`. The value 6 leaves a reserve of two bytes. Indentation is counted separately.
 const ESCAPE: usize = 6;
 /// Maximum number of bytes around a value or a key: quotes, `- `, `? `, `: `, the header of a block such as `|2-`, and
 /// a line break. Indentation is counted separately.

@@ -212,9 +212,8 @@ impl Run<'_> {
         }
     }
 
-    /// Records the objects that the build has just read from a file, as effects of the step for this file. `words`
-    /// returns a description of each object, such as `ConfigMap a`. Does nothing if the build does not record its
-    /// steps.
+    /// Adds objects to the record of the build step that has just read them from a file. `words` returns a description
+    /// of each object, such as `ConfigMap a`. Does nothing if the build does not record its steps.
     fn adds_to_part(&self, words: impl FnOnce() -> Vec<String>) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.adds.extend(words());

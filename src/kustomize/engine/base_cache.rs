@@ -35,23 +35,21 @@ pub(super) struct Base {
     /// The folders that the build of the base has visited, including the folder of the base itself.
     pub(super) folders: Vec<TreePath>,
     pub(super) warnings: Vec<String>,
-    /// The value of [`Run::beside`](super::run::Run::beside) after the build of the base. It says which schema takes
-    /// precedence if a later kustomization sets a custom schema. A build that takes the base from the cache continues
-    /// with this value.
+    /// The schema that takes precedence if a later kustomization sets a custom schema: the built-in or the custom one.
+    /// `None` if no schema was used before the base was completely built. A build that takes the base from the cache
+    /// copies this value to [`Run::beside`](super::run::Run::beside).
     pub(super) beside: Option<Preferred>,
     /// The findings about the base, such as warnings. There are no errors, because a base with errors is not cached. A
     /// base whose result is unknown is not cached either.
     pub(super) reports: Folder,
 }
 
-/// The key of a cached base. The first part is the folder of the base. The second part says whether custom or built-in
-/// schema definitions took precedence when the build of the base began. It is `None` if the build had not used a schema
-/// before.
+/// The key of a cached base: the folder of the base, and the value of [`Run::beside`](super::run::Run::beside) before
+/// the base is built. This value says how a custom schema in the base would be combined with the built-in schema.
 pub(super) type Key = (TreePath, Option<Preferred>);
 
 /// A cache of built bases, with a limit on their total size. If a new base does not fit, the least recently used bases
-/// are removed. The size of a base is the number of bytes that the build of the base counted against the memory limit
-/// of the build, the [`Budget`](super::budget::Budget).
+/// are removed. The size of a base is the sum of [`Base::bytes`] and [`OVERHEAD`].
 #[derive(Debug)]
 pub(super) struct Bases(Lru<Key, Arc<Base>>);
 

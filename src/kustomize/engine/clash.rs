@@ -7,7 +7,8 @@ use super::resmap::ResMap;
 use super::resource::Resource;
 use crate::kustomize::identity::Scope;
 
-/// The number of objects with each identity. The numbers are updated when an object moves to another namespace.
+/// A counter of the objects with each identity. It detects whether an object gets the identity of another object when
+/// it moves to another namespace.
 #[derive(Debug)]
 pub(super) struct Clash {
     counts: HashMap<String, u32>,

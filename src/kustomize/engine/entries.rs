@@ -27,8 +27,8 @@ impl Run<'_> {
         }
     }
 
-    /// Returns the error for `entry`, an item of a list in a kustomization file, if this entry can be loaded neither as
-    /// a file nor as a folder. `no_file` and `no_folder` are the reasons.
+    /// Returns the error for `entry`, which is an item of a list in a kustomization file. Kustomize can load the item
+    /// neither as a file, for the reason `no_file`, nor as a folder, for the reason `no_folder`.
     pub(super) fn neither_file_nor_folder(
         &self,
         loader: &Loader<'_>,
@@ -57,7 +57,8 @@ impl Run<'_> {
     }
 
     /// Returns the error for `entry`, an item of a list in a kustomization file, if this entry cannot be loaded as a
-    /// folder. `no_folder` is the reason. For example, the folder is missing, or it includes the current folder.
+    /// folder. `no_folder` is the reason. For example, the folder does not exist, or it is a parent of the folder that
+    /// is being built.
     pub(super) fn no_folder(&self, loader: &Loader<'_>, entry: &Entry<'_>, no_folder: &NoFolder) -> Stop {
         let (site, text) = (entry.site.clone(), entry.text);
         let kind = if matches!(no_folder, NoFolder::Git { .. }) { StepKind::Remote } else { StepKind::Broken };

@@ -131,9 +131,9 @@ impl FieldSpec {
         self.walk(&mut resource.node, self.steps(), create, set)
     }
 
-    /// Returns whether following the path `steps` in `node` finds an existing value, or fails with an error. `steps` is
-    /// the rest of the field path. If this function returns `false` and missing fields are not created, this field
-    /// spec does not change `node`. The caller then does not need to copy `node`.
+    /// Returns `false` if `node` certainly has no value at the path `steps`, which is the rest of the field path. The
+    /// caller then skips `node` and does not need to copy it, unless it creates missing fields. Returns `true` if there
+    /// is a value, or if `walk` would fail at this path.
     fn leads_somewhere(&self, node: &Node, steps: Steps<'_>) -> bool {
         let Some((step, rest)) = steps.split_first() else { return true };
         match &node.kind {
@@ -223,8 +223,8 @@ impl FieldSpec {
 #[error("conflicting field specs for `{0}`: one creates the field and the other does not")]
 pub(super) struct Conflict(pub String);
 
-/// Adds a field spec to a list. As in kustomize, does nothing if the list already has a similar field spec. A field
-/// spec is similar if it has the same path as `spec`, and selects the same objects or fewer.
+/// Adds the field spec `spec` to a list. As in kustomize, does nothing if the list already has a similar field spec. A
+/// field spec in the list is similar if it has the same path as `spec`, and `spec` selects all objects that it selects.
 ///
 /// # Errors
 ///

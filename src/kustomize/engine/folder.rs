@@ -50,8 +50,8 @@ impl Run<'_> {
         }
     }
 
-    /// Marks the last recorded step of the build as misplaced. Call this method after a step for a file that is listed
-    /// in `components`, because this list may contain only folders.
+    /// Sets `misplaced` in the last recorded step of the build. Call this method if the step is for a file that is
+    /// listed in `components`, because this list may contain only folders.
     fn misplace(&self) {
         if let Some(part) = self.log.borrow_mut().step().and_then(|step| step.parts.last_mut()) {
             part.misplaced = true;
@@ -100,11 +100,11 @@ impl Run<'_> {
         log.begin(is_recorded.then(step));
     }
 
-    /// Builds the folder that an entry of a list names. There are two cases:
+    /// Builds the folder of a base or component. `entry` is the entry of a kustomization file that names the folder.
+    /// `acc` contains the objects that were built before.
     ///
-    /// - The list is `components`: applies the folder to `acc`, which contains the objects built so far, and returns
-    ///   `None`.
-    /// - The list is another one, such as `resources`: returns the objects of the folder.
+    /// - If `entry` is in the list `components`, applies the component to `acc` and returns `None`.
+    /// - If `entry` is in another list, such as `resources`, returns the objects of the folder.
     ///
     /// Also returns `None` if the kustomization file of the folder is invalid, or if the folder is in the wrong list. A
     /// Component must be in `components`, and any other folder must not.

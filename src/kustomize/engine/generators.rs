@@ -51,8 +51,8 @@ impl Run<'_> {
     ///
     /// # Errors
     ///
-    /// If a limit is exceeded. In a build that stops at its first error, also if a generator is invalid or cannot run,
-    /// or if its object cannot be added.
+    /// Always fails if a limit is exceeded. If the build stops at its first error, also fails if a generator is
+    /// invalid, if it cannot run, or if its object cannot be added.
     pub(super) fn generators(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let kustomization = &target.file.kustomization;
         self.charts(target, acc)?;
@@ -149,8 +149,12 @@ impl Run<'_> {
     }
 
     /// Adds the literals, files and environment files of a generator to `pairs`. Continues after an error, to find
-    /// further errors in the same generator. Stores the last error in `last`, so that the caller can return it. Records
-    /// all earlier errors.
+    /// further errors in the same generator. Writes the last error into `last`, and the caller must return it. Passes
+    /// all earlier errors to [`Run::recover`], which records them.
+    ///
+    /// # Errors
+    ///
+    /// Returns an earlier error if [`Run::recover`] returns it instead of recording it.
     fn pairs(&self, spot: &Spot<'_>, generator: &Generator, pairs: &mut Pairs, last: &mut Option<Stop>) -> Step<()> {
         let mut gather = |gathered: Step<()>| -> Step<()> {
             let Err(stop) = gathered else { return Ok(()) };

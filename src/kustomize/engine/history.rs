@@ -35,8 +35,10 @@ impl History {
     }
 
     /// Compares the tracked field of each object with its value at the previous call, and records a change if the value
-    /// is different. `step` is the name of the build step that has just run. `site` is the position of the entry or
-    /// object that configures this step. `site_of` returns the position of an origin.
+    /// is different. `step` is the name of the build step that has just run.
+    ///
+    /// The position of a change is the file and line from which the new value comes, converted with `site_of`. If the
+    /// value comes from no file, the position is `site`, the entry or object that configures the build step.
     pub(super) fn record(&mut self, map: &ResMap, step: &str, site: &Site, site_of: impl Fn(Origin) -> Site) {
         for resource in map.resources().iter().filter(|resource| resource.kind() == self.kind) {
             let node = path::lookup(&resource.node, &self.steps);

@@ -41,11 +41,11 @@ impl Resource {
         };
     }
 
-    /// Changes the annotations of the object in the same way as kustomize, which writes all annotations again after a
-    /// JSON patch. The values of the annotations then no longer have a position in a file.
+    /// Marks the values of all annotations as created by a transformer, so that they have no position in a file.
+    /// kustomize writes all annotations of an object again after a JSON patch.
     ///
-    /// Also reproduces a bug of kustomize. Some keys need quotes to be strings, such as `"true"`. If the object has
-    /// such a key, kustomize removes the quotes from all keys.
+    /// Also reproduces a bug of kustomize. Without quotes, a key such as `"true"` is not a string. If an annotation has
+    /// such a key, kustomize removes the quotes from the keys of all annotations.
     pub(super) fn rewrite_annotations(&mut self) {
         let Some(annotations) = self.node.at_path(&["metadata", "annotations"]) else { return };
         let is_quoted = |entry: &Entry| !matches!(entry.key_tag, Tag::None) && core::tag_of(&entry.key) != Tag::Str;
@@ -130,11 +130,15 @@ impl Resource {
         }
     }
 
-    /// Adds placeholder annotations to the object before a patch is merged into it. If the patch removes them,
-    /// [`Resource::take_state`] deletes data such as previous names of the object. kustomize stores this data in
-    /// annotations during a build, so it loses the data in the same case.
+    /// Adds placeholder annotations to the object. Call this function before a patch is merged into the object, and
+    /// [`Resource::take_state`] afterwards.
     ///
-    /// Returns true if the object has previous names or similar data. Pass this result to [`Resource::take_state`].
+    /// During a build, kustomize stores data such as the previous names of an object in annotations. If a patch removes
+    /// these annotations, kustomize loses the data. Portcullis stores the data in fields of [`Resource`], and uses the
+    /// placeholders to detect this case: if the patch removes them, [`Resource::take_state`] deletes the data.
+    ///
+    /// Returns true if the placeholder for previous names and similar data was added. Pass this result to
+    /// [`Resource::take_state`].
     pub(super) fn write_state(&mut self) -> bool {
         self.write_notes();
         if !self.has_internal_annotations() {

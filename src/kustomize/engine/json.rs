@@ -77,17 +77,19 @@ pub(super) fn to_node(value: &Json, origin: Origin, before: &Node) -> Node {
 /// Converts JSON to a node in which all strings are in double quotes. kustomize gets such a node when it parses a JSON
 /// text as YAML. `before` is the node that was converted to the JSON.
 ///
-/// Each node gets the origin (file and line) of the node at the same path in `before`. If there is no such node, or a
-/// scalar differs from it, the node gets the origin of `before` itself.
+/// Each node gets the origin (file and line) of the node at the same path in `before`. If that node does not exist, or
+/// has another type or scalar value, the new node gets the origin of `before` itself.
 pub(super) fn parsed(value: &Json, before: &Node) -> Node {
     with_style(value, before.origin, |_| Style::DoubleQuoted, Some(before))
 }
 
-/// Converts JSON to a node. `style` returns the YAML style of a string. `origin` is the file and line of new nodes.
+/// Converts JSON to a node.
 ///
-/// `before` is the node before a change, if any. A scalar that is unchanged at its path keeps the origin that it has in
-/// `before`. A mapping or list keeps its origin even if its content has changed. All other nodes get `origin`.
-/// Unchanged keys and strings share their memory with `before`.
+/// - `style` returns the YAML style of a string.
+/// - `before` is the old version of the node, if any. A scalar whose value has not changed keeps the origin (file and
+///   line) that it has at the same path in `before`. A mapping or list keeps its origin even if its content has
+///   changed. Unchanged keys and strings share their memory with `before`.
+/// - `origin` is the origin of all other nodes.
 fn with_style(value: &Json, origin: Origin, style: fn(&str) -> Style, before: Option<&Node>) -> Node {
     let scalar = |text: &str, tag| Node::new(Kind::Scalar(text.into()), tag);
     let member = |(key, value): (&String, &Json)| {

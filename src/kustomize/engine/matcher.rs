@@ -35,9 +35,9 @@ impl Create {
         }
     }
 
-    /// Returns an empty node to create at a step of a field path. `next` is the next step of the path. The node is a
-    /// sequence if `next` selects an element, and a mapping if `next` names a field. If there is no next step, the node
-    /// has the type `self`.
+    /// Returns a new empty node for a missing step of a field path. `next` is the step that follows it in the path. The
+    /// node is a sequence if `next` selects a list element, and a mapping if `next` names a field. If `next` is `None`,
+    /// the path ends at this node, and the node has the type `self`.
     fn before(self, next: Option<&String>) -> Node {
         match next {
             None => self.node(),
@@ -145,9 +145,11 @@ fn field(
     Ok(())
 }
 
-/// Handles a field path that continues below a null value. Like kustomize, lets `visit` create the missing fields in
-/// `node`, a new node that does not become part of the object. Adds `None` to `found` for each match, because a match
-/// in `node` has no path in the object. Does nothing if `create` is `None`.
+/// Matches a field path that continues below a null value. `node` is a new, empty node that replaces the null value
+/// during the match. `visit` creates the missing fields in `node`. Like kustomize, this function does not write `node`
+/// into the object. So a match has no path in the object: the function adds `None` to `found` for each match.
+///
+/// If `create` is `None`, no fields are created, and there is no match.
 fn detached(
     mut node: Node,
     create: Option<Create>,

@@ -260,9 +260,8 @@ pub(super) struct Reported {
 /// Builds the folder `root` and continues after errors. The result contains all errors, and all reasons why a part of
 /// the output cannot be determined.
 ///
-/// `shared` contains caches that several builds use. If it is `None`, the result also describes the steps of the build.
-/// A build with shared caches does not record its steps, because the result of every build that uses a base would then
-/// contain the steps of this base.
+/// `shared` contains caches that several builds use. The steps of the build are recorded only if `shared` is `None`.
+/// Otherwise, the steps of a shared base would be recorded again for every build that uses the base.
 pub(super) fn report(
     tree: &Tree,
     root: &TreePath,

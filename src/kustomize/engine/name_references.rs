@@ -137,11 +137,12 @@ impl Target {
         self.previous.iter().any(|(_, kind)| Gvk { group, version, kind }.is_selected(selector))
     }
 
-    /// Returns whether transformers added the same name prefixes and the same name suffixes to two objects. Prefixes
-    /// and suffixes are compared separately:
+    /// Returns whether transformers added the same name prefixes and the same name suffixes to two objects. Compares
+    /// the two lists of prefixes, and then in the same way the two lists of suffixes:
     ///
-    /// - If both objects have some, compares only as many as both have, beginning with the last one.
-    /// - If only one object has some, they count as the same if `allow_empty` is true.
+    /// - If both lists are empty, they are the same.
+    /// - If one list is empty, they count as the same if `allow_empty` is true.
+    /// - Otherwise, compares the lists from the end, up to the length of the shorter list.
     fn has_affixes_of(&self, other: &Self, allow_empty: bool) -> bool {
         let agree = |a: &[Arc<str>], b: &[Arc<str>]| match a.is_empty() || b.is_empty() {
             true => allow_empty || a.len() == b.len(),
@@ -307,9 +308,11 @@ impl Referrer<'_> {
     /// Returns whether a reference with the namespace `namespace` can refer to `target`. A reference without a
     /// namespace can refer to every target.
     ///
-    /// Otherwise, the result depends on whether an object to which the reference may refer was in `namespace` before
-    /// the build. If so, `namespace` must be the original namespace of `target`. If not, `namespace` must be the
-    /// current namespace of `target`.
+    /// The build may change the namespaces of objects. So `namespace` must be equal to one of two namespaces of
+    /// `target`:
+    ///
+    /// - its original namespace, if an object that the reference may mean was in `namespace` before the build
+    /// - its current namespace, if there is no such object
     fn is_in(&self, target: &Target, namespace: Option<&str>) -> bool {
         let Some(namespace) = namespace else { return true };
         let was_any = self.names.original.contains(namespace)
@@ -326,13 +329,15 @@ impl Referrer<'_> {
             || self.own.bound_namespaces.contains(&*target.namespace)
     }
 
-    /// Returns the object to which a reference with the name `name` refers; `None` if there is no such object. `is_in`
-    /// returns whether an object can be in the namespace of the reference. `same` returns whether the updated reference
-    /// would have the same text for two objects.
+    /// Returns the object to which a reference with the name `name` refers; `None` if no object matches. An object
+    /// matches only if `is_in` returns `true`, which means that its namespace fits the reference.
+    ///
+    /// If several objects match, compares their new names (and namespaces) with `same`. If they are all the same,
+    /// returns the first object, because the updated reference is the same for each object.
     ///
     /// # Errors
     ///
-    /// If several objects are possible, and the updated reference would not have the same text for all of them.
+    /// If several objects match, and `same` returns `false` for some of them.
     fn meant(
         &self,
         name: &str,

@@ -16,10 +16,10 @@ pub(super) const HELM: &str = "internal.config.kubernetes.io/helm-generated";
 /// Corresponds to the transformer's field `setRoleBindingSubjects`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Subjects {
-    /// The subjects with the name `default`.
+    /// The namespace is set in the subjects with the name `default`.
     #[default]
     Default,
-    /// The subjects with the kind `ServiceAccount`.
+    /// The namespace is set in the subjects with the kind `ServiceAccount`.
     ServiceAccounts,
     /// The namespace is set in no subject.
     None,

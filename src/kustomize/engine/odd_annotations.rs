@@ -29,8 +29,8 @@ const IDENTITY_WRITES: usize = 3;
 const FINAL_WRITES: usize = 2;
 
 /// The kinds of data that kustomize has stored in the annotations of an object during a build. Portcullis stores this
-/// data in fields of `Resource`, not in the annotations. But it must know which data exists: for kustomize, the
-/// annotations of an object with this data are not empty.
+/// data in fields of `Resource` instead. So its copy of the annotations can be empty when the annotations in kustomize
+/// are not empty.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stored {
     /// Whether kustomize has stored previous identities, prefixes, suffixes or generator options in annotations.
@@ -72,9 +72,12 @@ fn is_empty(annotations: &Node) -> bool {
     annotations.is_scalar() || annotations.is_null_or_empty()
 }
 
-/// Removes empty `annotations` fields from `metadata`, as kustomize does when it stores a previous identity of an
-/// object in its annotations. `metadata` has several `annotations` fields if the user repeated the field by mistake.
-/// This function does not write the identity into the annotations, because Portcullis stores it in `Resource`.
+/// Removes at most three empty fields `annotations` from `metadata`, as kustomize does when it stores a previous
+/// identity of an object in the annotations. There are several such fields if the user repeated the field by mistake.
+/// This function does not write the identity, because Portcullis stores it in `Resource`.
+///
+/// `stored` says which data kustomize has already stored in the annotations. If there is such data, the first field
+/// does not count as empty.
 ///
 /// # Errors
 ///
@@ -96,9 +99,9 @@ pub(super) fn store_identity(metadata: &mut Node, stored: Stored) -> Result<(), 
     Ok(())
 }
 
-/// Returns whether `metadata` makes the result of `buildMetadata` unpredictable. With this setting, kustomize writes
-/// annotations to each object, for example with its origin. Portcullis cannot predict the result if `metadata` has
-/// several fields named `annotations`, and one of them contains `config.kubernetes.io/local-config`.
+/// Returns whether the annotations that kustomize writes for `buildMetadata`, such as the origin of an object, are
+/// unpredictable. `metadata` is the metadata of the object. The result is true if `metadata` has several fields named
+/// `annotations`, and one of them contains `config.kubernetes.io/local-config`.
 pub(super) fn hinder_notes(metadata: &Node) -> bool {
     count(metadata) > 1 && fields(metadata).any(|(_, annotations)| annotations.get(LOCAL).is_some())
 }

@@ -21,8 +21,8 @@ pub(super) struct OriginNote {
     pub repo: String,
     /// The branch, tag or commit of the repository.
     pub reference: String,
-    /// The file that configures the generator or transformer. Empty if this is not the origin of a generator or
-    /// transformer.
+    /// The path of the file that configures the generator or transformer: the field `configuredIn` of the annotation.
+    /// Empty if the annotation describes an object that was read from a file.
     pub configured_in: String,
     /// The value of the field `configuredBy` in the origin annotation. It describes the object that configures a
     /// generator or transformer, or names a built-in one. Empty if the annotation describes an object that was read

@@ -105,9 +105,10 @@ impl Tree {
     /// Returns the value that the JSON patch operation `copy` creates from this value. The operation encodes the value
     /// as JSON, so characters such as `<` in strings are escaped.
     ///
-    /// A null that an earlier operation of the same patch added is not copied unchanged:
-    /// - If this value is such a null, the result is a scalar with the text `null`.
-    /// - If an object or array contains such a null, the copy contains [`Tree::Null`].
+    /// A null that an operation has written changes when it is copied:
+    /// - If this value is [`Tree::WrittenNull`], the result is a scalar with the text `null`.
+    /// - If an object or array contains [`Tree::WrittenNull`] or such a scalar, the copy contains [`Tree::Null`]
+    ///   instead.
     pub(super) fn copied(&self) -> Self {
         match self {
             Self::Null => Self::Null,

@@ -214,9 +214,9 @@ fn inapplicable(failed: Failed, site: &Site, id: &Id<'_>) -> Stop {
 /// Merges a patch into an object. Returns `true` if the object remains. If the patch deletes the object, returns
 /// `false` and makes `resource.node` an empty mapping.
 ///
-/// During a build, kustomize stores internal data, such as previous names, in annotations of the object. A patch that
-/// removes all annotations also removes this data. Portcullis keeps the data in other fields of `resource`, so this
-/// function then clears those fields.
+/// During a build, kustomize stores internal data, such as previous names, in annotations of the object. If a patch
+/// removes all annotations, kustomize loses this data. Portcullis stores the data in other fields of `resource`, and
+/// this function clears these fields after such a patch.
 fn merge_with_state(resource: &mut Resource, patch: &Node, schema: &Schema) -> Result<bool, MergeError> {
     // If the user wrote `annotations` twice, a null field can be left in which kustomize stores identities. A merge
     // drops this field.
@@ -375,8 +375,9 @@ impl Operations<'_, '_> {
         Err(Failed::Unknown(reason.to_owned()))
     }
 
-    /// Handles an empty or invalid annotation key after a JSON patch, as kustomize does. If the patch is in the field
-    /// `patches`, removes all annotations of the object. If it is in `patchesJson6902`, returns an error.
+    /// Handles an object that has an annotation with an invalid key after a JSON patch was applied. A key is invalid if
+    /// it is empty, a list or a mapping. Like kustomize, removes all annotations of the object if the patch is in the
+    /// field `patches`, and returns an error if it is in `patchesJson6902`.
     fn without_annotations(&self, resource: &mut Resource) -> Result<(), Failed> {
         if !self.stores_id {
             return Err("an annotation has an empty key".into());

@@ -72,8 +72,10 @@ impl Plugin {
 }
 
 impl Run<'_> {
-    /// Returns the objects in the list `generators` of a kustomization. Each object configures a generator. If some
-    /// objects are missing because of errors, and `lost` is [`Lost::Nothing`], sets `lost` to [`Lost::Objects`].
+    /// Returns the objects in the list `generators` of a kustomization. Each object configures a generator.
+    ///
+    /// `lost` is the kind of data that is missing from the build so far. If an object is missing because of an error,
+    /// and `lost` is [`Lost::Nothing`], this function changes it to [`Lost::Objects`].
     ///
     /// # Errors
     ///
@@ -349,7 +351,7 @@ fn iam_policy(plugin: &Plugin) -> Step<Resource> {
     Ok(Resource::new(node))
 }
 
-/// Sets the origin, which is the file and the line, of a node and of all nodes in it.
+/// Sets the origin of a node and of all nodes in it. The origin is a file and a line.
 fn place(node: &mut Node, origin: Origin) {
     node.origin = origin;
     node.entries_mut().into_iter().flatten().for_each(|entry| place(&mut entry.value, origin));

@@ -29,8 +29,8 @@ pub(super) fn print(map: &ResMap, run: &Run<'_>, shown: &dyn Fn(&TreePath) -> St
     Ok(out)
 }
 
-/// Appends `text` to `out`, with comments inserted. Each item of `comments` is the position in `text` after a value,
-/// and the comment for this value, if any.
+/// Copies the YAML document `text` to the end of `out`, and inserts comments. Each item of `comments` contains a
+/// position in `text`, and the comment to insert there. If the comment is `None`, nothing is inserted.
 fn append(text: &str, comments: impl Iterator<Item = (usize, Option<String>)>, out: &mut String) {
     let mut copied = 0;
     for (end, comment) in comments {

@@ -16,10 +16,10 @@ impl Run<'_> {
     /// Continues the build after a step that may have failed. Returns the value in `result`. If `result` is an error,
     /// records the error and returns `None`.
     ///
-    /// - `lost`: the kind of data that is missing because earlier steps failed. An error that this missing data may
-    ///   have caused is not recorded.
-    /// - `more`: the kind of data that is missing if this step failed. In this case, `lost` is set to the greater of
-    ///   `lost` and `more`.
+    /// - `lost`: the data that is missing because earlier steps failed, such as [`Lost::Objects`]. An error that this
+    ///   missing data may have caused is not recorded.
+    /// - `more`: the data that is missing if this step failed. An error sets `lost` to `more`, unless `lost` is already
+    ///   greater in the order of the variants of [`Lost`].
     ///
     /// # Errors
     ///

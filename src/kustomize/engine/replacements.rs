@@ -45,9 +45,11 @@ impl Copied {
         }
     }
 
-    /// Prepares this value for a write that replaces the node at the path `replaced` in the object with the index `at`.
-    /// If the source field of this value is inside that node, the write removes the field. The value then keeps its
-    /// current content, and is no longer read again from the source field.
+    /// Stops reading this value again from its source field, if the next write removes that field. The value then keeps
+    /// its current content.
+    ///
+    /// The next write replaces the node at the path `replaced`, in the object with the index `at`. It removes all
+    /// fields inside this node.
     fn keep(&mut self, at: usize, replaced: &[usize]) {
         let is_above = |way: &Way| way.len() > replaced.len() && way.starts_with(replaced);
         self.place = self.place.take().filter(|(source, way)| *source != at || !is_above(way));
@@ -251,7 +253,8 @@ fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Comp
     Ok(!rejects.iter().any(is_rejected) && ids(resource).any(|id| select.selects_written(&id)))
 }
 
-/// Writes the copied value to the field at `path` of an object.
+/// Writes the copied value to the field at `path` of the object `resource`. `at` is the index of this object in the list
+/// of all objects.
 ///
 /// # Errors
 ///

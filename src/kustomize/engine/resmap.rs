@@ -15,7 +15,7 @@ pub(super) struct ResMap {
     /// The lookup that tells whether a kind is namespaced or cluster-scoped. Cluster-scoped objects are compared
     /// without their namespaces.
     pub(super) scope: Scope,
-    /// The kind of data that is missing because a part of the build failed: none, whole objects, or changes of objects.
+    /// Whether objects may be missing or incomplete because a part of the build failed.
     pub(super) lost: Lost,
     /// Whether at least one file in the field `resources` contains no objects. Such a file may be a placeholder. For
     /// example, `flux bootstrap` adds objects to the file before Flux builds the kustomization.

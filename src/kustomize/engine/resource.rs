@@ -77,9 +77,9 @@ pub struct Resource {
     /// The reason why kustomize panics when it stores the previous name of the object in its annotations. For example,
     /// the annotations are a list. `None` if kustomize does not panic.
     pub(super) unstorable_identity: Option<&'static str>,
-    /// The content of the object after the last JSON patch. `None` if there was no JSON patch. kustomize prints the
-    /// patched object and parses it again, which changes the line numbers of its nodes. This copy is used to check
-    /// whether the line numbers are the same before and after a validator runs.
+    /// A copy of the object directly after the last JSON patch; `None` if no JSON patch was applied. A JSON patch
+    /// changes the line numbers of all nodes, because kustomize prints the patched object and parses it again. This
+    /// copy is compared before and after each validator, because a validator must not change line numbers.
     pub(super) rebuilt: Option<Arc<Node>>,
 }
 

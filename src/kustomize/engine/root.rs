@@ -156,8 +156,11 @@ impl Run<'_> {
         Ok((Arc::new(file), Some(Own::Argo(own))))
     }
 
-    /// Records each finding as an error of the build. If there are findings, sets `lost` to the greater of `lost` and
-    /// `more`. A build that stops at its first error returns the first finding as an error instead.
+    /// Records each finding as an error of the build. A build that stops at its first error returns the first finding
+    /// as an error instead.
+    ///
+    /// `lost` is the kind of data that is missing from the build. If there are findings, the data `more` is missing
+    /// too, and `lost` is set to the greater of both.
     fn all(&self, findings: Vec<TreeFinding>, more: Lost, lost: &mut Lost) -> Step<()> {
         for finding in findings {
             self.recover(&mut Lost::Nothing, Lost::Nothing, Err::<(), _>(Stop::refused(finding)))?;

@@ -109,9 +109,9 @@ pub(super) struct Run<'a> {
     /// The error of the custom schema (`openapi.path`). Steps that need the schema return this error. `None` if the
     /// schema is valid, or if there is none.
     pub(super) invalid_schema: Option<Stop>,
-    /// How to combine the built-in schema with a custom schema (`openapi.path`) that a later base or component of this
-    /// build sets. The value is the schema that takes precedence. `None` if this build has not used any schema yet. In
-    /// this case, the custom schema replaces the built-in one.
+    /// The schema that takes precedence if a later base or component of this build sets a custom schema
+    /// (`openapi.path`): the built-in or the custom one. `None` if this build has not used any schema yet. The custom
+    /// schema then replaces the built-in schema.
     pub(super) beside: Cell<Option<Preferred>>,
     /// Total size of the files that the build has read, in bytes.
     pub(super) read: Cell<usize>,

@@ -64,9 +64,11 @@ impl Run<'_> {
         }
     }
 
-    /// Parses `bytes`, the content of the file that `openapi.path` names. `is_root` is true for the kustomization that
-    /// the user builds. In this kustomization, the custom schema replaces the built-in schema. In a base or component,
-    /// the result combines the two schemas if the build has used a schema before.
+    /// Parses the custom schema of a kustomization. `bytes` is the content of the file that `openapi.path` names.
+    ///
+    /// `is_root` is true for the kustomization that the user builds, and false for a base or component. If `is_root` is
+    /// false and the build has already used a schema, the result contains the custom schema and the built-in schema.
+    /// Otherwise, the result contains only the custom schema.
     fn custom_schema(&self, bytes: &[u8], is_root: bool, site: &Site) -> Step<Arc<Schema>> {
         let wrong = |why: &str| Stop::refused(kz017::invalid_schema(site.clone(), why));
         let text = file::text(bytes).map_err(|_| wrong("contains bytes that YAML does not allow"))?;

@@ -38,11 +38,11 @@ impl Resource {
     }
 }
 
-/// Finds fields in `node` whose value differs from the old value of their group. The fields of a group must have the
-/// same value, because kustomize puts one YAML node into all of them, for example for a label.
+/// Finds the groups of fields in `node` whose value has changed, and adds the ID and the new value of each to `new`.
 ///
-/// `groups` contains the ID and the old value of each group. If a field differs, adds the ID of its group and the new
-/// value to `new`. If several fields of a group differ, only the last value is kept.
+/// The fields of a group had the same value before, because kustomize puts one YAML node into all of them. `groups`
+/// contains the ID and this old value for each group. A group has changed if any of its fields has another value now.
+/// If several of its fields have changed, the value of the last one counts.
 fn changed(node: &Node, groups: &[(u32, Node)], new: &mut Vec<(u32, Node)>) {
     match &node.kind {
         Kind::Map(entries) => {

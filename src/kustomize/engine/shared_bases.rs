@@ -16,8 +16,8 @@ use crate::kustomize::tree::TreePath;
 #[derive(Debug)]
 pub(super) struct Pending {
     key: Key,
-    /// The number of folders that the build visited before this base. All folders that the build visits later, until
-    /// the base is built, belong to the base.
+    /// The number of folders in `Run::folders` when the build began with this base. The folders that the build visits
+    /// for the base come after them in this list.
     folders: usize,
     warnings: usize,
     spent: u64,
@@ -46,8 +46,8 @@ impl Run<'_> {
         Some(base)
     }
 
-    /// Returns the state of the build before it builds the base in `folder`, and records that the build visits this
-    /// folder. [`Run::end_base`] needs the state.
+    /// Prepares the build of the base in `folder`. Adds `folder` to the visited folders. Returns the state before the
+    /// build of the base, for [`Run::end_base`].
     pub(super) fn begin_base(&mut self, folder: &TreePath) -> Pending {
         let key = self.key(folder);
         let (folders, warnings) = (self.folders.len(), self.warnings.len());

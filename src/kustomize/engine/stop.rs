@@ -25,9 +25,9 @@ pub enum Stop {
 pub struct Refusal {
     /// The finding that reports this error.
     pub finding: TreeFinding,
-    /// The condition for reporting this error: at most this much data may be lost; see [`Lost`]. Data is lost if an
-    /// earlier part of the build failed. If more data is lost, the loss may be the real cause of this error. With
-    /// `Lost::Nothing`, the error is reported only if no data is lost.
+    /// The greatest loss of data with which this error is still reported; see [`Lost`]. Data is missing if an earlier
+    /// part of the build failed. If more data is missing, this may be the real cause of the error, so the error is not
+    /// reported. With `Lost::Nothing`, the error is reported only if no data is missing.
     pub(super) holds: Lost,
 }
 

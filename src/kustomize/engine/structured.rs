@@ -9,8 +9,10 @@ use super::setters::overwrite_keeping_type;
 use crate::go::json::{marshal, marshal_indent};
 use crate::kustomize::node::{Node, commented_text};
 
-/// Writes a value inside a string that contains JSON or YAML. Returns `false` if the path `steps` does not lead to a
-/// node inside such a string. If `create` is set, creates missing nodes inside the string.
+/// Writes `value` to a field inside a string of `node` that contains JSON or YAML. The first elements of the path
+/// `steps` lead to the string, and the other elements lead to the field inside the string. If `create` is set, creates
+/// missing fields inside the string. Returns `false` if the path does not lead to such a field, or if the changed JSON
+/// cannot be written.
 ///
 /// # Errors
 ///

@@ -183,8 +183,8 @@ impl Transformer {
         Ok(places)
     }
 
-    /// Returns whether the transformer is configured in a Component. Several kustomizations may use the same Component.
-    /// So a patch in a Component is not an error if it matches no object in one of these kustomizations.
+    /// Returns whether the transformer is configured in a Component. Several kustomizations may use the same Component,
+    /// so it may be intended that a patch in the Component matches objects in only some of them.
     fn is_of_component(&self, run: &Run<'_>) -> bool {
         let file = run.files.kustomization(run.tree, &self.site.file);
         file.is_ok_and(|file| file.kustomization.is_component())

@@ -60,7 +60,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Creates a step that adds nothing to the build and has no inner steps.
+    /// Creates a step with the given list, entry, path and kind. It adds nothing to the build and has no inner steps.
     pub(super) fn new(list: &'static str, entry: &str, path: Option<TreePath>, kind: StepKind) -> Self {
         Self { list, entry: entry.to_owned(), path, kind, misplaced: false, adds: Vec::new(), parts: Vec::new() }
     }

@@ -24,7 +24,7 @@ pub enum FaultKind {
         key: String,
         /// The name of the Go struct in kustomize that does not have this field, such as `Kustomization`.
         of: &'static str,
-        /// The names of all fields of this Go struct.
+        /// The names of all fields of the Go struct in `of`.
         allowed: Vec<&'static str>,
         /// The known field name that is most similar to the unknown key; `None` if no name is similar.
         near: Option<&'static str>,

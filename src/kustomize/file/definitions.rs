@@ -39,7 +39,7 @@ enum Shape {
     Schema,
     Schemas,
     SchemasByName,
-    /// The field contains a schema, a list of schemas, or a value that is neither a mapping nor a list.
+    /// The field contains a schema or a list of schemas. kustomize also accepts any scalar.
     SchemaOrSchemas,
     SchemaOrFlag,
     /// The value of the field `dependencies` of a JSON schema: a mapping from the name of a property to its

@@ -27,8 +27,8 @@ pub(in crate::kustomize) struct Own {
 const ORIGINS: &str = "originAnnotations";
 
 impl Own {
-    /// Records which parts a kustomization file has before Flux adds parts to it. Must be called before the spec of the
-    /// Flux Kustomization is merged into the file.
+    /// Counts the components, patches and images of a kustomization file. Must be called before the spec of the Flux
+    /// Kustomization is merged into the file, because the merge adds entries to these lists.
     pub(in crate::kustomize) fn of(kustomization: &Kustomization) -> Self {
         let (components, patches) = (kustomization.components.len(), kustomization.patches.len());
         let images = kustomization.images.len();

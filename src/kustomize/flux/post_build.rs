@@ -254,8 +254,9 @@ fn has_braces(node: &Node) -> bool {
     }
 }
 
-/// Returns whether a printed scalar certainly remains one YAML scalar when Flux substitutes the variables in it.
-/// `before` is the text of the scalar with variables, and `after` is the text with their values.
+/// Returns whether a scalar is still one scalar in the printed YAML after Flux substitutes the variables in it.
+/// `before` is the text of the scalar with variables, and `after` is the text with their values. Returns false if the
+/// answer is unknown.
 fn stays_yaml(before: &str, after: &str) -> bool {
     let count = |text: &str, letter: char| text.matches(letter).count();
     let adds_quotes = ['\'', '"', '\\'].into_iter().any(|letter| count(after, letter) > count(before, letter));

@@ -33,8 +33,8 @@ pub(in crate::kustomize) enum Variable<'a> {
 pub(in crate::kustomize) enum Failure {
     /// The text has a syntax error. Contains a message about the error.
     Syntax(&'static str),
-    /// The text ends inside a variable, before the `}` that closes a `${`. Flux would read the following text of the
-    /// same object as a part of the variable.
+    /// The text contains a `${` without a closing `}`. Flux substitutes variables in the YAML text of the whole object,
+    /// so the closing `}` may be in a later field.
     Unclosed,
     /// A variable without a default is not set; contains its name.
     NotSet(String),
@@ -255,7 +255,8 @@ impl Reader<'_> {
         self.closed(Call { operator, arguments, ..call })
     }
 
-    /// Parses the rest of `${name:offset:length}` after the name.
+    /// Parses the rest of `${name:offset:length}` after the name. `call` contains the name. Returns it with the offset
+    /// and the length, which is optional.
     fn part(&mut self, call: Call) -> Result<Call, Failure> {
         self.next();
         let mut arguments = vec![self.argument(|letter| letter != ':' && letter != '}', false)?];

@@ -9,11 +9,17 @@ use crate::kustomize::node::Node;
 /// Replaces each matching element of a list with `element`, or removes it if `element` is `None`. If no element
 /// matches, appends `element`. Also removes null elements and empty mappings.
 ///
-/// An element matches if it has the fields `keys`, each with the value at the same index in `values`. An empty string
-/// in `values` stands for any value. If `values` is empty, all existing elements are removed.
+/// `keys` and `values` determine which elements match:
 ///
-/// If the first key and its value are not empty, elements that are not mappings stay unchanged. Otherwise, an element
-/// with the wrong type is an error: an empty key requires a scalar, and any other key requires a mapping.
+/// - In a list of mappings, `keys` contains names of fields. An element matches if each of these fields has the value
+///   at the same index in `values`. The empty string in `values` stands for any value.
+/// - In a list of scalars, `keys` contains only the empty string. An element matches if it equals the value in
+///   `values`.
+/// - If `values` is empty, all existing elements are removed.
+///
+/// # Errors
+/// If the list contains an element of the wrong type. But if the first key and its value are not empty, elements that
+/// are not mappings stay unchanged instead.
 pub(super) fn set(
     items: &mut Vec<Node>,
     element: Option<&Node>,

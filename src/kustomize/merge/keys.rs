@@ -35,9 +35,9 @@ fn united(left: &Values, right: &Values) -> Option<Values> {
     Some(left.iter().zip(right).map(|(left, right)| if left.is_empty() { right } else { left }.clone()).collect())
 }
 
-/// Drops the merge keys for which no list element has a value. `all` contains the values of every list element, and
-/// `values` those of one element, both in the order of `keys`. Returns the other keys, with their values in `values`.
-/// If no list element has a value for any key, returns all keys and values.
+/// Returns the merge keys that have a value in at least one list element, and the values of these keys in one element.
+/// `keys` contains all merge keys. `all` contains the values of every list element, and `values` those of this one
+/// element. If no list element has a value for any key, returns `keys` and `values` unchanged.
 pub(super) fn valid<'k, 'v>(all: &[Values], values: &'v Values, keys: &[&'k str]) -> (Vec<&'k str>, Vec<&'v str>) {
     let is_valid = |at: usize| all.iter().any(|values| values.get(at).is_some_and(|value| !value.is_empty()));
     let none = !(0..keys.len()).any(is_valid);

@@ -22,10 +22,11 @@ const ITSELF: &str = "";
 struct Lists {
     dest: Vec<Node>,
     patch: Vec<Node>,
-    /// Whether the object's list and the patch's list are the same list in kustomize's memory, for example because the
-    /// object had no such list. `dest` and `patch` are then equal, and each change must be made in both.
+    /// Whether kustomize has only one list in memory for the object and the patch, for example because the object had
+    /// no such list. `dest` and `patch` are then equal, and each change must be made in both.
     same: bool,
-    /// The resulting list. It gets the merged elements first, and then the elements of `dest` that were not merged.
+    /// The resulting list. The merged elements are added first. Then `append` adds the elements of `dest`. Each of
+    /// these replaces an element of the result with the same values of the merge keys, if there is one.
     first: Vec<Node>,
 }
 
@@ -181,11 +182,11 @@ impl Lists {
         (element::find(&self.dest, &keys, &values), element::find(&self.patch, &keys, &values))
     }
 
-    /// Removes the key `$patch` from the element at index `patch` of the patch's list. Does nothing if `patch` is
-    /// `None` or the element has no such key.
+    /// Removes the key `$patch` from one element of the patch's list. `patch` is the index of this element. Does
+    /// nothing if `patch` is `None`, or if the element has no key `$patch` with a known value.
     ///
-    /// If `self.same` is set, kustomize has only one list in memory for the object and the patch. The changed element
-    /// is then also copied to index `dest` of the object's list.
+    /// If `self.same` is set, kustomize has only one list in memory for the object and the patch, so the removal
+    /// changes both lists. This method then copies the changed element to the object's list, at index `dest`.
     fn take_directive(&mut self, dest: Option<usize>, patch: Option<usize>) {
         if let Some(element) = patch.and_then(|at| self.patch.get_mut(at))
             && element.is_map()
@@ -199,11 +200,11 @@ impl Lists {
         }
     }
 
-    /// Replaces an element of the object's list or of the patch's list with `merged`. `side` selects the list. The
-    /// element has the index `dest` in the object's list, and the index `patch` in the patch's list.
+    /// Replaces one element of a list with `merged`. `side` selects the object's list or the patch's list. `dest` is
+    /// the index of the element in the object's list, and `patch` is its index in the patch's list.
     ///
-    /// If `self.same` is set, kustomize has only one list in memory for the object and the patch. The element at index
-    /// `dest` is then replaced in both lists.
+    /// If `self.same` is set, kustomize has only one list in memory for the object and the patch. In this case,
+    /// replaces the element at index `dest` in both lists.
     fn put(&mut self, side: Side, dest: Option<usize>, patch: Option<usize>, merged: &Node) {
         let place = match side {
             Side::Dest => dest.and_then(|at| self.dest.get_mut(at)),
@@ -216,8 +217,8 @@ impl Lists {
         self.follow();
     }
 
-    /// Copies the object's list to the patch's list if kustomize has only one list in memory for both (`self.same`). In
-    /// kustomize, a change of the object's list then also changes the patch's list.
+    /// Replaces the patch's list with a copy of the object's list if `self.same` is set. In kustomize, both are then
+    /// the same list in memory, so a change of one also changes the other.
     fn follow(&mut self) {
         if self.same {
             self.patch.clone_from(&self.dest);
@@ -246,7 +247,7 @@ fn complete(element: &mut Node, keys: &[&str], values: &[&str]) {
 }
 
 /// Appends the elements `others` to a list. If the list already contains an element whose fields `keys` have the same
-/// values, replaces this element.
+/// values, replaces this element. If there are several keys, the replacement moves to the end of the list.
 fn append(items: &mut Vec<Node>, others: &[Node], keys: &[&str]) -> Result<(), Problem> {
     for other in others {
         if keys == [ITSELF] {

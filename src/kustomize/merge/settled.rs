@@ -12,19 +12,19 @@ use super::quotes::needs_quotes;
 use crate::kustomize::node::{Kind, Node};
 use crate::kustomize::schema::{FieldSchema, Schema};
 
-/// The reason why a patch has no new value for a part of an object. kustomize merges such a part nevertheless, and the
-/// merge can change the part. For example, kustomize removes empty fields.
+/// The reason why a patch has no new value for a part of an object. The merge can change the part nevertheless. For
+/// example, kustomize removes empty fields. Which changes are possible depends on the reason.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mode {
     /// The patch has no value for this part of the object.
     Untouched,
-    /// kustomize has moved this part from the patch into the object, for example because the object did not have it.
-    /// kustomize then merges the part with itself.
+    /// kustomize has moved this part from the patch into the object, for example because the object had no such part.
+    /// kustomize then uses the same node as the patch and as the object, so it merges the node with itself.
     Moved,
 }
 
-/// Returns whether `node` certainly stays unchanged when kustomize merges a patch that has no new value for it, and
-/// whether this merge certainly succeeds. `mode` says why the patch has no new value.
+/// Returns whether kustomize certainly leaves `node` unchanged when it merges a patch that has no new value for `node`.
+/// `mode` says why the patch has no new value. If the merge might change `node` or fail, returns `false`.
 pub(super) fn is_settled(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>, mode: Mode) -> bool {
     if node.comment.is_some() {
         return false;
@@ -50,9 +50,9 @@ fn is_settled_map(schemas: &Schema, node: &Node, schema: Option<FieldSchema<'_>>
     node.entries().iter().all(|entry| !entry.key.is_empty() && is_settled_field(&entry.key, &entry.value))
 }
 
-/// Returns whether a list certainly stays unchanged when kustomize merges a patch that has no new value for it. Returns
-/// `true` only if the list has exactly one merge key, each element has a different value of this key, and each element
-/// certainly stays unchanged.
+/// Returns whether the list `items` certainly stays unchanged when kustomize merges a patch. The patch has no new value
+/// for this list; `mode` says why. Returns `true` only if the list has exactly one merge key, each element has a
+/// different value of this key, and each element certainly stays unchanged.
 fn is_settled_list(schemas: &Schema, items: &[Node], schema: FieldSchema<'_>, mode: Mode) -> bool {
     let mut keys = schema.keys();
     let (Some(key), None) = (keys.next(), keys.next()) else { return false };

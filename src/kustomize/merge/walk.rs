@@ -177,8 +177,8 @@ impl Walker<'_> {
 enum Visited {
     /// The merge of the mapping is complete. Contains the result.
     Done(Walked),
-    /// The fields of the mapping must still be merged. The `Side` says which mapping kustomize uses as the target of
-    /// the merge: that of the object or that of the patch.
+    /// The fields of the mapping must still be merged. Contains the side from which the result will come: the object or
+    /// the patch.
     Merge(Side),
 }
 

@@ -62,7 +62,7 @@ pub enum UnprintableKind {
     /// A key that is not a string, such as a number or a boolean.
     #[error("mapping key {0:?} is not a string")]
     Key(String),
-    /// A key that is a mapping or sequence.
+    /// A key that is a mapping or sequence. The text is the type of the key, for error messages.
     #[error("{0} cannot be the key of a mapping")]
     CollectionKey(&'static str),
     /// A number that is infinite or NaN.

@@ -15,8 +15,8 @@ pub fn text_of(node: &Node) -> String {
     writer.out
 }
 
-/// Returns a node as YAML text, with the comments of `text`, the YAML text from which the node was parsed. Returns
-/// `None` if the positions of the comments are uncertain, or if a key is a mapping or sequence.
+/// Returns a node as YAML text with comments. The comments come from `text`, the YAML text from which the node was
+/// parsed. Returns `None` if the positions of the comments are uncertain, or if a key is a mapping or sequence.
 pub fn commented_text(node: &Node, text: &str) -> Option<String> {
     if has_collection_key(node) {
         return None;
@@ -154,9 +154,12 @@ impl Writer {
         let _ = write!(self.out, "{:indent$}", "");
     }
 
-    /// Writes the comments that are above the line `line` in the original text, each on its own line. `at_start` says
-    /// whether the output is at the start of a line, so the comments must be indented first. If it is false, the
-    /// current line of the output is indented already, and the line after the comments is indented too.
+    /// Writes the comments that are above the line `line` in the original text, each on its own line. The comments are
+    /// indented by `indent` spaces.
+    ///
+    /// - If `at_start` is true, the output is at the start of a line. This function then indents each comment.
+    /// - If `at_start` is false, the current line of the output is already indented. This function then indents the
+    ///   line after each comment.
     fn heads(&mut self, line: u32, indent: usize, at_start: bool) {
         while let Some(comment) = self.comments.get(self.next).filter(|comment| !comment.is_tail && comment.line < line)
         {

@@ -15,11 +15,12 @@ pub(super) static RULE: RuleInfo = RuleInfo {
     page: include_str!("../../../docs/rules/KZ009.md"),
 };
 
-/// Returns the finding that an entry of a kustomization file would cause a cycle in the build. The entry refers to
-/// `folder`, which is either the folder `visited` or a parent folder of `visited`. `visited` is already being built.
+/// Returns the finding about an entry of a kustomization file that would cause a cycle in the build.
 ///
-/// `chain` contains all folders that are being built: first the folder where the build starts, last the folder with the
-/// entry.
+/// - `folder` is the folder to which the entry refers. It is equal to `visited`, or a parent folder of `visited`.
+/// - `visited` is a folder that is already being built.
+/// - `chain` contains all folders that are being built. The first is the folder where the build starts, and the last is
+///   the folder with the entry.
 pub(in crate::kustomize) fn found(
     site: Site,
     entry: &str,

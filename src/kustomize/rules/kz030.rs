@@ -83,8 +83,9 @@ pub(in crate::kustomize) fn several_objects_to_patch(site: Site, id: &Id<'_>) ->
         .help("give the patch a target")
 }
 
-/// Returns a finding about two objects that have the same identity `id` after kustomize sets the namespace. `before` is
-/// the identity that one of them had before. `made` is the position of the definition of this object.
+/// Returns a finding about an object that has the same identity as another object after kustomize sets its namespace.
+/// `id` is this identity. `before` is the identity of the object before the change. `made` is the file and line that
+/// define the object.
 pub(in crate::kustomize) fn same_in_namespace(site: Site, id: &Id<'_>, before: &str, made: &Site) -> TreeFinding {
     RULE.at(site, format!("this gives {before} ({made}) the same identity as another {}: {id}", id.gvk.kind))
         .found(id.to_string())

@@ -23,8 +23,8 @@ pub(in crate::kustomize) enum Order<'a> {
     LoserFirst,
     /// Flux may apply the two Kustomizations in any order, because neither of them depends on the other.
     Any,
-    /// The two Kustomizations use different sources. So `dependsOn` cannot ensure an order, because it does not wait
-    /// for a revision of another source. The string describes the source of the object's new Kustomization: the
+    /// The order is unknown, because the two Kustomizations use different sources. `dependsOn` does not help here: it
+    /// does not wait for a revision of another source. The string describes the source of the new Kustomization, with
     /// revision, kind, namespace and name.
     Elsewhere(&'a str),
 }

@@ -51,8 +51,8 @@ pub struct Schema {
     /// The cluster-scoped kinds in the file of `openapi.path`, each with its apiVersion and kind. `None` if the schema
     /// does not come from this file.
     cluster_scoped: Option<Arc<BTreeSet<(String, String)>>>,
-    /// The definition that takes precedence if both kustomize's built-in schema and the file in `openapi.path` define a
-    /// type or kind. `None` if the built-in schema is not used at all.
+    /// The precedence if kustomize's built-in schema and the file in `openapi.path` define the same type or kind.
+    /// `None` if the built-in schema is not used at all.
     beside: Option<Preferred>,
 }
 
@@ -104,9 +104,9 @@ impl Schema {
         Some(Self { own: Some(custom::fragment(text)?), cluster_scoped: None, beside: None })
     }
 
-    /// Returns the schema of a field from `fragment`, the schema in the YAML comment beside the field. References
-    /// (`$ref`) are resolved with the definitions in `self`. `None` if `fragment` is itself a reference to a definition
-    /// that does not exist.
+    /// Returns the schema of a field whose YAML comment contains a schema. `fragment` is the parsed comment, a result
+    /// of [`Schema::fragment`]. References (`$ref`) are resolved with the definitions in `self`. `None` if `fragment`
+    /// is a reference to a definition that does not exist.
     pub fn of_comment<'s>(&'s self, fragment: &'s Self) -> Option<FieldSchema<'s>> {
         let definitions = fragment.own.as_ref()?;
         FieldSchema { global: self, definitions, shape: definitions.first()? }.resolved()
@@ -153,8 +153,8 @@ pub struct FieldSchema<'s> {
 }
 
 impl<'s> FieldSchema<'s> {
-    /// Returns the schema of the field `name` of this mapping; `None` if the definitions contain no schema for the
-    /// field. If the built-in definitions omit the field, the result is an empty schema.
+    /// Returns the schema of the field `name` of this mapping. If the definitions do not contain the field, returns an
+    /// empty schema for the built-in definitions of kustomize, and `None` for other definitions.
     pub fn field(self, name: &str) -> Option<Self> {
         let shape = self.shape()?;
         match shape.field(name) {
@@ -163,8 +163,8 @@ impl<'s> FieldSchema<'s> {
         }
     }
 
-    /// Returns the schema of the elements of this list; `None` if the definitions contain no schema for the elements.
-    /// If the built-in definitions omit this schema, the result is an empty schema.
+    /// Returns the schema of the elements of this list. If the definitions do not contain this schema, returns an empty
+    /// schema for the built-in definitions of kustomize, and `None` for other definitions.
     pub fn elements(self) -> Option<Self> {
         let shape = self.shape()?;
         match shape.items.filter(|_| shape.is_array) {
@@ -188,9 +188,9 @@ impl<'s> FieldSchema<'s> {
         self.definitions.shape(self.shape)
     }
 
-    /// Returns the schema for a field that is missing in the definitions of this schema. For the built-in definitions
-    /// of kustomize, this is an empty schema, because Portcullis stores only a part of their fields. For all other
-    /// definitions, returns `None`.
+    /// Returns the schema to use for a field or list element that the definitions do not contain. For the built-in
+    /// definitions of kustomize, this is an empty schema, because Portcullis stores only some of their fields. For all
+    /// other definitions, returns `None`.
     fn of_unknown(self) -> Option<Self> {
         let shape = self.definitions.opaque()?;
         Some(Self { shape, ..self })

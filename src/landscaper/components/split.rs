@@ -19,8 +19,8 @@ pub struct Split<'c> {
     /// The index of the `overwrites` entry that matches the reference `matched`, but not the reference `other`. This is
     /// why the component has two versions in the component tree.
     pub entry: usize,
-    /// A reference to the same component, which leads to a different version than `matched`. The `overwrites` entry
-    /// with the index `entry` does not match this reference.
+    /// Another reference to the component. It leads to a different version than the reference `matched`, because the
+    /// `overwrites` entry with the index `entry` does not match it.
     pub other: &'c Step,
 }
 

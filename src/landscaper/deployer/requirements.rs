@@ -34,8 +34,8 @@ pub static FINISHED_IS_THE_JOB: Requirement = Requirement {
     is_met: |Change { old, new }| new.finished == old.finished || new.finished == new.job,
 };
 
-/// The requirement that rule DP003 enforces: the final phase of a finished job does not change. If the phase of
-/// a finished job is not a final one, a write may correct it.
+/// The requirement that rule DP003 enforces: after a job has finished, its phase does not change. This applies only to
+/// the final phases Succeeded, Failed and DeleteFailed. A write may correct any other phase of a finished job.
 pub static RESULT_IS_FINAL: Requirement = Requirement {
     rule: "DP003",
     sentence: "the phase of a finished job does not change until the next job",

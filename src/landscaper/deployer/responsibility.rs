@@ -97,9 +97,8 @@ pub fn deploys_any(deployer: &Deployer) -> bool {
 /// Returns whether a deployer processes DeployItems of the type `type_name`. The configuration of the deployer lists
 /// its types, and names DeployerRegistration objects that list more types.
 ///
-/// If the first value is `false` but may be wrong, the second value refers to a DeployerRegistration whose cached copy
-/// may be outdated. The caller must then read this DeployerRegistration from the API server. Otherwise, the second
-/// value is `None`.
+/// Also returns a reference to a DeployerRegistration if the result is `false` only according to its cached copy, which
+/// may be outdated. The caller must then read this object from the API server.
 fn serves(deployer: &Deployer, type_name: &str, view: &View<'_>) -> (bool, Option<Reference>) {
     if deployer.types.iter().any(|served| served == type_name) {
         return (true, None);

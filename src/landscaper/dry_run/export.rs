@@ -49,8 +49,9 @@ pub struct Export {
     pub target_name: Option<String>,
 }
 
-/// A reference from one object to a second object: `fromObjectRef` of an export. The first object is `fromResource`. In
-/// this object, `jsonPath` of the export selects a value with the name and namespace of the second object.
+/// The field `fromObjectRef` of an export, which refers to a second object. The exported value is read from this second
+/// object. The first object, in `fromResource`, contains the name and namespace of the second object. The export's
+/// `jsonPath` selects them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ObjectRef {
     /// `fromObjectRef.apiVersion`: the `apiVersion` of the object that `fromObjectRef` refers to.
@@ -71,7 +72,7 @@ pub enum Failure {
     Path {
         /// The identity of the object on which the JSONPath was evaluated.
         identity: Identity,
-        /// Whether the JSONPath is `fromObjectRef.jsonPath` of the export. Otherwise, it is `jsonPath` of the export.
+        /// Which JSONPath of the export failed: `fromObjectRef.jsonPath` if true, `jsonPath` if false.
         second: bool,
         /// The error of parsing or evaluating the JSONPath.
         error: Box<PathError>,
@@ -120,7 +121,9 @@ pub fn exports(config: &Value) -> Vec<Export> {
 }
 
 impl Export {
-    /// Reads an export of a DeployItem. Fields that are not strings count as empty.
+    /// Reads the export `value` from the configuration of a DeployItem. `field` is the path of the export in the
+    /// configuration. `from_manifests` is true if the export is in the list `exportsFromManifests`. A text field that
+    /// is not a string counts as empty.
     pub fn read(field: FieldPath, deployer: Deployer, from_manifests: bool, value: &Value) -> Self {
         let text = |of: &Value, key: &str| of.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
         let given = |key: &str| value.get(key).filter(|value| !value.is_null());

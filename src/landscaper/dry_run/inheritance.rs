@@ -72,10 +72,11 @@ pub fn wanted_annotations(object: &Value, root: &Value, is_routed: bool) -> Want
 }
 
 /// Returns the key of the annotation `deployer-type` and its new value; `None` if the annotation need not change.
-/// `is_dry_run` says whether the object is in dry run.
 ///
-/// `is_routed` says whether the annotation must route a DeployItem in dry run to the dry-run deployer. If the item is
-/// no longer in dry run, the annotation is set to the type of the item again, whatever `is_routed` is.
+/// - If the DeployItem is in dry run (`is_dry_run`) and `is_routed` is true, the annotation must route it to the
+///   dry-run deployer.
+/// - If the DeployItem is not in dry run, the annotation must not route it to the dry-run deployer. The new value is
+///   then the type of the DeployItem.
 pub fn route(object: &Value, is_dry_run: bool, is_routed: bool) -> Option<(&'static str, Option<String>)> {
     let was_routed = Metadata::of(object).annotation(TYPE_ANNOTATION) == Some(ROUTE);
     let of_type = || object.pointer("/spec/type").and_then(Value::as_str).map(str::to_owned);

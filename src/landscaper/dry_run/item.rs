@@ -1,4 +1,4 @@
-//! DeployItems, and DeployItem templates in Executions: the objects that have exports.
+//! Reads the exports of DeployItems, and of the DeployItem templates in Executions.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ pub struct Item {
 /// one in each of its DeployItem templates.
 #[derive(Debug, Clone)]
 pub enum Place {
-    /// The configuration is the value of this field, such as `spec.deployItems[0].config`.
+    /// The path of the field that contains `config` as its value, such as `spec.deployItems[0].config`.
     Field(FieldPath),
     /// The configuration is in one of the compressed templates in this field. A field path cannot point into compressed
     /// data.
@@ -73,9 +73,9 @@ impl Item {
     /// Returns `text` as a message for the user. For a DeployItem template, the message begins with the name of the
     /// template.
     ///
-    /// `of` is the path of a field in the deployer's configuration. The message contains this path only if the template
-    /// is compressed. In this case, [`Item::field`] cannot return it, because a field path cannot point into compressed
-    /// data.
+    /// `of` is the path of the field that the message is about, in the deployer's configuration. The message contains
+    /// `of` only if the template is compressed, because [`Item::field`] then returns only the path of the field that
+    /// contains all compressed templates.
     pub fn message(&self, of: &FieldPath, text: &str) -> String {
         match (&self.config, &self.template) {
             (Place::Compressed(_), Some(template)) => format!("template {template:?}, config.{of}: {text}"),

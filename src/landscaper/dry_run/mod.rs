@@ -31,11 +31,11 @@ pub static MUTATORS: &[&Mutator] = &[&propagation::MUTATOR];
 /// The CustomResourceDefinitions that Portcullis adds for dry runs.
 pub static DEFINITIONS: &[&Definition] = &[&definition::DRY_RUN_CONFIGURATIONS];
 
-/// Returns `level`, the level for a finding about the object in a request. Returns at most `warn` if the request is an
-/// update that leaves certain values of the object unchanged. `parts` returns these values, for example the spec.
+/// Returns `level`, the level of a finding. If the request is an update that does not change the relevant values of the
+/// object, returns at most `warn`. `parts` returns the relevant values, for example the spec.
 ///
-/// Landscaper and its deployers make such updates while they process an object. If these updates were denied, the work
-/// could not be finished.
+/// Landscaper and its deployers send such updates while they process an object. If these updates were denied, they
+/// could not finish their work.
 pub(super) fn unless_unchanged(
     request: &Request<'_>,
     level: Level,

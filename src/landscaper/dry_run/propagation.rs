@@ -83,8 +83,9 @@ fn is_processed(request: &Request<'_>, view: &View<'_>) -> bool {
     DryRuns::of(view).processes(Route::specified(request.object()).type_name)
 }
 
-/// Returns a warning if a user sets the dry-run annotation of an object to a value other than the inherited one.
-/// `inherited` contains the inherited values, and `root` is the name of the object's root.
+/// Returns a warning if a request sets the dry-run annotation of an object to a new value that differs from the
+/// inherited value. `inherited` contains the annotations that the object inherits from its root Installation. `root` is
+/// the name of this Installation.
 fn overruled(request: &Request<'_>, inherited: DryRunAnnotations<'_>, root: &str) -> Vec<String> {
     let (asked, before) = (DryRunAnnotations::of(request.object()), DryRunAnnotations::of(request.old_object()));
     if asked.dry_run.is_none() || asked.dry_run == inherited.dry_run || asked.dry_run == before.dry_run {

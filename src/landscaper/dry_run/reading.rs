@@ -24,8 +24,8 @@ pub(in crate::landscaper) static MATCHERS: [Match; 3] = [
     kinds::matches(&DRY_RUN_CONFIGURATIONS, WRITES, FailurePolicy::Fail),
 ];
 
-/// The maximum number of DeployItems that are looked up in the catalog because they use one DryRunConfiguration. The
-/// same limit applies to Installations. It bounds the time of a decision.
+/// Maximum number of DeployItems that Portcullis looks up in the catalog for one DryRunConfiguration, because they use
+/// it. The same maximum applies to Installations. The limit bounds the time of a decision.
 pub(in crate::landscaper) const MAX_ITEMS: usize = 200;
 
 /// The result of looking up the DryRunConfiguration of a DeployItem or Execution.
@@ -85,7 +85,7 @@ impl Reading {
 
 /// Returns a reference to the DryRunConfiguration that the object in the request names. The caller must read this
 /// DryRunConfiguration from the API server, because the cached copy may be outdated. The result is empty if the object
-/// names no DryRunConfiguration, or needs none.
+/// does not name a DryRunConfiguration, or does not need one.
 pub(in crate::landscaper) fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if kinds::is(&DRY_RUN_CONFIGURATIONS, request) {
         return Vec::new();

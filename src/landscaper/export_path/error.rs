@@ -51,15 +51,15 @@ pub enum Problem {
     /// The path finds several values in random order ([`Class::Random`]).
     #[error("several values are found in no particular order: Landscaper picks one at random")]
     Random,
-    /// The key of the export contains something other than field names, such as an index. Contains the name of this
-    /// part of the key. The class of this error is [`Class::Unsupported`].
+    /// The key of the export has a part that is not a field name, such as an index. The string describes this part, for
+    /// example `an index`. The class of this error is [`Class::Unsupported`].
     #[error("{0} is not allowed in a key, only field names")]
     Unsupported(&'static str),
     /// The path is longer than [`super::MAX_BYTES`].
     #[error("the path is longer than {} bytes", super::MAX_BYTES)]
     TooLong,
-    /// The evaluation of the path takes more than [`super::MAX_STEPS`] steps, the path is nested too deeply, or the key
-    /// of the export has too many fields.
+    /// The path is too complex: its evaluation takes more than [`super::MAX_STEPS`] steps, or it is nested too deeply.
+    /// The same error is reported for the key of an export that has too many fields.
     #[error("the path takes too many steps to be evaluated here")]
     TooComplex,
 }

@@ -35,8 +35,8 @@ impl<'a> Item<'a> {
         Self { datum, shuffles: Vec::new() }
     }
 
-    /// Returns an item for `datum`, a value inside the value of this item. The new item gets a copy of
-    /// [`Item::shuffles`], the ids of the maps whose members were visited to reach the value.
+    /// Returns an item with the value `datum`, which is inside the value of this item. The new item gets a copy of
+    /// [`Item::shuffles`], because the same iterations over maps led to it.
     pub(super) fn with(&self, datum: Datum<'a>) -> Self {
         Self { datum, shuffles: self.shuffles.clone() }
     }
@@ -52,8 +52,9 @@ impl<'a> Item<'a> {
 
     /// Returns the values inside this item: the members of a map, the elements of a list or the bytes of a string.
     ///
-    /// Go visits the members of a map in random order. So if a map has several members, calls `shuffle` once for a new
-    /// id, and adds the id to [`Item::shuffles`] of each member. Members with a common id have no fixed order.
+    /// `shuffle` returns a new id for an iteration over a map. If this item is a map with several members, this
+    /// function calls `shuffle` once, and adds the id to [`Item::shuffles`] of each member. The id shows that the
+    /// members have no fixed order, because Go iterates over a map in random order.
     pub(super) fn inside(&self, mut shuffle: impl FnMut() -> u32) -> Vec<Self> {
         match self.datum {
             Datum::Value(Value::Object(members)) => {

@@ -180,7 +180,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Parses the text of an index or a slice, which must match `^(-?[\d]*)(:-?[\d]*)?(:-?[\d]*)?$`.
+    /// Parses an index or a slice, such as `0` or `1:3`. `text` must match `^(-?[\d]*)(:-?[\d]*)?(:-?[\d]*)?$`. `from`
+    /// is the position at which errors are reported.
     fn slice(&self, text: &str, from: usize) -> Result<Slice, PathError> {
         let parts: Vec<&str> = text.split(':').collect();
         let digits = |part: &&str| part.strip_prefix('-').unwrap_or(part).bytes().all(|byte| byte.is_ascii_digit());
@@ -217,8 +218,8 @@ impl<'t> Parser<'t> {
         Ok(())
     }
 
-    /// Moves the position past the `)]` that ends a filter. A `)` inside a quoted string does not end the filter. As in
-    /// client-go, this applies only to the first quoted string of the filter.
+    /// Moves the position past the `)]` that ends a filter. A `)` in the first quoted string of the filter does not end
+    /// it. A `)` in a later quoted string does, as in client-go. `from` is the position at which errors are reported.
     fn filter_end(&mut self, from: usize) -> Result<(), PathError> {
         let (mut quote, mut closed) = (None, false);
         loop {
@@ -270,9 +271,9 @@ impl<'t> Parser<'t> {
         nodes.push(Node { at, part });
     }
 
-    /// Parses `text`, a part of a JSONPath, as a path of its own. Puts `open` before it, `close` after it, and braces
-    /// around all three. For example, the part `0` of `[0,1]` is parsed as `{[0]}`. Returns the syntax elements between
-    /// the first pair of braces. `at` is the byte offset of `text` in the input of this parser.
+    /// Parses `text`, a part of a JSONPath, as a separate JSONPath of the form `{<open><text><close>}`. For example,
+    /// the part `0` of `[0,1]` is parsed as `{[0]}`, with the brackets as `open` and `close`. Returns the syntax
+    /// elements between the first pair of braces. `at` is the byte offset of `text` in the input of this parser.
     fn nested(&self, open: &str, text: &str, close: &str, at: usize) -> Result<Vec<Node>, PathError> {
         let Some(depth) = self.depth.checked_sub(1) else {
             return Err(PathError::new(Problem::TooComplex, self.place(at)));

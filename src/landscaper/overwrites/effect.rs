@@ -50,7 +50,8 @@ pub enum Evaluation {
     Overwritten(Box<Effect>),
 }
 
-/// The substitution of one Installation's component reference, with the data from which it was computed.
+/// The changes that overwrites make to the component references of one Installation: its own component reference, and
+/// those in its inline component descriptors. Also contains the data from which the changes were computed.
 #[derive(Debug, Clone)]
 pub struct Effect {
     /// The name of the Installation's Context.

@@ -13,8 +13,8 @@ use crate::landscaper::components::patch;
 use crate::landscaper::overwrites::effect::Effect;
 use crate::oci::digest;
 
-/// Key in a ConfigMap with JSON Patches of component descriptors. The value of the key is a JSON object with the data
-/// from which the patches were computed, such as the name of the ComponentVersionOverwrites object.
+/// Key in each ConfigMap that records overwrites. Its value is a JSON object that explains the JSON Patches in the same
+/// ConfigMap. For example, it contains the name of the ComponentVersionOverwrites object.
 pub const SOURCE_KEY: &str = "source";
 /// Key in a ConfigMap for the summary of changes. Its value lists, for users, the changes that
 /// ComponentVersionOverwrites make to an Installation, one per line. If an Installation has several ConfigMaps with

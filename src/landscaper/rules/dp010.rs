@@ -29,7 +29,7 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// The user of a request, as the configuration classifies it.
+/// The role of the user who sends a request, according to the section `deployers` of the configuration file.
 enum Writer<'d> {
     /// Landscaper itself, or a user who may restore backups.
     Trusted,

@@ -63,7 +63,8 @@ impl Switch {
         }
     }
 
-    /// Reports whether a DeployItem below the root Installation prevents this switch between dry run and real run.
+    /// Returns whether the DeployItem `item` prevents this switch between dry run and real run. `item` is below the
+    /// root Installation that is switched.
     fn is_prevented_by(self, item: &Value) -> bool {
         let is_dry_run = DryRunAnnotations::of(item).is_dry_run();
         match self {
@@ -115,8 +116,9 @@ fn because_of_item(switch: Switch, request: &Request<'_>, view: &View<'_>) -> Op
     Some(RULE.finding(annotation(DRY_RUN_ANNOTATION), message).help(help))
 }
 
-/// Returns the name and the current content of the DeployItem `item`, if it still prevents the switch between dry run
-/// and real run. The current content is read from the API server, or from the catalog if that read failed.
+/// Checks whether the current version of the DeployItem `item` prevents the switch between dry run and real run. If so,
+/// returns the name and the content of the DeployItem; otherwise `None`. `item` is the cached version. The current
+/// version comes from a live read of the API server. Without a result of this read, `item` is checked.
 fn still(switch: Switch, item: &Stored, request: &Request<'_>, view: &View<'_>) -> Option<(String, Value)> {
     let reference = Reference::new(&DEPLOY_ITEMS, &request.namespace, item.name());
     let now = match view.live_read(&reference) {

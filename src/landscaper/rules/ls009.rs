@@ -104,8 +104,8 @@ fn cycles(templates: &[Template<'_>], names: &HashMap<&str, usize>) -> Vec<Vec<u
 /// The state of the depth-first search for cycles in the dependencies of templates.
 struct Walk {
     seen: Vec<bool>,
-    /// For each template, its position on the path from the start of the search to the current template; `None` if it
-    /// is not on this path.
+    /// For each template, its index in `path`; `None` if the template is not in `path`. The list `path` contains the
+    /// templates from the start of the search to the current template.
     depth: Vec<Option<usize>>,
     path: Vec<(usize, std::vec::IntoIter<usize>)>,
 }

@@ -43,9 +43,9 @@ fn finding(at: usize, by: &[usize]) -> Finding {
         .help("move it before them if it is more specific, or remove it")
 }
 
-/// Maximum number of sample component references with which one entry of the list `overwrites` is tested. The test
-/// shows whether the entry ever takes effect. If more samples are needed, the entry is only compared with each earlier
-/// entry separately.
+/// Maximum number of component references that are tried for one entry of the list `overwrites`, to find out whether
+/// the entry ever takes effect. If more references must be tried, the entry is only compared with each earlier entry
+/// separately.
 const MAX_TRIED: usize = 4096;
 /// Maximum number of comparisons between `overwrites` entries and component references in one check of an object. The
 /// limit keeps the time for a long list at a few milliseconds.

@@ -37,9 +37,11 @@ struct Named {
     by: Option<String>,
 }
 
-/// Returns the objects that must exist because the Installation or Context in a request refers to them. An Installation
-/// refers to its Context, and a Context to its ComponentVersionOverwrites object. For an Installation, both objects are
-/// returned if the catalog contains the Context. Otherwise only the Context is returned.
+/// Returns the objects that must exist because the object in the request refers to them:
+///
+/// - For a Context, returns the ComponentVersionOverwrites object to which it refers, if any.
+/// - For an Installation, returns its Context. If the catalog contains this Context, also returns the
+///   ComponentVersionOverwrites object to which the Context refers, if any.
 fn named(request: &Request<'_>, view: &View<'_>) -> Vec<Named> {
     let object = request.object();
     if kinds::is(&CONTEXTS, request) {

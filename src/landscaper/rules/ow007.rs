@@ -55,7 +55,8 @@ fn check(request: &Request<'_>, view: &View<'_>) -> Vec<Finding> {
     changes.message().map(|message| RULE.finding(field, message)).into_iter().collect()
 }
 
-/// The Installations that get another component because a ComponentVersionOverwrites object or a Context changes.
+/// The effect of a request on Installations: the number of Installations that get another component or version, and the
+/// names of the first ones. The request changes a ComponentVersionOverwrites object or a Context.
 #[derive(Default)]
 struct Changes {
     names: Vec<String>,
@@ -64,8 +65,8 @@ struct Changes {
     not_examined: usize,
 }
 
-/// A Context, with the entries of the ComponentVersionOverwrites object to which this Context refers. Both determine
-/// which component an Installation with this Context gets.
+/// The data that determine which component an Installation gets: its Context, and the entries of the
+/// ComponentVersionOverwrites object to which the Context refers.
 struct Resolver<'a> {
     context: &'a Context,
     entries: &'a [Entry],

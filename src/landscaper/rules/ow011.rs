@@ -32,9 +32,12 @@ pub(super) static RULE: Rule = Rule {
     check,
 };
 
-/// Returns the objects that must be read from the API server before a finding is reported. If the catalog says that the
-/// Context of the Installation is being deleted, these are the Context and the namespace; otherwise the list is empty.
-/// The namespace is needed because the rule reports nothing if the whole namespace is being deleted.
+/// Returns the objects to read from the API server before the rule reports that a Context is being deleted: the Context
+/// and its namespace. The namespace is included because the rule reports nothing if the whole namespace is being
+/// deleted.
+///
+/// The list is empty if the rule has nothing to report: the Installation is being deleted, or the Context is not being
+/// deleted according to the catalog.
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {
     if request.is_deleting() || context_being_deleted(request, view).is_none() {
         return Vec::new();

@@ -82,8 +82,8 @@ impl<'a> Findings<'a> {
         member(self.request.object(), "spec")
     }
 
-    /// Returns the collected findings. Returns none if [`is_bypassed`] is `true` for the request, because Landscaper's
-    /// webhook would not receive this request.
+    /// Returns the collected findings. The result is empty if Landscaper's webhook would not receive the request
+    /// ([`is_bypassed`]).
     pub(super) fn into_found(self) -> Vec<Finding> {
         if is_bypassed(self.request) { Vec::new() } else { self.found }
     }

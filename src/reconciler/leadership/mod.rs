@@ -193,9 +193,9 @@ impl Elector {
         true
     }
 
-    /// Stores the latest version of a Lease that this process still holds. Does not change the recorded time of the
-    /// last renewal, because it is unknown when this version was written. Always returns `true`, which means that this
-    /// process holds the Lease.
+    /// Stores `lease`, a newer version of the Lease that this process holds. Keeps the stored time of the last renewal,
+    /// because it is unknown when the newer version was written. Always returns `true`: this process still holds the
+    /// Lease.
     fn keep_as_it_was(&mut self, lease: Lease) -> bool {
         if let Some(held) = &mut self.held {
             held.lease = lease;

@@ -49,8 +49,8 @@ use step::{step, woken, yield_if_due};
 pub(super) struct ConcurrencyLimiter {
     queue: Mutex<Queue>,
     permits: usize,
-    /// Maximum length of the queue. The queue contains the requests whose decision has not started. A decision that has
-    /// started and waits for a permit to continue does not count.
+    /// Maximum number of requests in the queue that wait for a permit to start. Requests that have started, and wait
+    /// for a permit to continue, do not count.
     capacity: usize,
     policy: QueuePolicy,
     /// Elapsed time that a thread may spend on computing decisions before it yields to the async runtime.

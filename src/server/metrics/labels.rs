@@ -47,7 +47,7 @@ impl BadRequest {
 pub enum Shed {
     /// Too many requests are in flight.
     InFlight,
-    /// With the body of this request, all request bodies in memory would together exceed the size limit.
+    /// The request bodies in memory, including the body of this request, would exceed the limit for their total size.
     BufferedBytes,
     /// The queue for decisions is full, or the request waited in it until its deadline.
     Waiting,

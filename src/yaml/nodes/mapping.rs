@@ -196,8 +196,9 @@ impl<'t> NodeReader<'t, '_> {
         Ok(())
     }
 
-    /// Creates the error of an invalid `<<`. If this `<<` is within the value of another `<<`, the error says that
-    /// kustomize's result is unknown. The reason is that kyaml does not always read an inner `<<`.
+    /// Returns the error for an invalid merge key (`<<`). The error contains `problem`, unless the merge key is within
+    /// the value of another merge key. It then contains [`Problem::WithinMerged`], because kustomize may ignore such a
+    /// merge key.
     fn merge_error(&self, span: Span, problem: Problem) -> YamlError {
         self.events.error(span, if self.merging == 0 { problem } else { Problem::WithinMerged })
     }

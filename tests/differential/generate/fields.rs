@@ -16,8 +16,8 @@ pub fn suffix(builder: &mut FolderBuilder<'_>) {
     rename_exports(builder, |name| format!("{name}{suffix}"));
 }
 
-/// Renames about half of the objects in the folder's `exports`, which contains the possible targets of patches. `name`
-/// adds the prefix or suffix of the kustomization file to a name. The other objects keep their names, because a patch
+/// Adds a prefix or suffix to about half of the names in `exports`, the list of possible targets of patches. `name`
+/// returns a name with the prefix or suffix of the kustomization file. The other names stay unchanged, because a patch
 /// can also refer to an object by its name without the prefix or suffix.
 fn rename_exports(builder: &mut FolderBuilder<'_>, name: impl Fn(&str) -> String) {
     for id in &mut builder.folder.exports {

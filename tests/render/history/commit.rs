@@ -28,7 +28,7 @@ pub struct Repository {
 #[derive(Default)]
 struct Kustomization {
     is_component: bool,
-    /// The entries of fields whose entries can be folders, such as `resources`.
+    /// The entries of `resources` and of the other fields in [`FOLDERS`]. An entry can name a file or a folder.
     entries: Vec<String>,
     /// All single-line strings in the file.
     texts: Vec<String>,
@@ -208,8 +208,8 @@ impl Commit {
     }
 }
 
-/// Returns the path that an entry refers to, without resolving symbolic links. Returns `None` if the path is outside of
-/// the repository.
+/// Resolves `entry`, a path relative to `folder`, to a path relative to the root of the repository. Does not follow
+/// symbolic links. Returns `None` if the resulting path is outside of the repository.
 fn lexical(folder: &str, entry: &str) -> Option<String> {
     let mut path = folder.to_owned();
     for part in entry.split('/') {

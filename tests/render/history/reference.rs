@@ -1,5 +1,6 @@
-//! Builds the roots of commits with `kustomize build`, and measures the time. Roots with equal inputs are built only
-//! once.
+//! Runs `kustomize build` for every root of a commit, and measures the time. A root is a folder with a kustomization
+//! file to which no other kustomization refers. If several commits contain a root with the same inputs, it is built
+//! only once.
 
 use std::cell::OnceCell;
 use std::collections::hash_map::DefaultHasher;

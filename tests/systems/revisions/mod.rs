@@ -157,8 +157,9 @@ impl Tally {
     }
 }
 
-/// Returns two texts about a pair of revisions: the list of differences, and the files of both revisions with the
-/// plans.
+/// Returns two texts about a pair of revisions. The first text lists the differences `lines`. The second text contains
+/// the details: the objects of the cluster, the files of both revisions, and the outputs of the commands `diff` and
+/// `plan`.
 fn report(seed: u64, pair: &Pair, lines: &[String], outcome: Option<&PairOutcome>) -> (String, String) {
     let mut differences = format!("DIFFERENCE of the pair with --pairs 1 --seed {seed}\n");
     lines.iter().for_each(|line| differences += &format!("  {line}\n"));

@@ -107,8 +107,8 @@ fn resource_of(manifest: &Value) -> ApiResource {
 }
 
 impl PairRunner<'_> {
-    /// Returns the files of a revision. They include the manifests of the Kustomizations, in a folder that no
-    /// Kustomization builds.
+    /// Returns the files of a revision with the folders `folders`. Adds the file `clusters/fleet.yaml` with the
+    /// manifests of the Kustomizations and of the objects that they use. No Kustomization builds the folder `clusters`.
     fn with_objects(&self, folders: &[super::model::Folder], repository: &Repository) -> Files {
         let mut files = self.pair.files(folders);
         files.push(("clusters/fleet.yaml".to_owned(), self.pair.manifests(&repository.url).join("---\n")));

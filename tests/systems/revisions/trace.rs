@@ -33,7 +33,8 @@ pub enum Effect {
     Deleted,
 }
 
-/// The identities of the objects that were written after a point in time, by effect.
+/// The objects that were created, changed and deleted since a point in time. Each object is represented by its
+/// identity, such as `Deployment.apps shop/web`.
 #[derive(Debug, Default)]
 pub struct Effects {
     pub created: BTreeSet<String>,

@@ -13,7 +13,7 @@ use super::trace::{self, Effects};
 /// objects.
 #[derive(Debug, Default)]
 struct Predicted {
-    /// Objects whose deletion is certain.
+    /// Objects that Flux deletes, according to `portcullis plan`.
     deleted: BTreeSet<String>,
     /// Objects that Flux may delete. The test accepts either result: Flux deletes the object, or Flux keeps it.
     possible: BTreeSet<String>,
@@ -85,8 +85,9 @@ impl Predicted {
             .concat()
     }
 
-    /// Returns the differences between the changes that `portcullis diff` predicts, and the actual changes of objects.
-    /// Returns no differences if the test cannot compare them (see `is_compared`).
+    /// Returns the objects that Flux changes although `portcullis diff` did not predict it, and the objects that Flux
+    /// does not change although `portcullis diff` predicted it. Returns nothing if the test cannot compare the changes
+    /// (see `is_compared`).
     fn changes<'a>(&'a self, pair: &Pair, effects: &'a Effects) -> Vec<Difference<'a>> {
         if !self.is_compared {
             return Vec::new();

@@ -60,9 +60,9 @@ impl MatchPattern {
     }
 }
 
-/// Returns the input of a `match` transform as the string to compare with the patterns. Fails if the input is not a
-/// string. The error message contains the type of the input. For a null value, this type is the string in the parameter
-/// `null`.
+/// Returns the string in `input`, which is the input of a `match` transform. The caller compares the string with a
+/// pattern. Returns an error with the type of the input if it is not a string. The parameter `null` contains the name
+/// of the type for a null value.
 fn text<'i>(input: &'i Any, null: &str) -> Result<&'i str, TransformError> {
     match input {
         Any::Json(Value::String(text)) => Ok(text),

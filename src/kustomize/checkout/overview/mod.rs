@@ -32,9 +32,8 @@ pub struct Overview {
 /// The Flux Kustomizations of a cluster.
 #[derive(Debug, PartialEq, Eq)]
 pub struct ClusterOverview {
-    /// The folder whose objects are applied to the cluster by hand or by `flux bootstrap`. `None` if it is unknown to
-    /// which cluster the Flux Kustomizations belong. This happens if kustomize cannot build the folders that contain
-    /// them.
+    /// The folder from which the cluster is set up, by hand or with `flux bootstrap`. `None` if the cluster of the Flux
+    /// Kustomizations in `entries` is unknown, because kustomize cannot build the folders that contain them.
     pub folder: Option<String>,
     /// The Kustomizations of the cluster. Each one comes after the Kustomization that renders it. Kustomizations with
     /// the same parent have the order in which Flux applies them.

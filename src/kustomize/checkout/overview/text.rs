@@ -75,7 +75,7 @@ impl ClusterOverview {
         text
     }
 
-    /// Returns the lines of the tree that are printed before the name of a Kustomization, such as `│  └─ `. `at` is the
+    /// Returns the characters that draw the tree in front of the name of a Kustomization, such as `│  └─ `. `at` is the
     /// index of the Kustomization in `entries`.
     fn branch(&self, at: usize) -> String {
         let (mut branch, mut current) = (String::new(), Some(at));

@@ -20,13 +20,13 @@ use crate::kustomize::identity::ObjectId;
 
 /// The annotation with the tracking id of Argo CD. The tracking id names the Application that owns the object.
 const TRACKING_ID: &str = "argocd.argoproj.io/tracking-id";
-/// The default namespace of Applications. It is used if the tracking id of a deleted object names no namespace, and the
-/// user that deletes the object is not a service account. If the user is a service account, its namespace is used
-/// instead.
+/// The namespace in which Argo CD is installed by default. A tracking id may omit the namespace of the Application. The
+/// Application is then in the namespace of the service account that deletes the object. This constant is used if a user
+/// that is not a service account deletes the object.
 const CONTROL_NAMESPACE: &str = "argocd";
 /// Maximum time between the approval of deletions and the start of the Argo CD operation that deletes the objects. If
 /// the Application itself is being deleted, its `deletionTimestamp` counts as the start of the operation. The time must
-/// be long enough for a retry: after a denial, Argo CD starts a new operation, which the approval must also cover.
+/// be long enough for a retry, because Argo CD starts a new operation after a denial.
 const APPROVAL: Duration = Duration::HOUR;
 
 /// The kind Application of Argo CD. Applications are not cached. A decision that needs an Application reads it from the
@@ -64,9 +64,12 @@ pub(super) fn findings(deletion: &Deletion<'_>) -> Vec<Finding> {
     found().into_iter().collect()
 }
 
-/// Returns a reference to the Argo CD Application that the tracking id of the deleted object names. `None` if the
-/// object has no tracking id, or if the id was copied from another object. Also `None` if the request does not come
-/// from one of the configured controllers.
+/// Returns a reference to the Argo CD Application to which the deleted object belongs. The object's tracking id, an
+/// annotation of Argo CD, contains the name of this Application. Returns `None` in these cases:
+///
+/// * The object has no tracking id.
+/// * The tracking id was copied from another object.
+/// * The request does not come from one of the configured controllers.
 fn application(deletion: &Deletion<'_>) -> Option<Reference> {
     let user = &*deletion.request.user.name;
     let tracking_id = Metadata::of(deletion.request.old_object()).annotation(TRACKING_ID)?;

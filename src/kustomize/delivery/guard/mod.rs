@@ -58,8 +58,9 @@ static LOOKS_UP: [&Kind; 6] = [
     &source::EXTERNAL_ARTIFACTS,
 ];
 
-/// The check of deletions by Flux and Argo CD. It denies deletions that exceed the limits. Its name `guard` is a key
-/// under `deliveries` in the configuration file.
+/// The definition of `guard`, the check of deletions by Flux and Argo CD. The check reports deletions of objects of
+/// protected kinds, and deletions that exceed the configured limits. The key `guard` under `deliveries` in the
+/// configuration file sets the maximum level of its findings.
 pub(super) static DELIVERY: Delivery = Delivery {
     name: "guard",
     family: FAMILY,
@@ -97,8 +98,8 @@ pub struct Guard {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Hold {
-    /// Portcullis keeps the previous artifact in the status of the Flux source. So no Kustomization that uses this
-    /// source applies the new revision.
+    /// Stops the revision at the Flux source. Portcullis keeps the previous artifact in the status of the source, so no
+    /// Kustomization that uses the source applies the new revision.
     Source,
 }
 

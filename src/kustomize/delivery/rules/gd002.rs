@@ -30,7 +30,7 @@ pub(in crate::kustomize::delivery) struct Excess<'a> {
     pub(in crate::kustomize::delivery) protected: Vec<&'a ObjectId>,
     /// The number of objects that the Kustomization applied.
     pub(in crate::kustomize::delivery) applied: usize,
-    /// The maximum number of deletions that need no approval, if `deleted` contains more objects; otherwise `None`.
+    /// The limit on deletions without an approval. `None` if the number of objects in `deleted` does not exceed it.
     pub(in crate::kustomize::delivery) limit: Option<usize>,
     /// Whether the revision renders no object at all.
     pub(in crate::kustomize::delivery) is_empty: bool,

@@ -112,8 +112,8 @@ fn shape(info: &StateInfo) -> String {
     )
 }
 
-/// Returns the SVG of an edge of the state graph: a curve with a number as its label. This number is `number` + 1.
-/// `before` contains the edges that are already drawn.
+/// Returns the SVG of `edge`, an edge of the state graph. It is a curve with the label `number` + 1. `before` contains
+/// the edges that are already drawn: if some of them connect the same states, the new curve is drawn beside them.
 fn line(number: usize, edge: &Edge, before: &[Edge]) -> String {
     let beside = before.iter().filter(|other| (other.from, other.to) == (edge.from, edge.to)).count();
     let (from, bend, to) = curve(edge, beside);

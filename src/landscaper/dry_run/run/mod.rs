@@ -125,9 +125,9 @@ pub fn claims_deployment(item: &Value) -> bool {
 }
 
 impl Deployer {
-    /// Reports whether this deployer is responsible for a DeployItem. Returns `false` if the DeployItem is not in dry
-    /// run. Otherwise, returns `true` if this deployer processes DeployItems of its type, or if admission has routed
-    /// the DeployItem to the dry-run deployer.
+    /// Reports whether this deployer is responsible for a DeployItem. The DeployItem must be in dry run, and one of
+    /// these two conditions must be met: its `spec.type` is one of the types that this deployer processes, or admission
+    /// has routed it to the dry-run deployer.
     ///
     /// No other deployer processes a routed DeployItem. Without this deployer, the job of a routed DeployItem would
     /// never end, and the finalizer would never be removed.

@@ -83,9 +83,9 @@ const FIELDS: [(&str, &str); 3] = [
     ("deployer.name", "/fieldsV1/f:status/f:deployer/f:name"),
 ];
 
-/// Reports whether a DeployItem shows that another deployer has deployed it. This is the case if
-/// `status.providerStatus` is set, or if another controller has added a finalizer. The dry-run deployer may have
-/// processed the DeployItem, too.
+/// Returns whether a deployer other than the dry-run deployer has deployed a DeployItem. The evidence is that
+/// `status.providerStatus` is set, or that another controller has added a finalizer. Returns true even if the dry-run
+/// deployer has also processed the DeployItem.
 pub fn shows_deployment(item: &Value) -> bool {
     has_provider_status(item) || foreign_finalizer(item).is_some()
 }
