@@ -446,7 +446,8 @@ fn common_events() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Generates common events, lost and restored connections, and times in which no replica reads the stored state.
+/// Generates common events and two further events. In one of them, a replica loses its connection or gets it back. In
+/// the other one, time passes, and no replica reads the stored state.
 fn connection_events() -> impl Strategy<Value = Event> {
     prop_oneof![
         8 => common_events(),
@@ -455,7 +456,7 @@ fn connection_events() -> impl Strategy<Value = Event> {
     ]
 }
 
-/// Generates common events, and clock jumps of up to about twenty days.
+/// Generates the events of `common_events`, and events that move the clock of a replica by up to about 21 days.
 fn clock_events() -> impl Strategy<Value = Event> {
     prop_oneof![
         8 => common_events(),
@@ -623,9 +624,9 @@ fn a_replica_reports_its_provided_ca_before_it_is_ready() {
     replace_all(&mut simulation, Some(2)).unwrap();
 }
 
-/// Checks that a new replica with a self-managed certificate becomes ready only after it has reported in the Secret
-/// that it uses the CA. The new replica signs its certificate with the CA in the Secret, and the other replicas use a
-/// provided CA. Otherwise, the test is like `a_replica_reports_its_provided_ca_before_it_is_ready`.
+/// Checks that a new replica becomes ready only after it has reported in the Secret which CA it uses. The new replica
+/// signs its certificate with the CA in the Secret, and the other replicas use a provided CA. For a new replica with a
+/// provided CA, see `a_replica_reports_its_provided_ca_before_it_is_ready`.
 #[test]
 fn a_replica_reports_its_own_ca_before_it_is_ready() {
     let (mut simulation, current) = stable_simulation();

@@ -287,8 +287,8 @@ fn our_result(change: &Change<'_>) -> String {
     }
 }
 
-/// The page `docs/deployer-contract.md` explains exactly the differences between our rules and the prose of the
-/// contract.
+/// Checks that the page `docs/deployer-contract.md` lists all differences between the rules of Portcullis and the text
+/// of Landscaper's deployer contract, and no others.
 #[test]
 fn the_page_explains_all_differences_from_the_prose() {
     let mut differences = BTreeSet::new();

@@ -125,8 +125,8 @@ fn every_case_of_merging_has_the_recorded_outcome() {
     }
 }
 
-/// Each test case has the name of a test in crossplane-runtime, but other inputs. The expected outcomes were recorded
-/// with crossplane-runtime v1.17.0.
+/// Checks the cases of `named_fieldpath.json`. Each case is named after a test in crossplane-runtime, but its input is
+/// different. The expected outcomes were recorded with crossplane-runtime v1.17.0.
 #[test]
 fn every_case_with_a_name_has_the_recorded_outcome() {
     let path = repository().join("tests/vectors/crossplane/named_fieldpath.json");

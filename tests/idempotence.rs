@@ -340,9 +340,9 @@ fn mutation_of_deployer_configurations_is_idempotent() {
     assert!(tally.objects > 100 && tally.change_count("dry-run") > 100, "{} {:?}", tally.objects, tally.changes);
 }
 
-/// Tests mutation of the recorded composite, with the Composition of each recorded case. Some of these Compositions have
-/// a native environment, and the others run functions. The CompositeResourceDefinition declares all fields in `spec` of
-/// the composite, so no field is pruned.
+/// Tests mutation of the recorded composite, with the Composition of each recorded case. Some of these Compositions
+/// have a native environment, and the others run functions. The CompositeResourceDefinition declares all fields in
+/// `spec` of the composite, so no field is pruned.
 #[test]
 fn mutation_of_executed_compositions_is_idempotent() {
     let (mut tally, vectors) = (Tally::default(), vectors("crossplane/compositions.json"));
@@ -356,7 +356,7 @@ fn mutation_of_executed_compositions_is_idempotent() {
     assert!(tally.change_count("environments") > 50 && tally.change_count("composites") > 50, "{:?}", tally.changes);
 }
 
-/// Returns the Composition of `case`, a recorded case.
+/// Returns the Composition of `case`, which is one of the test cases in `crossplane/compositions.json`.
 fn executed(case: &Value) -> Value {
     let mut spec = case["spec"].clone();
     if case["profile"] == "function" {

@@ -204,7 +204,7 @@ impl TestSetup {
     }
 
     /// Starts an HTTPS server for the git repository of this environment. Later calls of `build` trust the certificate
-    /// of the server.
+    /// of the server. The server redirects requests for `moved.git` to the server at `redirect_address`.
     fn start_https_server(&self, redirect_address: &str) -> Server {
         let certified_key = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
         let bundle = OpenOptions::new().create(true).append(true).open(self.folder.path().join("authority.pem"));

@@ -199,8 +199,8 @@ impl Bench {
         comparison
     }
 
-    /// Returns the resident memory of `build`, the path of a build, with an empty catalog. Measures three times: after
-    /// the start, after reviews of typical size, and after the largest reviews.
+    /// Measures the resident memory of a server with an empty catalog. `build` is the path of its executable. Returns
+    /// three results: after the start, after reviews of typical size, and after the largest reviews.
     async fn memory(&self, build: &Path) -> Vec<Memory> {
         let mut server = self.start_build(build, 0).await;
         let mut memory = vec![server.memory("started, 25 connections")];

@@ -147,8 +147,8 @@ fn write(name: &str, text: &str) {
 /// A comparison of an earlier build of Portcullis with the measured build: the costs of calls, and the memory usage.
 pub struct Comparison {
     pub rounds: usize,
-    /// The costs of each measured call. Each entry also contains the number of objects in the catalog during the call.
-    /// In these [`Costs`], `floor` is the cost of the earlier build, and `cost` is the cost of the measured build.
+    /// The costs of each measured call, and the number of objects that the catalog contained during the call. In these
+    /// [`Costs`], `floor` is the cost of the call to the earlier build. There is no baseline server in this comparison.
     pub costs: Vec<(usize, Costs)>,
     /// The memory with an empty catalog. Index 0: the earlier build. Index 1: the measured build.
     pub memory: [Vec<Memory>; 2],

@@ -58,7 +58,7 @@ const PAGE: &str = "docs/performance.md";
 const BEGIN: &str = "<!-- kustomize: begin -->";
 const END: &str = "<!-- kustomize: end -->";
 
-/// The cost of running a process.
+/// The time and memory that a process needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Cost {
     time: Duration,

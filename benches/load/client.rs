@@ -36,7 +36,7 @@ pub struct Call {
     pub share: u64,
 }
 
-/// How exactly the client follows its schedule.
+/// The precision with which the client sends requests at their scheduled times.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
     /// Sends each request within microseconds of its scheduled time. To do so, the client waits in a loop that uses CPU

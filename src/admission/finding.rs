@@ -69,9 +69,9 @@ pub struct Finding<Location = InFiles> {
     pub is_exempt: bool,
 }
 
-/// The position of a finding in a file, as text. It consists of path, line, column and revision, such as
-/// `apps/kustomization.yaml:6:5 of main@sha1:3f2c`. The checked object, such as a Flux Kustomization, refers to a
-/// folder with this file. `None` if the finding is about the checked object itself.
+/// The position of a finding in a file: path, line, column and revision, such as `apps/kustomization.yaml:6:5 of
+/// main@sha1:3f2c`. For example, the checked object is a Flux Kustomization, and the file is in the folder that this
+/// Kustomization builds. `None` if the finding is about the checked object itself.
 pub type InFiles = Option<String>;
 
 impl Finding {

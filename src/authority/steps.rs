@@ -57,8 +57,8 @@ pub const POLL: Duration = Duration::seconds(30);
 /// time is added for clock differences, because each replica uses its own clock.
 const RECOVERY: Duration = Duration::seconds(50);
 
-/// The reason why a replica is not ready: the Secret contains no recent report that the CA of the replica is in use. The
-/// replica writes this report in its next step. Without the report, other replicas could remove the CA from the
+/// The reason why a replica is not ready: the Secret contains no recent report that the CA of the replica is in use.
+/// The replica writes this report in its next step. Without the report, other replicas could remove the CA from the
 /// caBundles.
 pub(super) const UNREPORTED: &str = "the Secret has no recent report that replicas use the CA; reporting it";
 

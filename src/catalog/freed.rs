@@ -27,9 +27,9 @@ pub(super) fn on_own_thread<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     done.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// Starts `count` short-lived threads, which take over the memory that ended threads have freed. The allocator mimalloc
-/// gives this memory to the next threads that start. If these were long-lived threads, the memory would never be
-/// returned to the operating system.
+/// Starts `count` threads that end after [`PURGE_DELAY`]. The allocator mimalloc gives the memory of ended threads to
+/// the next threads that start, so these threads take over that memory. If long-lived threads took it over, it would
+/// never be returned to the operating system.
 ///
 /// Returns the handles of the threads, and a receiver. The receiver is closed when every thread has taken over memory.
 fn hold(count: usize) -> (Vec<JoinHandle<()>>, Receiver<()>) {

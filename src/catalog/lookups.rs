@@ -27,8 +27,8 @@ impl Lookups {
         found.iter().find(is_it).map(|(_, stored)| Arc::clone(stored))
     }
 
-    /// Remembers an object that [`Lookups::find`] did not find. Does nothing if [`MAX_FOUND`] objects are already
-    /// remembered.
+    /// Remembers an object from the catalog, so that later calls of [`Lookups::find`] return it. Does nothing if
+    /// [`MAX_FOUND`] objects are already remembered.
     pub(super) fn add(&self, kind: &'static Kind, stored: &Arc<Stored>) {
         let mut found = self.found();
         if found.len() < MAX_FOUND {

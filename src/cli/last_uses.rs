@@ -15,8 +15,8 @@ pub(super) struct LastUses<'r> {
 }
 
 impl<'r> LastUses<'r> {
-    /// Determines the last build that uses each folder. `used` contains the folders that each build uses, in the order
-    /// of the builds. `references` contains the files to which each folder refers.
+    /// Creates the list. `used` contains one set for each build, in the order of the builds: the folders that the build
+    /// uses. `references` contains the files and folders to which each folder refers.
     pub(super) fn of(
         used: impl Iterator<Item = HashSet<TreePath>>,
         references: &'r HashMap<TreePath, References>,

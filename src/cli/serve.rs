@@ -167,7 +167,8 @@ impl Args {
         options.bind().await.map_err(|error| Unusable::new(error.to_string()))
     }
 
-    /// Creates the recorder of decisions if `--record` is given, and registers its metrics in `shown`.
+    /// Creates the recorder of decisions if `--record` is given. Adds the metrics of the recorder to `shown`, the
+    /// metrics registry of the server.
     fn recorder(&self, shown: &mut prometheus_client::registry::Registry) -> Result<Option<Arc<Recorder>>, Unusable> {
         let Some(folder) = self.record.clone() else { return Ok(None) };
         let (limit, families) = (self.record_limit, self.families.on());

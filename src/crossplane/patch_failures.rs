@@ -25,9 +25,9 @@ pub struct PatchFailure {
     pub why: String,
 }
 
-/// Returns the patches of `composition` that fail for every composite. A patch is returned only if it fails with values
-/// that are the same for every composite. Such values come from EnvironmentConfigs in `configs` that the Composition
-/// selects for every composite.
+/// Returns the patches of `composition` that fail for every composite. Each patch is evaluated with
+/// those EnvironmentConfigs of `configs` that the Composition selects for every composite. Patches that fail only
+/// because data is missing are not returned.
 pub fn failing_patches(composition: &Value, configs: &(impl Configs + ?Sized)) -> Vec<PatchFailure> {
     let Some(declaration) = composition::declaration(composition) else { return Vec::new() };
     let mut evaluation =
@@ -55,11 +55,11 @@ struct Evaluation<'t, C: ?Sized> {
 
 impl<C: Configs + ?Sized> Evaluation<'_, C> {
     /// Adds `step` to `self.before`, the list of steps that run before each later patch. The step selects
-    /// EnvironmentConfigs, and `selection` contains its entries. An entry is omitted in these cases:
+    /// EnvironmentConfigs, and `selection` contains the sources of the step. Removes these sources from the added step:
     ///
-    /// * The entry may select different EnvironmentConfigs for different composites.
-    /// * The entry causes an error.
-    /// * function-environment-configs skips the entry.
+    /// * a source that may select different EnvironmentConfigs for different composites
+    /// * a source that causes an error
+    /// * a source that function-environment-configs skips
     fn select(&mut self, step: &Step, selection: &Selection) {
         let is_certain = |source: &EnvironmentSource| {
             let alone = Selection { sources: Some(vec![source.clone()]), ..selection.clone() };
@@ -87,9 +87,11 @@ impl<C: Configs + ?Sized> Evaluation<'_, C> {
         }
     }
 
-    /// Checks whether one patch fails for every composite of the Composition, and records the failure if it does.
-    /// `patches` contains only this patch, and `field` is its path in the Composition. The patch runs after the earlier
-    /// steps that select EnvironmentConfigs, but without other patches.
+    /// Tests whether a patch fails for every composite of the Composition, and records the failure if it does.
+    /// `patches` contains only this patch. `step` is its step, and `field` is its path in the Composition.
+    ///
+    /// The test first runs the earlier steps that select EnvironmentConfigs. Then it runs the patch with a composite
+    /// whose `spec` is empty. It runs no other patches.
     fn patch(&mut self, step: &Step, field: FieldPath, patches: Patches) {
         let Some(left) = self.left.checked_sub(1) else { return };
         self.left = left;

@@ -50,8 +50,8 @@ pub const BURST_LENGTH: usize = 75;
 /// does not delay other requests. A decision about 128 KiB takes about 0.5 ms, as long as a dozen typical decisions.
 /// The transfer to the other thread takes about 25 µs.
 pub const LARGE: usize = 128 * 1024;
-/// Maximum number of large bodies that wait for a decision. The server makes this many decisions within a tenth of a
-/// second, and the bodies fit into [`BUFFERED`].
+/// Maximum number of large bodies that wait for a decision. The server can decide about eight large bodies within a
+/// tenth of a second. Eight bodies of the maximum size fit into [`BUFFERED`].
 pub const LARGE_WAITING: usize = 8;
 /// Maximum number of 429 responses per second that also close the connection. The client then opens a new connection,
 /// possibly to another replica. Three API servers have up to 75 connections (25 each), so all of them can be closed
@@ -230,7 +230,7 @@ impl Load {
 /// A rate limiter that allows an event only if a minimum time has passed since the last allowed event.
 #[derive(Debug)]
 struct RateLimiter {
-    /// Minimum time between two events; `None` if the rate is 0.
+    /// Minimum time between two allowed events. `None` if the rate is 0, so no event is allowed.
     gap: Option<Duration>,
     last: Mutex<Option<Instant>>,
 }

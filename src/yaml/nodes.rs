@@ -108,8 +108,8 @@ struct NodeReader<'t, 'l> {
     end: usize,
     /// The previous value of `token`: the position of the second-to-last event.
     last: usize,
-    /// The position of the last event that the parser returned, as a byte offset in the document. This is the start of
-    /// an event that begins a mapping, and the end of any other event.
+    /// The position of the last event that the parser returned, as a byte offset in the document. If the event begins a
+    /// mapping, this is the start of the event; otherwise, it is the end of the event.
     token: usize,
 }
 

@@ -1,5 +1,5 @@
-//! Tests of kustomize trees that objects contain or refer to. The tests act as a user of kubectl and as Flux's
-//! controllers.
+//! Tests of kustomize trees that Kubernetes objects contain, and of trees in the artifacts of Flux sources. The tests
+//! write objects as a user of kubectl and as Flux's controllers do.
 
 use std::sync::Arc;
 use std::thread;

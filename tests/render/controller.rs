@@ -47,7 +47,7 @@ struct Counts {
     differences: Vec<String>,
 }
 
-/// A checkout and the survey of its Flux Kustomizations.
+/// A checkout, and the result of searching it for Flux Kustomizations.
 struct Surveyed {
     tree: Arc<Tree>,
     git: Git,

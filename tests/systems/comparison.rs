@@ -4,9 +4,8 @@ use crate::normalize;
 use crate::runner::Run;
 use crate::system::Scenario;
 
-/// Allowance for additional writes of controllers in the run with portcullis. This run may have twice the writes of the
-/// run without portcullis, plus this number. Additional writes are retries after conflicts. They are also the writes of
-/// dry runs, which happen only with portcullis.
+/// Number of writes by which the run with portcullis may exceed twice the writes of the run without portcullis. The
+/// run with portcullis has more writes, because only this run includes dry runs. Retries after conflicts can add more.
 const MAX_ADDITIONAL_WRITES: usize = 60;
 /// Maximum number of differences that the error message of a scenario lists.
 const MAX_DIFFERENCES: usize = 60;

@@ -28,8 +28,8 @@ pub const SYSTEM: System = System {
 const PIN: &str = "flux-kustomize-controller-1.7";
 
 /// Checks that an approval has no effect if the mass deletion was denied before. Although the deletion was denied, the
-/// controller has removed the objects from its inventory. So it does not try to delete them again, and a user must delete
-/// them.
+/// controller has removed the objects from its inventory. So it does not try to delete them again, and a user must
+/// delete them.
 fn mass(ctx: &Context<'_>) {
     let all: Vec<_> = DELETED_CONFIG_MAPS.into_iter().chain(["kept"]).collect();
     let repository = start_with_applied_tree(ctx, &all, &[]);

@@ -43,8 +43,8 @@ impl Reader {
         }
     }
 
-    /// Reports a wildcard in the field `key`, which contains the path to which a patch writes a combined value.
-    /// Crossplane does not expand a wildcard in this path.
+    /// Reports a wildcard `[*]` in the path in the field `key`. A patch writes a combined value to this path, and
+    /// Crossplane does not expand wildcards in such a path.
     pub(super) fn no_wildcard(&mut self, node: &Node<'_>, key: &str) {
         let Some((text, at)) = self.text(node, key).filter(|(text, _)| text.contains("[*]")) else { return };
         let what = format!(

@@ -66,9 +66,10 @@ fn writes_environment(reader: &Reader, patch: &Node<'_>, place: Place) -> bool {
     }
 }
 
-/// Returns whether the value that a patch of type `kind` reads may be an integer. If not, every number that the patch
-/// reads is a float64. In the composite and in composed resources, integers are possible only for Crossplane up to
-/// 1.17. In the environment, integers are possible only after another patch has written to the environment.
+/// Returns whether a patch of type `kind` may read an integer. If not, every number that the patch reads is a float64.
+///
+/// - A patch that reads the composite or a composed resource may read an integer only in Crossplane up to 1.17.
+/// - A patch that reads the environment may read an integer only if another patch has written to the environment.
 fn has_integers(reader: &Reader, kind: &str, place: Place) -> bool {
     match place {
         _ if !types::reads(kind, place) => reader.is_native(),

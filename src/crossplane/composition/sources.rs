@@ -66,8 +66,8 @@ fn check_source(reader: &mut Reader, source: &Node<'_>, is_optional: bool) {
     }
 }
 
-/// Downgrades problems about an unsupported `type` to warnings with the help text `help`. Ignores the problems that
-/// `reader` had before: `before` is the index of the first problem to check.
+/// Downgrades problems about an unsupported `type` to warnings, and sets their help text to `help`. `before` is the
+/// index in `reader.problems` of the first problem to check.
 fn downgrade_to_warnings(reader: &mut Reader, before: usize, help: &str) {
     let is_word = |problem: &&mut Problem| problem.message.starts_with("Unsupported value");
     for problem in reader.problems[before..].iter_mut().filter(is_word) {

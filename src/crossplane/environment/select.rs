@@ -190,11 +190,12 @@ impl<C: Configs + ?Sized> Selecting<'_, C> {
         self.taken(at, selector, found, sourced)
     }
 
-    /// Completes `sourced`, the result of a selector without labels. Such a selector selects no EnvironmentConfigs.
-    /// Adds the reason or an error to `sourced`, and returns `sourced`.
+    /// Returns the result of a selector without labels. Such a selector selects no EnvironmentConfigs. In Crossplane
+    /// 1.17, this is an error if the selector requires an EnvironmentConfig. function-environment-configs skips the
+    /// selector, and the result contains the reason. `sourced` is the result before this call.
     ///
-    /// `at` is the index of the entry in `environmentConfigs`. `optional` is set if the selector has an optional
-    /// matcher whose path has no value in the composite. It contains this path.
+    /// `at` is the index of the selector in `environmentConfigs`. `optional` is the path of an optional label matcher
+    /// that has no effect, because the composite has no value at this path. `None` if there is no such matcher.
     fn no_labels(
         &self,
         at: usize,

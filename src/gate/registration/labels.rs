@@ -1,9 +1,10 @@
 //! The common labels of the Helm chart. A release sets them on all its objects.
 
-/// Template text that replaces the line `labels:` of an object with labels. It adds the common labels before them.
+/// Template text for objects that already have labels. It replaces the line `labels:`, and inserts the common labels
+/// before the labels of the object.
 const MORE: &str =
     "  labels:\n    {{- with $.Values.commonLabels }}\n    {{- toYaml . | nindent 4 }}\n    {{- end }}\n";
-/// Template text that is added to an object without labels. It is the field `labels` with the common labels.
+/// Template text for objects without labels. It is the field `labels` with the common labels.
 const ALL: &str = "  {{- with $.Values.commonLabels }}\n  labels:\n    {{- toYaml . | nindent 4 }}\n  {{- end }}\n";
 
 /// Adds the common labels to every object of a template.

@@ -49,8 +49,8 @@ pub(super) enum Key {
 }
 
 impl Key {
-    /// Returns the folder that identifies the cluster of the object in this key. The cluster is set up from this
-    /// folder, for example with `flux bootstrap`. `None` if the folder is unknown, or if this key is a `Folder`.
+    /// Returns the folder from which the cluster of the object is set up, for example with `flux bootstrap`. This
+    /// folder identifies the cluster. `None` if the folder is unknown, or if this key is a `Folder`.
     pub(super) fn cluster(&self) -> Option<&TreePath> {
         match self {
             Self::Folder(_) => None,

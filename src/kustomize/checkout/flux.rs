@@ -430,11 +430,11 @@ impl Surveyor<'_> {
     }
 }
 
-/// Returns the folder of each seed, and a number that identifies the Kubernetes cluster of the seed. A seed is a folder
-/// or a Flux Kustomization at which the search for Flux Kustomizations in a repository begins. The folder of a
-/// Kustomization is the folder that contains its file.
+/// Returns the folder and the cluster number of each seed. A seed is a starting point of the search for Flux
+/// Kustomizations in a repository: a folder, or a Flux Kustomization. The folder of a Kustomization is the folder that
+/// contains its file.
 ///
-/// Portcullis assumes that each folder belongs to a different cluster, so seeds with the same folder get the same
+/// Portcullis assumes one Kubernetes cluster for each folder. So seeds with the same folder have the same cluster
 /// number. The numbers start at 0.
 fn clusters(seeds: &[Seed]) -> Vec<(TreePath, usize)> {
     let mut known: BTreeMap<TreePath, usize> = BTreeMap::new();

@@ -10,8 +10,10 @@ use crate::kustomize::rules::{kz004, kz040, kz064};
 use crate::kustomize::tree::TreePath;
 
 /// Converts the findings in `judged`, the result of checking the folder `root`, to findings about the object that
-/// refers to this folder or contains it. Adds a finding if `judged` omits findings. Adds a finding for the audit log if
-/// `root.late` reduces the level of findings to `warn`.
+/// refers to this folder or contains it.
+///
+/// Adds a finding with the number of omitted findings, if there were too many to list in `judged`. Adds a finding for
+/// the audit log if findings in the folder would deny the request, but are only warnings for the reason in `root.late`.
 pub fn tree_findings(root: &Root, judged: &Judged) -> Vec<Finding> {
     let mut findings: Vec<_> = judged.findings.iter().map(|finding| one(root, finding)).collect();
     if judged.left_out > 0 {

@@ -35,9 +35,9 @@ pub(super) struct Base {
     /// The folders that the build of the base has visited, including the folder of the base itself.
     pub(super) folders: Vec<TreePath>,
     pub(super) warnings: Vec<String>,
-    /// The schema that takes precedence if a later kustomization sets a custom schema: the built-in or the custom one.
-    /// `None` if no schema was used before the base was completely built. A build that takes the base from the cache
-    /// copies this value to [`Run::beside`](super::run::Run::beside).
+    /// The schema that takes precedence if a later kustomization sets a custom schema: the built-in schema or that
+    /// custom schema. `None` if the build of the base used no schema. A build that takes the base from the cache copies
+    /// this value to [`Run::beside`](super::run::Run::beside).
     pub(super) beside: Option<Preferred>,
     /// The findings about the base, such as warnings. There are no errors, because a base with errors is not cached. A
     /// base whose result is unknown is not cached either.

@@ -112,8 +112,8 @@ impl Resource {
     }
 
     /// Removes the placeholder annotations that [`Resource::write_notes`] added before a patch: one for the origin of
-    /// the object, and one for the transformers that changed it. If the patch has already removed a placeholder, also
-    /// clears the data of this placeholder, which is in the field `source` or `transformations`.
+    /// the object, and one for the transformers that changed it. If the patch has already removed the first, also
+    /// clears the field `source`. If it has removed the second, also clears the field `transformations`.
     pub(super) fn take_notes(&mut self) {
         if !self.has_notes() {
             return;

@@ -17,7 +17,7 @@ pub(super) fn of_node(node: &Node) -> Result<Json, Unprintable> {
     Ok(of_value(&printed(node)?))
 }
 
-/// Converts a node inside an object to JSON. For example, the node is an item of a List. All keys of the node must be
+/// Converts a node that is nested in an object to JSON, such as an item of a List. All keys of the node must be
 /// strings. kustomize accepts other keys only at the top level of an object; see [`of_node`].
 ///
 /// # Errors

@@ -56,9 +56,8 @@ struct Setter<'p> {
 }
 
 impl Setter<'_> {
-    /// Sets the label or annotation in the mapping `node`. Returns true if kustomize stores the replaced value in one
-    /// YAML node, to which several fields of the object refer. The caller must then change these fields too; see
-    /// [`super::shared`].
+    /// Sets the label or annotation in the mapping `node`. Returns true if this replaces a value that kustomize shares
+    /// between several fields of the object. The caller must then change the other fields too; see [`super::shared`].
     fn set(&mut self, node: &mut Node, spec: &FieldSpec) -> Result<bool, FieldError> {
         if node.is_null() {
             return Ok(false);

@@ -21,7 +21,7 @@ pub(super) enum Subjects {
     Default,
     /// The namespace is set in the subjects with the kind `ServiceAccount`.
     ServiceAccounts,
-    /// The namespace is set in no subject.
+    /// The transformer does not set the namespace of any subject.
     None,
 }
 

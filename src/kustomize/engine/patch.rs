@@ -65,7 +65,8 @@ fn begins_with_item(text: &str) -> bool {
     first_line(text).starts_with("- ")
 }
 
-/// Returns the first line of a YAML text that contains a value, without its indentation; empty if there is none.
+/// Returns the first line of a YAML text that is not empty, not a comment, and not `---`. The result does not contain
+/// the indentation of the line. Returns an empty text if there is no such line.
 fn first_line(text: &str) -> &str {
     let mut lines = text.lines().map(str::trim_start);
     lines.find(|line| !line.is_empty() && !line.starts_with('#') && line.trim_end() != "---").unwrap_or_default()

@@ -39,8 +39,9 @@ pub(super) enum Tree {
 }
 
 impl Tree {
-    /// Reads this value, but not the values nested in it, if it is [`Tree::Unread`]. Strings, numbers and booleans
-    /// become the texts that Go's JSON encoder writes for them.
+    /// Replaces [`Tree::Unread`] with the variant for its value. The items of an array and the members of an object
+    /// become [`Tree::Unread`]. Strings, numbers and booleans become the texts that Go's JSON encoder writes for them.
+    /// Does nothing for other variants.
     pub(super) fn read(&mut self) {
         let Self::Unread(value) = self else { return };
         *self = match value.take() {

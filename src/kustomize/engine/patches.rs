@@ -352,8 +352,9 @@ impl Operations<'_, '_> {
     /// stores internal data in annotations of objects, such as previous names. Portcullis does not store this data in
     /// annotations, so it cannot determine the result if the patch reads annotations.
     ///
-    /// `was_stored_in_null` is true if the field `annotations` was null before the patch, and kustomize nevertheless
-    /// stored data in it. In this case, the result cannot be determined either.
+    /// The result is also unknown if the object has a duplicate key `annotations`, and kustomize stores its data there.
+    /// `was_stored_in_null` is true in one such case: before the patch, the data was in a field `annotations` with the
+    /// tag `!!null`.
     ///
     /// # Errors
     ///

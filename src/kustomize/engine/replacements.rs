@@ -253,8 +253,8 @@ fn is_target(resource: &Resource, select: &Compiled, rejects: &[(&Selector, Comp
     Ok(!rejects.iter().any(is_rejected) && ids(resource).any(|id| select.selects_written(&id)))
 }
 
-/// Writes the copied value to the field at `path` of the object `resource`. `at` is the index of this object in the list
-/// of all objects.
+/// Writes the copied value to the field at `path` of the object `resource`. `at` is the index of this object in the
+/// list of all objects.
 ///
 /// # Errors
 ///

@@ -90,8 +90,8 @@ impl ResMap {
         self.resources.iter().find(|resource| resource.id(&self.scope) == *id)
     }
 
-    /// Removes every empty object, if an object at one of the indexes `places` is empty. Call this function after a
-    /// patch is merged into the objects at `places`, because a patch can delete an object, which leaves it empty.
+    /// Removes all empty objects, but only if one of the objects at the indexes `places` is empty. Call this function
+    /// after a patch is merged into these objects. A patch that deletes an object leaves an empty object.
     pub(super) fn drop_empty_at(&mut self, places: &[usize]) {
         let mut changed = places.iter().filter_map(|at| self.resources.get(*at));
         if changed.any(|resource| resource.node.is_null_or_empty()) {

@@ -78,12 +78,13 @@ impl Run<'_> {
         })
     }
 
-    /// Merges the built-in field specs, and the field specs in the files that `configurations` names, into `acc`.
+    /// Adds field specs to `acc.config`: the built-in ones, and those in the files that the kustomization's field
+    /// `configurations` lists.
     ///
     /// # Errors
     ///
-    /// If a file cannot be read or decoded, or two specs of the same field have different values of `create`. Only a
-    /// build that stops at its first error returns these errors.
+    /// If a file cannot be read or decoded, or two specs of the same field have different values of `create`. A build
+    /// that stops at its first error returns this error. Other builds record the error and continue.
     pub(super) fn configurations(&mut self, target: &Target<'_>, acc: &mut Accumulator) -> Step<()> {
         let mut own = Config::built_in();
         let files = &target.file.kustomization.configurations;

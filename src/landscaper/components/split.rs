@@ -63,8 +63,9 @@ fn setters(step: &Step) -> [Option<usize>; 2] {
 }
 
 impl Split<'_> {
-    /// Returns a sentence for users about the two versions of the component in the component tree. The sentence names
-    /// the reference to each version, and the `overwrites` entry that matches only one of these references.
+    /// Returns a sentence that explains to users why the component has two versions in the component tree. It contains
+    /// the two versions, the path to each version in the tree, and the index of the `overwrites` entry that causes the
+    /// difference.
     pub fn sentence(&self, closure: &Closure) -> String {
         let version = |step: &Step| step.substitution.result.version.clone();
         format!(

@@ -55,8 +55,8 @@ struct Evaluation<'a> {
     begun: usize,
     /// The number of `range` loops that are running.
     inside: usize,
-    /// The number of `end` keywords that were read and still have to take effect. Each `end` takes effect after the
-    /// closing brace of an expression such as `{end}`: it completes one pass through a `range` loop.
+    /// The number of `end` keywords that were read, but have not yet ended an iteration of a `range` loop. A keyword
+    /// ends the iteration after the closing brace of its expression, such as `{end}`.
     ending: usize,
     last_end: Option<usize>,
 }

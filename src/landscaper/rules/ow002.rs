@@ -98,11 +98,13 @@ impl Forms {
     }
 
     /// Returns the index of an earlier `overwrites` entry that alone prevents the entry at index `at` from ever taking
-    /// effect. The earlier entry matches every component reference that the entry at `at` matches. All attributes that
-    /// the earlier entry sets are also set by the entry at `at`. `None` if there is no such entry.
+    /// effect. `None` if there is no such entry. Landscaper skips an entry for a component reference if an earlier
+    /// entry has already set one of the same attributes of this reference. So the earlier entry must meet these
+    /// conditions:
     ///
-    /// Landscaper skips an entry for a component reference if an earlier entry has already set one of the same
-    /// attributes of this reference.
+    /// - It matches every component reference that the entry at `at` matches.
+    /// - The entry at `at` sets all attributes that the earlier entry sets. If a third entry prevents the earlier entry
+    ///   from taking effect, it then also prevents the entry at `at`.
     fn simply_shadowed(&self, at: usize) -> Option<usize> {
         let this = &self.0[at];
         let shadows = |earlier: &Form| {
@@ -139,13 +141,12 @@ impl Forms {
         Some(by)
     }
 
-    /// Returns the values of an attribute that must be tried to find out whether an `overwrites` entry can take effect.
-    /// `at` is the index of the entry. `part` selects the attribute: 0 is the repository context, 1 the component name,
-    /// and 2 the version.
+    /// Returns the values of an attribute of component references that [`Self::always_shadowed`] tries for the entry at
+    /// index `at`. `part` selects the attribute: 0 is the repository context, 1 the component name, and 2 the version.
     ///
-    /// The values are numbers from the table [`Numbers`]. If the `source` of the entry specifies the attribute, returns
-    /// only this value. Otherwise, returns the values in all earlier entries, and the number 0. 0 represents every
-    /// value that no earlier entry specifies.
+    /// Each value is a number from the table [`Numbers`]. If the `source` of the entry specifies the attribute, the
+    /// entry matches only this value, so only this value is returned. Otherwise, returns the values that the earlier
+    /// entries specify, and 0. The number 0 represents all other values.
     fn values(&self, at: usize, part: usize) -> Vec<u32> {
         if self.0[at].wants[part] != 0 {
             return vec![self.0[at].wants[part]];

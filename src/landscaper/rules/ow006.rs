@@ -33,9 +33,9 @@ pub(super) static RULE: Rule = Rule {
 /// use the object to be deleted. If none of them uses it any more, the next ones are read. The finding names at most
 /// this number of them.
 const NAMED: usize = 5;
-/// Maximum number of Contexts or Installations in the catalog that are examined in a decision. An examined object
-/// counts as a user of the object to be deleted, unless a live read shows otherwise. The limit is higher than the
-/// number of live reads in a decision, so no deletion is admitted because of the limit.
+/// Maximum number of Contexts or Installations that a decision looks up in the catalog, as users of the object to be
+/// deleted. The rule reports the deletion, unless live reads show that none of them uses the object any more. A
+/// decision makes fewer live reads than this limit, so the rule never overlooks a user because of the limit.
 const MAX_EXAMINED: usize = 50;
 
 fn live_reads(request: &Request<'_>, view: &View<'_>) -> Vec<Reference> {

@@ -7,7 +7,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
 use k8s_openapi::jiff::Timestamp;
 use tokio::time::Instant;
 
-/// The holder of a Lease, from the point of view of this replica.
+/// The holder of a Lease: this replica, another replica, or nobody.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Standing {
     /// This replica holds the Lease.

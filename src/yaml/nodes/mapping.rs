@@ -20,18 +20,20 @@ const PAIR: &str = "a `?` has no key in a list within brackets";
 
 /// A key of a YAML mapping. `text` is empty if the key is a list or mapping, as in kyaml.
 ///
-/// `size` is the cost of the key when a YAML alias copies the mapping. The total cost of copies is limited. A list or
-/// mapping costs as much as all keys and values in it, plus 1. A scalar costs 1 for each full 128 bytes. Shorter
-/// scalars cost nothing, because the value of the entry is counted already.
+/// `size` is the cost of the key when a YAML alias copies the mapping. The total cost of all copies is limited. If the
+/// key is a list or mapping, it costs 1, plus the cost of all keys and values in it. If the key is a scalar, it costs 1
+/// for each full 128 bytes. So a short key costs nothing: only the value of its entry is counted.
 struct Key {
     text: Arc<str>,
     tag: Tag,
     size: usize,
 }
 
-/// Changes the error of an invalid merge key (`<<`) at the top level of a document to [`Problem::WithinMerged`].
-/// Returns other errors unchanged. If the document is a Kubernetes `List`, kustomize keeps only its items, so the
-/// invalid merge key may have no effect.
+/// Converts an error about an invalid merge key (`<<`) to [`Problem::WithinMerged`], which means that kustomize may
+/// ignore the merge key. Returns other errors unchanged.
+///
+/// Callers use this function at the top level of a document that may be a Kubernetes `List`. kustomize keeps only the
+/// items of a `List`.
 fn open(error: YamlError) -> YamlError {
     match error.problem {
         Problem::Merge => YamlError { problem: Problem::WithinMerged, ..error },
@@ -75,9 +77,9 @@ impl<'t> NodeReader<'t, '_> {
         }
     }
 
-    /// Parses the value of an ordinary key, which is not a merge key, and adds the entry to `fields`. Exception: if
-    /// `key` is a quoted `"<<"` and the first `<<` of the mapping, the entry is not added. kyaml removes the first `<<`
-    /// of a mapping, even if it is quoted.
+    /// Parses the value of `key`, which is not a merge key, and adds the entry to `fields`. A quoted `"<<"` is not a
+    /// merge key. But kyaml removes the first `<<` of a mapping even if it is quoted, so this method does not add such
+    /// an entry.
     fn entry(&mut self, fields: &mut Fields, key: Key, span: Span, depth: usize) -> Result<(), YamlError> {
         let comment = self.comment(span);
         let is_lost = &*key.text == scalar::MERGE && !mem::replace(&mut fields.has_merge, true);

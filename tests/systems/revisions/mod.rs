@@ -142,7 +142,7 @@ fn run_all(testbed: &Testbed, pairs: &[(u64, Pair)]) -> Vec<Result<PairOutcome, 
 
 impl Tally {
     /// Compares the changes that Portcullis predicts for a pair of revisions with the changes that Flux makes. Returns
-    /// the differences, and adds both changes to the totals.
+    /// one line for each difference. Also counts the changes by Flux, and the actions in the plans, in the totals.
     fn compare(&mut self, pair: &Pair, outcome: &PairOutcome, writes: &[Write]) -> Vec<String> {
         let effects = Effects::since(writes, outcome.published);
         self.deleted += effects.deleted.len();

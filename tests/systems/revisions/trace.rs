@@ -83,8 +83,9 @@ pub fn id(group: &str, kind: &str, namespace: &str, name: &str) -> String {
     format!("{kind}{dot}{group} {namespace}{slash}{name}")
 }
 
-/// Groups writes by the pair of revisions to which the written object belongs. The objects of the pair `pair-7` are in
-/// the namespaces `pair-7` and `pair-7-b`. The names of its cluster-scoped objects contain `pair-7`.
+/// Groups writes by the name of a pair of revisions, such as `pair-7`. The name is part of the written object's
+/// namespace, such as `pair-7-b`. If the object is cluster-scoped, the name is part of the object's name. Other writes
+/// are omitted.
 pub fn by_pair(writes: Vec<Write>) -> BTreeMap<String, Vec<Write>> {
     let mut all: BTreeMap<String, Vec<Write>> = BTreeMap::new();
     for write in writes {

@@ -126,10 +126,11 @@ fn owner(stored: &Stored, is_deleted: bool) -> Owner {
     Owner { what, namespace, resource: "applications.argoproj.io", name, approval: "$(date -u +%FT%TZ)".to_owned() }
 }
 
-/// Returns whether the annotation `portcullis.dev/approve-deletions` of an Application approves its current deletions.
-/// The annotation contains the time of the approval. An approval is valid if this time is after the start of the
-/// operation, or at most the duration [`APPROVAL`] before it. For an Application that is being deleted, its
-/// `deletionTimestamp` is used instead of the start of the operation.
+/// Returns whether the user has approved the deletions by the last operation of an Application. The annotation
+/// `portcullis.dev/approve-deletions` of the Application contains the time of the approval. The approval is valid if
+/// this time is after the start of the operation, or at most [`APPROVAL`] before it.
+///
+/// If the Application itself is being deleted, its `deletionTimestamp` counts as the start of the operation.
 fn is_approved(application: &Value) -> bool {
     let metadata = Metadata::of(application);
     let time = |text: &str| OffsetDateTime::parse(text, &Rfc3339).ok();

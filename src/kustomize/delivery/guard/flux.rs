@@ -88,9 +88,13 @@ fn unread(deletion: &Deletion<'_>, reference: &Reference) -> Option<Finding> {
     (is_flux && deletion.limits.protects(&deletion.id)).then(|| gd001::unread(&deletion.id, &place, why))
 }
 
-/// Returns a finding if the request deletes an object that the current revision of a Kustomization no longer renders,
-/// and this revision deletes too many objects or renders no objects at all. `judged` contains the objects that the
-/// revision renders. `root` contains the artifact of the revision.
+/// Checks a deletion by Flux against the current revision of the Kustomization that owns the object. Returns a finding
+/// if two conditions are met:
+///
+/// - The revision no longer renders the object.
+/// - The revision renders no objects at all, or it deletes more objects than the limit allows.
+///
+/// `root` contains the artifact of the revision. `judged` contains the objects that the revision renders.
 pub(super) fn of_revision(deletion: &Deletion<'_>, root: &Root, judged: &Judged) -> Option<Finding> {
     let deleting = Deleting::of(deletion, &owner(deletion)?)?;
     let plan = Plan {
