@@ -49,8 +49,8 @@ const KIB: usize = 1024;
 /// review of this size is made at least that many times. The counts are chosen so that each size takes a few tenths of
 /// a second per round.
 const SIZES: [(usize, usize); 4] = [(KIB, 10_000), (3 * KIB, 10_000), (6 * KIB, 7_500), (2 * KIB * KIB, 100)];
-/// The typical size of a review in bytes, and the number of reviews of this size in a round. The report compares the
-/// costs for this size with a target. There is no target for other sizes.
+/// The entry of [`SIZES`] with the typical size of a review. The report compares the costs for this size with a target.
+/// There is no target for other sizes.
 const TYPICAL: (usize, usize) = SIZES[1];
 /// The measured sizes of the catalog, as numbers of objects. The costs for the second and the third size are compared
 /// with the costs for the first size.

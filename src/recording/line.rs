@@ -136,8 +136,9 @@ pub struct Deleted {
 /// The numbers of changes and decisions that were dropped because the queue of the writer was full.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Lost {
-    /// The sequence number of the next line in the file; `u64::MAX` at the end of the recording. The dropped changes
-    /// and decisions are missing before the next line. A replay processes this `Lost` line before the next line.
+    /// The sequence number of the change in the next line of the file. If the next line is a decision, this is the
+    /// number of the last change before the decision. At the end of the recording, it is `u64::MAX`. The dropped
+    /// changes and decisions are missing before the next line, so a replay processes this `Lost` line first.
     pub change: u64,
     /// The number of changes of the catalog or the configuration that are missing in the recording, because the queue
     /// of the writer was full.

@@ -21,8 +21,8 @@ const SOURCE: &str = "portcullis";
 /// The name of the first report of a namespace. The names of further reports have a number as suffix, such as
 /// `portcullis-audit-2`.
 const NAME: &str = "portcullis-audit";
-/// Maximum size of the results in one report, in bytes of JSON. It is less than half of etcd's request limit, because
-/// the API server may store a report twice in one update.
+/// Maximum size of the results in one report, in bytes of JSON. It is less than half of 1.5 MiB, the size above which etcd
+/// rejects objects by default. So there is enough room for the other fields of the report.
 const MAX_BYTES: usize = 700 * 1024;
 /// Maximum number of reports per namespace. If the findings do not fit into these reports, the least severe ones are
 /// omitted and counted.
