@@ -5,6 +5,7 @@
 //! would be slower, because the CPU cannot predict where strings end.
 
 use memchr::memchr2;
+use wide::u8x16;
 
 /// Number of bytes that the search for brackets reads at a time. It equals the number of bits in a mask, because a mask
 /// has one bit for each byte.
@@ -61,15 +62,16 @@ impl<'a> Brackets<'a> {
                 self.rest = &[];
             }
         }
-        let mut quotes = bits(&self.block, |byte| byte == b'"');
-        if self.escaped || self.block.iter().fold(false, |any, byte| any | (*byte == b'\\')) {
-            quotes &= !self.escapes();
+        let mut quotes = bits(&self.block, 0, b'"');
+        let backslashes = bits(&self.block, 0, b'\\');
+        if self.escaped || backslashes != 0 {
+            quotes &= !self.escapes(backslashes);
         }
         let quoted = prefix_xor(quotes) ^ self.quoted;
         self.quoted = if quoted >> (BLOCK - 1) == 0 { 0 } else { u64::MAX };
         self.is_text = quoted == u64::MAX && !self.escaped;
         // `{`/`[` and `}`/`]` differ only in the bit 0x20.
-        self.found = bits(&self.block, |byte| matches!(byte | 0x20, b'{' | b'}')) & !quoted;
+        self.found = (bits(&self.block, 0x20, b'{') | bits(&self.block, 0x20, b'}')) & !quoted;
     }
 
     /// Skips blocks of 64 bytes that contain neither a quote nor a backslash. Such blocks are entirely inside the
@@ -82,10 +84,9 @@ impl<'a> Brackets<'a> {
     }
 
     /// Returns a bit mask of the escaped bytes in the current block. A byte is escaped if it follows a backslash that
-    /// is not escaped itself.
+    /// is not escaped itself. `backslashes` is the bit mask of all backslashes in the block.
     #[cold]
-    fn escapes(&mut self) -> u64 {
-        let mut backslashes = bits(&self.block, |byte| byte == b'\\');
+    fn escapes(&mut self, mut backslashes: u64) -> u64 {
         let mut escapes = u64::from(std::mem::take(&mut self.escaped));
         while backslashes != 0 {
             let bit = 1 << backslashes.trailing_zeros();
@@ -122,27 +123,16 @@ impl Iterator for Brackets<'_> {
     }
 }
 
-/// Returns a bit mask of the bytes in `block` for which the predicate `is` returns true. The lowest bit belongs to the
+/// Returns a bit mask of the bytes in `block` that equal `wanted` after an OR with `mask`. The lowest bit belongs to the
 /// first byte.
 #[inline]
-fn bits(block: &[u8; BLOCK], is: impl Fn(u8) -> bool) -> u64 {
-    // The bytes form eight groups of eight bytes. Each byte of group n becomes `1 << n` if `is` returns true. The OR of
-    // all groups is the transposed bit matrix.
-    let mut columns_of_bytes = [0_u8; BLOCK];
-    for (at, (column, byte)) in columns_of_bytes.iter_mut().zip(block).enumerate() {
-        *column = if is(*byte) { 1 << (at / 8) } else { 0 };
-    }
-    let groups = columns_of_bytes.as_chunks().0.iter().map(|group| u64::from_le_bytes(*group));
-    transposed(groups.fold(0, |columns, group| columns | group))
-}
-
-/// Transposes an 8×8 bit matrix (Warren, Hacker's Delight, 7-3).
-fn transposed(mut square: u64) -> u64 {
-    for (distance, mask) in [(7, 0x00AA_00AA_00AA_00AA), (14, 0x0000_CCCC_0000_CCCC), (28, 0x0000_0000_F0F0_F0F0)] {
-        let moved = (square ^ (square >> distance)) & mask;
-        square ^= moved ^ (moved << distance);
-    }
-    square
+fn bits(block: &[u8; BLOCK], mask: u8, wanted: u8) -> u64 {
+    let (mask, wanted) = (u8x16::splat(mask), u8x16::splat(wanted));
+    let (lanes, _) = block.as_chunks();
+    lanes.iter().rev().fold(0, |found, bytes| {
+        let equal = (u8x16::new(*bytes) | mask).simd_eq(wanted).to_bitmask();
+        found << 16 | u64::from(equal & u32::from(u16::MAX))
+    })
 }
 
 /// Returns the prefix XOR of `bits`. Bit n of the result is set if an odd number of the bits 0 to n is set in `bits`.
