@@ -17,7 +17,7 @@ const SHORT: usize = 32;
 
 /// A scanner that walks a JSON text from member to member.
 #[derive(Debug)]
-pub(super) struct Scanner<'a> {
+pub(crate) struct Scanner<'a> {
     text: &'a str,
     at: usize,
     /// Whether the next member is the first one of its object.
@@ -46,7 +46,7 @@ const MAX_JUMPS: usize = 64;
 
 /// The reason why a text could not be scanned.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Unread {
+pub(crate) enum Unread {
     /// A token is missing. The fields are a description of the token, and the offset in bytes at which the token is
     /// expected.
     #[error("expected {0} at byte {1}")]
@@ -63,7 +63,7 @@ impl From<Unread> for String {
 }
 
 impl<'a> Scanner<'a> {
-    pub(super) fn new(text: &'a str) -> Self {
+    pub(crate) fn new(text: &'a str) -> Self {
         Self { text, at: 0, is_first: true, jumps: &[] }
     }
 
@@ -76,14 +76,14 @@ impl<'a> Scanner<'a> {
 
     /// Enters the JSON object that begins at the current position. The next call of `key` then returns the name of its
     /// first member. Returns an error if no object begins there.
-    pub(super) fn open(&mut self) -> Result<(), Unread> {
+    pub(crate) fn open(&mut self) -> Result<(), Unread> {
         self.is_first = true;
         self.expect(b'{', "an object")
     }
 
     /// Returns the name of the next member. The caller must read or enter the value of the member before the next call.
     /// Returns `None` at the end of the object.
-    pub(super) fn key(&mut self) -> Result<Option<Cow<'a, str>>, Unread> {
+    pub(crate) fn key(&mut self) -> Result<Option<Cow<'a, str>>, Unread> {
         let is_first = std::mem::take(&mut self.is_first);
         match self.peek() {
             Some(b'}') => {
@@ -94,13 +94,18 @@ impl<'a> Scanner<'a> {
             _ if !is_first => return Err(self.misplaced("\",\" or \"}\"")),
             _ => {}
         }
-        let quoted = self.quoted()?;
+        let quoted = self.string()?;
         self.expect(b':', "\":\"")?;
         Ok(Some(quoted))
     }
 
+    /// Returns whether the value at the scan position is an object.
+    pub(crate) fn is_at_object(&mut self) -> bool {
+        self.peek() == Some(b'{')
+    }
+
     /// Returns the JSON text of the value at the scan position, and advances the scan position past this value.
-    pub(super) fn value(&mut self) -> Result<&'a str, Unread> {
+    pub(crate) fn value(&mut self) -> Result<&'a str, Unread> {
         self.value_and_jumps(&mut Vec::new())
     }
 
@@ -124,9 +129,9 @@ impl<'a> Scanner<'a> {
     }
 
     /// Parses the value at the scan position, and advances the scan position past this value.
-    pub(super) fn parse(&mut self) -> Result<Value, Unread> {
+    pub(crate) fn parse(&mut self) -> Result<Value, Unread> {
         if self.peek() == Some(b'"') {
-            return Ok(Value::String(self.quoted()?.into_owned()));
+            return Ok(Value::String(self.string()?.into_owned()));
         }
         let rest = self.text.get(self.at..).unwrap_or_default();
         let mut values = serde_json::Deserializer::from_str(rest).into_iter();
@@ -156,7 +161,9 @@ impl<'a> Scanner<'a> {
         Ok(())
     }
 
-    fn quoted(&mut self) -> Result<Cow<'a, str>, Unread> {
+    /// Returns the string at the scan position, and advances the scan position past it. Returns an error if the value
+    /// there is not a string.
+    pub(crate) fn string(&mut self) -> Result<Cow<'a, str>, Unread> {
         if self.peek() != Some(b'"') {
             return Err(self.misplaced("a name in quotes"));
         }

@@ -6,6 +6,7 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use memchr::{memchr, memchr2, memchr3};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -220,6 +221,12 @@ fn push_key(key: &str, out: &mut String) {
 fn copy_compact(json: &str, out: &mut String) {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let (bytes, mut from, mut at) = (json.as_bytes(), 0, 0);
+    let has_blanks = || memchr3(b' ', b'\t', b'\n', bytes).or_else(|| memchr(b'\r', bytes)).is_some();
+    // There is no white space around a string. The white space inside it is copied.
+    if bytes.first() == Some(&b'"') || !has_blanks() {
+        out.push_str(json);
+        return;
+    }
     while let Some(byte) = bytes.get(at) {
         if *byte == b'"' {
             at = end_of_string(bytes, at);
@@ -239,7 +246,7 @@ fn end_of_string(bytes: &[u8], at: usize) -> usize {
     let mut at = at + 1;
     loop {
         let rest = bytes.get(at..).unwrap_or_default();
-        match memchr::memchr2(b'"', b'\\', rest) {
+        match memchr2(b'"', b'\\', rest) {
             Some(found) if rest.get(found) == Some(&b'"') => return at + found + 1,
             Some(found) => at += found + 2,
             None => return bytes.len(),

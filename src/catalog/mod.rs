@@ -30,6 +30,7 @@ mod prepared;
 mod projection;
 mod record;
 mod records;
+mod selected;
 mod settings;
 mod storage;
 mod store;

@@ -6,21 +6,22 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::Kind;
 use super::compression::{self, Dictionary, Form};
 use super::parts::Part;
 use super::projection::Projection;
 use super::record::Compressed;
-use super::stored;
+use super::{Kind, selected, stored};
 
 /// Size at which a batch of objects is full, in bytes of names and compressed objects. One thread fills a batch, and
 /// another thread stores its objects. With smaller batches, these threads would synchronize more often. With larger
 /// batches, it would take longer until the memory of a batch can be reused.
-const BATCH_BYTES: usize = 16 * 1024;
+const BATCH_BYTES: usize = 32 * 1024;
 
 /// The compression dictionary, field paths and hash seed that are needed to prepare objects of one kind for storing.
 #[derive(Debug)]
 pub(super) struct Preparation {
+    /// The fields that the catalog stores.
+    pub(super) part: Arc<Part>,
     pub(super) dictionary: Option<Arc<Dictionary>>,
     /// The fields that are needed to compute the index keys of an object.
     pub(super) indexed: Arc<Part>,
@@ -55,6 +56,9 @@ pub(super) struct Prepared<'b> {
 /// their memory.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
+    /// What is needed to prepare objects of a kind, with the number of the kind. All objects of a batch share it, so
+    /// that threads need not lock the store for each object.
+    preparations: Vec<(usize, Arc<Preparation>)>,
     entries: Vec<Entry>,
     /// The namespaces and names of all objects, concatenated.
     names: String,
@@ -77,6 +81,21 @@ struct Entry {
 }
 
 impl Batch {
+    /// Returns what is needed to prepare objects of the kind with this number. Calls `make` when the batch gets its
+    /// first object of the kind. `None` if `make` returns `None`.
+    pub(super) fn preparation(
+        &mut self,
+        number: usize,
+        make: impl FnOnce() -> Option<Preparation>,
+    ) -> Option<Arc<Preparation>> {
+        if let Some((_, known)) = self.preparations.iter().find(|(known, _)| *known == number) {
+            return Some(Arc::clone(known));
+        }
+        let made = Arc::new(make()?);
+        self.preparations.push((number, Arc::clone(&made)));
+        Some(made)
+    }
+
     /// Compresses an object, computes its index keys, and adds it to the batch. Skips an object of more than 4 GiB.
     ///
     /// - `number`: the number with which the caller identifies `kind`. [`Batch::objects`] returns it with the object.
@@ -140,9 +159,8 @@ pub(super) fn index_keys(
     if kind.indexes.is_empty() {
         return;
     }
-    // The text was decoded before, so decoding does not fail.
-    let parts = Projection::of(kind, &with.indexed, text).map(|parts| parts.text).unwrap_or_default();
-    let object = stored::value(kind, namespace, name, &parts);
+    // The text was decoded before, so parsing does not fail.
+    let object = stored::complete(kind, namespace, name, selected::parse(&with.indexed, text).unwrap_or_default());
     for (number, index) in kind.indexes.iter().enumerate() {
         let keys = (index.keys)(&object);
         out.extend(keys.iter().map(|key| IndexKey { index: number, hash: hash(&with.seed, namespace, key) }));

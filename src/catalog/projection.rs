@@ -10,6 +10,10 @@ use crate::admission::json;
 /// Maximum length of a name or namespace, in bytes. Kubernetes allows 253.
 const MAX_NAME_BYTES: usize = 4096;
 
+/// Capacity that is reserved for the stored parts of an object, in bytes. The stored parts of most objects are smaller,
+/// so the text does not grow step by step while it is decoded.
+const TYPICAL_BYTES: usize = 1024;
+
 /// An error that states why the catalog cannot store an object.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{namespace}{}{name}: {problem}", if namespace.is_empty() { "" } else { "/" })]
@@ -44,7 +48,8 @@ impl Projection {
     /// If the text is not a JSON object, if it is nested too deep, or if the name or namespace of the object is too
     /// long.
     pub(super) fn of(kind: &Kind, part: &Part, text: &str) -> Result<Self, Undecodable> {
-        let mut decoded = Decoded::default();
+        let text_capacity = text.len().min(TYPICAL_BYTES);
+        let mut decoded = Decoded { text: String::with_capacity(text_capacity), ..Decoded::default() };
         let checked = decode(part, text, &mut decoded).and_then(|()| check(&decoded));
         let Decoded { mut namespace, mut name, resource_version, api_version, mut text } = decoded;
         if let Err(problem) = checked {
@@ -54,7 +59,6 @@ impl Projection {
         if !api_version.is_empty() && !kind.is_api_version(&api_version) {
             add_api_version(&mut text, &api_version);
         }
-        text.shrink_to_fit();
         Ok(Self { namespace, name, resource_version, text })
     }
 }

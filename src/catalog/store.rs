@@ -100,8 +100,8 @@ impl Store {
     }
 
     pub(super) fn preparation(&self) -> Preparation {
-        let (dictionary, seed) = (self.dictionary.clone(), self.seed.clone());
-        Preparation { dictionary, indexed: Arc::clone(&self.indexed), seed }
+        let [part, indexed] = [&self.part, &self.indexed].map(Arc::clone);
+        Preparation { part, dictionary: self.dictionary.clone(), indexed, seed: self.seed.clone() }
     }
 
     pub(super) fn coverage(&self) -> Coverage {

@@ -68,12 +68,15 @@ impl Held {
 }
 
 /// Parses the stored fields of an object in `text`, and adds `apiVersion`, `kind`, name and namespace.
-pub(super) fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Value {
+fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Value {
     // The text was decoded before, so it is JSON.
-    let mut object = match json::parse(text) {
-        Ok(Value::Object(object)) => object,
-        _ => Map::new(),
-    };
+    complete(kind, namespace, name, json::parse(text).unwrap_or_default())
+}
+
+/// Adds `apiVersion`, `kind`, name and namespace to the stored fields of an object. Returns only these if `fields` is
+/// not a JSON object.
+pub(super) fn complete(kind: &Kind, namespace: &str, name: &str, fields: Value) -> Value {
+    let mut object = if let Value::Object(fields) = fields { fields } else { Map::new() };
     object.entry("apiVersion").or_insert_with(|| kind.api_version().into());
     object.insert("kind".to_owned(), kind.kind.into());
     let metadata = object.entry("metadata").or_insert_with(|| Map::new().into());

@@ -45,22 +45,23 @@ pub(super) fn unpack(packed: &[u8], length: usize) -> Vec<u8> {
 
 /// Parses a UUID in lower case with hyphens, as the API server writes it; `None` for other texts.
 fn parse(text: &[u8]) -> Option<[u8; BYTES]> {
-    let (mut uuid, mut half) = ([0; BYTES], 0);
-    for (at, byte) in text.iter().enumerate() {
-        if HYPHENS.contains(&at) {
-            (*byte == b'-').then_some(())?;
-            continue;
-        }
-        let digit = match byte {
-            b'0'..=b'9' => byte - b'0',
-            b'a'..=b'f' => byte - b'a' + 10,
-            _ => return None,
-        };
-        let place = uuid.get_mut(half / 2)?;
-        *place = *place << 4 | digit;
-        half += 1;
+    // Most hyphens are not in a UUID, and in most of these texts, there is no hyphen at the next position.
+    if HYPHENS.iter().any(|at| text.get(*at) != Some(&b'-')) {
+        return None;
     }
-    Some(uuid)
+    let (mut uuid, mut digits) = ([0; BYTES], text.iter().filter(|byte| **byte != b'-'));
+    for byte in &mut uuid {
+        *byte = digit(*digits.next()?)? << 4 | digit(*digits.next()?)?;
+    }
+    digits.next().is_none().then_some(uuid)
+}
+
+fn digit(byte: u8) -> Option<u8> {
+    match byte {
+        b'0'..=b'9' => Some(byte - b'0'),
+        b'a'..=b'f' => Some(byte - b'a' + 10),
+        _ => None,
+    }
 }
 
 fn write(uuid: &[u8; BYTES], text: &mut Vec<u8>) {

@@ -25,17 +25,38 @@ impl Catalog {
 
     /// Stores a decoded object in the catalog, in place of any object with the same namespace and name.
     pub fn put(&self, kind: &'static Kind, object: &Projection) {
+        let Some(preparation) = self.read(kind, Store::preparation) else { return };
         let mut batch = Batch::default();
-        self.prepare(0, kind, object, &mut batch);
+        batch.add(0, kind, object, &preparation);
         batch.objects().for_each(|(_, prepared)| self.store_prepared(kind, &prepared));
     }
 
-    /// Compresses an object, computes its index keys, and adds the result to `batch`. Does not lock the store during
-    /// this work. `number` identifies the object's kind in the batch.
-    pub(super) fn prepare(&self, number: usize, kind: &'static Kind, object: &Projection, batch: &mut Batch) {
-        if let Some(preparation) = self.read(kind, Store::preparation) {
-            batch.add(number, kind, object, &preparation);
+    /// Decodes and compresses an object, computes its index keys, and adds the result to `batch`. Does nothing if the
+    /// catalog does not store the kind.
+    ///
+    /// - `number`: identifies the object's kind in the batch.
+    /// - `text`: the JSON text of the object.
+    /// - `namespace`: the namespace of an object whose text contains no namespace.
+    ///
+    /// # Errors
+    ///
+    /// If the text is not a JSON object, is nested too deep, or has a name that is too long.
+    pub(super) fn prepare(
+        &self,
+        number: usize,
+        kind: &'static Kind,
+        text: &str,
+        namespace: &str,
+        batch: &mut Batch,
+    ) -> Result<(), Undecodable> {
+        let make = || self.read(kind, Store::preparation);
+        let Some(preparation) = batch.preparation(number, make) else { return Ok(()) };
+        let mut object = Projection::of(kind, &preparation.part, text)?;
+        if object.namespace.is_empty() {
+            namespace.clone_into(&mut object.namespace);
         }
+        batch.add(number, kind, &object, &preparation);
+        Ok(())
     }
 
     /// Stores a prepared object, and replaces the object with the same namespace and name.

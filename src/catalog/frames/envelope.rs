@@ -1,9 +1,11 @@
 //! Parses two parts of Kubernetes JSON: the fields of a list response except `items`, and the type of a single object
 //! (its `apiVersion` and its `kind`).
 
+use std::borrow::Cow;
+
 use serde::Deserialize;
 
-use crate::admission::scan;
+use crate::admission::scan::Scanner;
 
 /// The fields of a Kubernetes list response, except `items`.
 #[derive(Debug, Default, PartialEq, Eq, Deserialize)]
@@ -35,20 +37,18 @@ pub struct ListMetadata {
 
 /// Returns `apiVersion` and `kind` of an object in JSON text. `None` if one of them is missing, or if the text before
 /// them is invalid. Does not parse the text after them.
-pub fn type_of(text: &str) -> Option<(String, String)> {
+pub fn type_of(text: &str) -> Option<(Cow<'_, str>, Cow<'_, str>)> {
     let (mut api_version, mut kind) = (None, None);
-    let mut rest = text.trim_start().strip_prefix('{')?;
+    let mut scanner = Scanner::new(text);
+    scanner.open().ok()?;
     while api_version.is_none() || kind.is_none() {
-        rest = rest.trim_start_matches([',', ' ', '\t', '\r', '\n']);
-        let (key, behind) = rest.split_at_checked(scan::length(rest.as_bytes()).filter(|_| rest.starts_with('"'))?)?;
-        let value = behind.trim_start().strip_prefix(':')?.trim_start();
-        let (value, behind) = value.split_at_checked(scan::length(value.as_bytes())?)?;
-        match key {
-            "\"apiVersion\"" => api_version = Some(serde_json::from_str(value).ok()?),
-            "\"kind\"" => kind = Some(serde_json::from_str(value).ok()?),
-            _ => {}
+        match &*scanner.key().ok()?? {
+            "apiVersion" => api_version = Some(scanner.string().ok()?),
+            "kind" => kind = Some(scanner.string().ok()?),
+            _ => {
+                scanner.value().ok()?;
+            }
         }
-        rest = behind;
     }
     Some((api_version?, kind?))
 }

@@ -8,7 +8,7 @@ use super::parallel::{are_small, each_in_order};
 use super::read::{Object, each, files_in};
 use crate::catalog::freed::on_own_thread;
 use crate::catalog::prepared::Batch;
-use crate::catalog::{Catalog, Coverage, Kind, Listing, Projection};
+use crate::catalog::{Catalog, Coverage, Kind, Listing};
 
 /// Fills a catalog from files and folders. Objects without a namespace get `namespace`, as in kubectl. Returns the
 /// number of objects in the files, including objects of kinds that the catalog does not store.
@@ -54,7 +54,7 @@ fn fill_here<P: AsRef<Path> + Sync>(
 fn check<P: AsRef<Path>>(catalog: &Catalog, paths: &[P]) -> Result<(), Vec<ManifestError>> {
     let kinds: Vec<_> = catalog.kinds().chain(catalog.declared()).collect();
     let errors = each(paths, |object| match kinds.iter().find(|kind| is_of(kind, &object)) {
-        Some(kind) => decode(catalog, kind, &object).map(drop),
+        Some(kind) => catalog.decode(kind, object.text).map(drop).map_err(|undecodable| undecodable.to_string()),
         None => Ok(()),
     });
     if errors.is_empty() { Ok(()) } else { Err(errors) }
@@ -93,12 +93,8 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
     /// if the object cannot be decoded.
     fn prepare(&self, kinds: &[&'static Kind], object: &Object<'_>, batch: &mut Batch) -> Result<(), String> {
         let Some((at, kind)) = kinds.iter().enumerate().find(|(_, kind)| is_of(kind, object)) else { return Ok(()) };
-        let mut projection = decode(self.catalog, kind, object)?;
-        if projection.namespace.is_empty() {
-            self.namespace.clone_into(&mut projection.namespace);
-        }
-        self.catalog.prepare(at, kind, &projection, batch);
-        Ok(())
+        let prepared = self.catalog.prepare(at, kind, object.text, self.namespace, batch);
+        prepared.map_err(|undecodable| undecodable.to_string())
     }
 }
 
@@ -112,8 +108,4 @@ fn finish(catalog: &Catalog, listing: Listing<'_>) {
 
 fn is_of(kind: &Kind, object: &Object<'_>) -> bool {
     object.kind == kind.kind && object.group() == kind.group
-}
-
-fn decode(catalog: &Catalog, kind: &'static Kind, object: &Object<'_>) -> Result<Projection, String> {
-    catalog.decode(kind, object.text).map_err(|undecodable| undecodable.to_string())
 }

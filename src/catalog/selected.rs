@@ -1,0 +1,78 @@
+//! Parses selected fields of an object that is already decoded. The other fields are skipped, without checking that
+//! they are valid JSON.
+
+use serde_json::{Map, Value};
+
+use super::parts::Part;
+use crate::admission::json;
+use crate::admission::scan::{Scanner, Unread};
+
+/// Parses the fields of an object that `part` selects, and its `apiVersion` if the text contains one. Lists are parsed
+/// with all fields of their items.
+///
+/// If a selected string contains half of a surrogate pair, the result contains all fields of the object, because
+/// [`json::parse`] decodes such strings.
+///
+/// # Errors
+///
+/// If the text is not JSON, or if it is nested too deep.
+pub(super) fn parse(part: &Part, text: &str) -> Result<Value, json::JsonError> {
+    select(part, true, &mut Scanner::new(text)).or_else(|_| json::parse(text))
+}
+
+/// Parses the object at the position of the scanner. `is_root` is false for an object inside another object.
+fn select(part: &Part, is_root: bool, scanner: &mut Scanner<'_>) -> Result<Value, Unread> {
+    let mut members = Map::new();
+    scanner.open()?;
+    while let Some(key) = scanner.key()? {
+        let member = if is_root && key == "apiVersion" { Some(&Part::Whole) } else { part.member(&key) };
+        let value = match member {
+            Some(part @ Part::Members(_)) if scanner.is_at_object() => select(part, false, scanner)?,
+            Some(_) => scanner.parse()?,
+            None => {
+                scanner.value()?;
+                continue;
+            }
+        };
+        members.insert(key.into_owned(), value);
+    }
+    Ok(Value::Object(members))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::super::parts::EVERYTHING;
+    use super::*;
+    use crate::admission::Path;
+
+    const TEXT: &str =
+        r#"{"apiVersion":"v2","spec":{"a":[{"b":1,"c":-2},null],"d":{"e":1.5,"f":{}}},"status":"ready"}"#;
+
+    fn selected(paths: &[Path], text: &str) -> Value {
+        parse(&Part::of(paths), text).unwrap()
+    }
+
+    #[test]
+    fn parses_selected_fields_and_the_api_version() {
+        assert_eq!(selected(&[], TEXT), json!({"apiVersion": "v2"}));
+        assert_eq!(selected(&[&["spec", "d", "e"]], TEXT), json!({"apiVersion": "v2", "spec": {"d": {"e": 1.5}}}));
+        let found = json!({"apiVersion": "v2", "spec": {"a": [{"b": 1, "c": -2}, null]}, "status": "ready"});
+        assert_eq!(selected(&[&["spec", "a", "*", "b"], &["status", "phase"]], TEXT), found);
+        assert_eq!(selected(EVERYTHING, TEXT), serde_json::from_str::<Value>(TEXT).unwrap());
+    }
+
+    #[test]
+    fn half_of_a_surrogate_pair_is_replaced() {
+        let text = r#"{"spec":{"a":"\ud800"},"status":1}"#;
+        assert_eq!(selected(&[&["spec"]], text), json!({"spec": {"a": "\u{fffd}"}, "status": 1}));
+    }
+
+    #[test]
+    fn invalid_texts_are_errors() {
+        for text in ["", "{", r#"{"spec":}"#, r#"{"spec":01}"#] {
+            assert!(parse(&Part::of(&[&["spec"]]), text).is_err(), "{text}");
+        }
+    }
+}
