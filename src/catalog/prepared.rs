@@ -6,6 +6,8 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use super::compression::{self, Dictionary, Form};
 use super::parts::Part;
 use super::projection::Projection;
@@ -160,7 +162,8 @@ pub(super) fn index_keys(
         return;
     }
     // The text was decoded before, so parsing does not fail.
-    let object = stored::complete(kind, namespace, name, selected::parse(&with.indexed, text).unwrap_or_default());
+    let fields = selected::parse(&with.indexed, text).unwrap_or_default();
+    let object = Value::Object(stored::named(fields, namespace, name));
     for (number, index) in kind.indexes.iter().enumerate() {
         let keys = (index.keys)(&object);
         out.extend(keys.iter().map(|key| IndexKey { index: number, hash: hash(&with.seed, namespace, key) }));

@@ -7,8 +7,7 @@ use super::parts::Part;
 use crate::admission::json;
 use crate::admission::scan::{Scanner, Unread};
 
-/// Parses the fields of an object that `part` selects, and its `apiVersion` if the text contains one. Lists are parsed
-/// with all fields of their items.
+/// Parses the fields of an object that `part` selects. Lists are parsed with all fields of their items.
 ///
 /// If a selected string contains half of a surrogate pair, the result contains all fields of the object, because
 /// [`json::parse`] decodes such strings.
@@ -17,17 +16,16 @@ use crate::admission::scan::{Scanner, Unread};
 ///
 /// If the text is not JSON, or if it is nested too deep.
 pub(super) fn parse(part: &Part, text: &str) -> Result<Value, json::JsonError> {
-    select(part, true, &mut Scanner::new(text)).or_else(|_| json::parse(text))
+    select(part, &mut Scanner::new(text)).or_else(|_| json::parse(text))
 }
 
-/// Parses the object at the position of the scanner. `is_root` is false for an object inside another object.
-fn select(part: &Part, is_root: bool, scanner: &mut Scanner<'_>) -> Result<Value, Unread> {
+/// Parses the selected fields of the object at the position of the scanner.
+fn select(part: &Part, scanner: &mut Scanner<'_>) -> Result<Value, Unread> {
     let mut members = Map::new();
     scanner.open()?;
     while let Some(key) = scanner.key()? {
-        let member = if is_root && key == "apiVersion" { Some(&Part::Whole) } else { part.member(&key) };
-        let value = match member {
-            Some(part @ Part::Members(_)) if scanner.is_at_object() => select(part, false, scanner)?,
+        let value = match part.member(&key) {
+            Some(part @ Part::Members(_)) if scanner.is_at_object() => select(part, scanner)?,
             Some(_) => scanner.parse()?,
             None => {
                 scanner.value()?;
@@ -47,18 +45,17 @@ mod tests {
     use super::*;
     use crate::admission::Path;
 
-    const TEXT: &str =
-        r#"{"apiVersion":"v2","spec":{"a":[{"b":1,"c":-2},null],"d":{"e":1.5,"f":{}}},"status":"ready"}"#;
+    const TEXT: &str = r#"{"spec":{"a":[{"b":1,"c":-2},null],"d":{"e":1.5,"f":{}}},"status":"ready"}"#;
 
     fn selected(paths: &[Path], text: &str) -> Value {
         parse(&Part::of(paths), text).unwrap()
     }
 
     #[test]
-    fn parses_selected_fields_and_the_api_version() {
-        assert_eq!(selected(&[], TEXT), json!({"apiVersion": "v2"}));
-        assert_eq!(selected(&[&["spec", "d", "e"]], TEXT), json!({"apiVersion": "v2", "spec": {"d": {"e": 1.5}}}));
-        let found = json!({"apiVersion": "v2", "spec": {"a": [{"b": 1, "c": -2}, null]}, "status": "ready"});
+    fn parses_only_selected_fields() {
+        assert_eq!(selected(&[], TEXT), json!({}));
+        assert_eq!(selected(&[&["spec", "d", "e"]], TEXT), json!({"spec": {"d": {"e": 1.5}}}));
+        let found = json!({"spec": {"a": [{"b": 1, "c": -2}, null]}, "status": "ready"});
         assert_eq!(selected(&[&["spec", "a", "*", "b"], &["status", "phase"]], TEXT), found);
         assert_eq!(selected(EVERYTHING, TEXT), serde_json::from_str::<Value>(TEXT).unwrap());
     }

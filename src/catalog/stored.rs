@@ -70,22 +70,22 @@ impl Held {
 /// Parses the stored fields of an object in `text`, and adds `apiVersion`, `kind`, name and namespace.
 fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Value {
     // The text was decoded before, so it is JSON.
-    complete(kind, namespace, name, json::parse(text).unwrap_or_default())
-}
-
-/// Adds `apiVersion`, `kind`, name and namespace to the stored fields of an object. Returns only these if `fields` is
-/// not a JSON object.
-pub(super) fn complete(kind: &Kind, namespace: &str, name: &str, fields: Value) -> Value {
-    let mut object = if let Value::Object(fields) = fields { fields } else { Map::new() };
+    let mut object = named(json::parse(text).unwrap_or_default(), namespace, name);
     object.entry("apiVersion").or_insert_with(|| kind.api_version().into());
     object.insert("kind".to_owned(), kind.kind.into());
+    Value::Object(object)
+}
+
+/// Adds name and namespace to the fields of an object. Returns only these if `fields` is not a JSON object.
+pub(super) fn named(fields: Value, namespace: &str, name: &str) -> Map<String, Value> {
+    let mut object = if let Value::Object(fields) = fields { fields } else { Map::new() };
     let metadata = object.entry("metadata").or_insert_with(|| Map::new().into());
     if let Some(metadata) = metadata.as_object_mut() {
         for (key, text) in [("name", name), ("namespace", namespace)].into_iter().filter(|(_, text)| !text.is_empty()) {
             metadata.insert(key.to_owned(), text.into());
         }
     }
-    Value::Object(object)
+    object
 }
 
 impl Stored {
