@@ -1,6 +1,6 @@
 # `make run` shows Portcullis, and `make test` tests it. No other setup is needed.
 
-.PHONY: run test test-fast test-compiled test-browser screenshot test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential differential-plan history chaos fuzz lint generate schema book bench limiter memory-soak overload soak \
+.PHONY: run test test-fast test-compiled test-browser screenshot test-under-load test-registry test-e2e test-systems systems-assets systems-table test-differential differential differential-plan history chaos fuzz lint generate schema entropy-tables book bench limiter memory-soak overload soak \
 	image image-archive image-push packages test-kind test-cluster chart dist sbom checksums
 
 # All targets build with the features of the releases, so there is one build.
@@ -136,6 +136,10 @@ generate:
 	cargo run --quiet $(FEATURES) -- explain deployer --output svg > docs/deployer-contract.svg
 	cargo run --quiet $(FEATURES) --example chart_schema > target/schema.json && mv target/schema.json charts/portcullis/values.schema.json
 	cargo run --quiet $(FEATURES) --example bounds > target/bounds.md && mv target/bounds.md docs/bounds.md
+
+## Compute the entropy tables for the compression of stored objects, after a change of the recordings (needs Python and zstd)
+entropy-tables:
+	python3 tools/entropy_tables/main.py
 
 ## Extract the parts of kustomize's built-in schema that merging needs, after a change of the version in tools/openapi/go.mod (needs Go)
 schema:
