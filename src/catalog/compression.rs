@@ -161,18 +161,33 @@ mod tests {
         stored.len()
     }
 
+    fn object(number: usize) -> String {
+        let reference = format!(r#"{{"componentName":"example.org/server-{number}","version":"v1.2.{number}"}}"#);
+        format!(
+            r#"{{"spec":{{"componentDescriptor":{{"ref":{reference}}},"context":"default"}},"uid":"{number:032}"}}"#
+        )
+    }
+
     #[test]
     fn similar_objects_take_a_fraction() {
-        let object = |number: usize| {
-            let reference = format!(r#"{{"componentName":"example.org/server-{number}","version":"v1.2.{number}"}}"#);
-            format!(
-                r#"{{"spec":{{"componentDescriptor":{{"ref":{reference}}},"context":"default"}},"uid":"{number:032}"}}"#
-            )
-        };
         let mut samples = Samples::default();
         let dictionary = (0..100).find_map(|number| samples.add(&object(number))).unwrap();
         let (alone, together) = (round_trip(&object(777), None), round_trip(&object(777), Some(&dictionary)));
         assert!(together * 3 < object(777).len() && together < alone, "{alone} {together}");
+    }
+
+    #[test]
+    fn entropy_tables_make_small_objects_smaller() {
+        let content: String = (0..40).map(object).collect();
+        let with_tables = Dictionary::of(content.as_bytes(), SMALL_LEVEL).unwrap();
+        let without = Dictionary {
+            compressing: CDict::create(content.as_bytes(), LEVEL),
+            decompressing: DDict::create(content.as_bytes()),
+        };
+        let size = |dictionary: &Dictionary| -> usize {
+            (1_000..1_100).map(|number| round_trip(&object(number), Some(dictionary))).sum()
+        };
+        assert!(size(&with_tables) < size(&without), "{} {}", size(&with_tables), size(&without));
     }
 
     #[test]
