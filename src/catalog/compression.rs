@@ -24,8 +24,8 @@ const MIN_BYTES: usize = 32;
 const LEVEL: zstd_safe::CompressionLevel = 1;
 /// The compression level for kinds with small objects. For them, it is 30 % faster, and compresses as well as level 1.
 const SMALL_LEVEL: zstd_safe::CompressionLevel = -1;
-/// Maximum average length of objects for which [`SMALL_LEVEL`] is used, in bytes. It would make objects of 3 KB larger
-/// by a quarter.
+/// Maximum average length of the objects of a kind that counts as a kind with small objects, in bytes. The level for
+/// small objects would make objects of 3 KB larger by a quarter.
 const MAX_SMALL_BYTES: usize = 1024;
 /// The beginning of a Zstandard dictionary in the format of RFC 8878: magic number, id, entropy tables and offsets. The
 /// script `tools/entropy_tables/main.py` computes the tables from the objects in `tests/recordings`. Because all objects

@@ -17,7 +17,7 @@ use super::{Kind, selected, stored};
 /// Size at which a batch of objects is full, in bytes of names and compressed objects. One thread fills a batch, and
 /// another thread stores its objects. With smaller batches, these threads would synchronize more often. With larger
 /// batches, it would take longer until the memory of a batch can be reused.
-const BATCH_BYTES: usize = 32 * 1024;
+const BATCH_BYTES: usize = 16 * 1024;
 
 /// The compression dictionary, field paths and hash seed that are needed to prepare objects of one kind for storing.
 #[derive(Debug)]
