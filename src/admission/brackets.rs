@@ -123,8 +123,8 @@ impl Iterator for Brackets<'_> {
     }
 }
 
-/// Returns a bit mask of the bytes in `block` that equal `wanted` after an OR with `mask`. The lowest bit belongs to the
-/// first byte.
+/// Returns a bit mask of the bytes in `block` that equal `wanted` after an OR with `mask`. The lowest bit belongs to
+/// the first byte.
 #[inline]
 fn bits(block: &[u8; BLOCK], mask: u8, wanted: u8) -> u64 {
     let (mask, wanted) = (u8x16::splat(mask), u8x16::splat(wanted));
