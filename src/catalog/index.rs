@@ -67,6 +67,20 @@ impl Posting {
             many.insert(id, records);
             return;
         }
+        self.insert_few(id, records);
+    }
+
+    /// Adds the id of a new object, like [`Posting::insert`], but without a search in a list of more than three ids.
+    /// Afterwards, such a list may be unsorted.
+    fn append(&mut self, id: Id, records: &Records) {
+        if let Self::Many(many) = self {
+            many.append(id, records);
+            return;
+        }
+        self.insert_few(id, records);
+    }
+
+    fn insert_few(&mut self, id: Id, records: &Records) {
         let mut ids = self.few().to_vec();
         let Err(place) = ids.binary_search_by(|known| records.name_bytes(*known).cmp(records.name_bytes(id))) else {
             return;
@@ -138,9 +152,29 @@ const SHARED_BYTES: usize = 6;
 impl Postings {
     /// Adds an object to the index under the key with this hash. `id` is the id of the object's record.
     pub(super) fn insert(&mut self, hash: u64, id: Id, records: &Records) {
+        self.add(hash, id, records, Posting::insert);
+    }
+
+    /// Adds a new object to the index, like [`Postings::insert`], but faster. Until [`Postings::sort`] is called, the
+    /// ids of a key may be unsorted.
+    pub(super) fn append(&mut self, hash: u64, id: Id, records: &Records) {
+        self.add(hash, id, records, Posting::append);
+    }
+
+    /// Sorts the ids of each key, after objects were added with [`Postings::append`].
+    pub(super) fn sort(&mut self, records: &Records) {
+        for posting in self.several.values_mut() {
+            if let Posting::Many(many) = posting {
+                many.sort(records);
+            }
+        }
+    }
+
+    /// Adds an object to the index. `add` adds its id to the ids of a key that already has several objects.
+    fn add(&mut self, hash: u64, id: Id, records: &Records, add: fn(&mut Posting, Id, &Records)) {
         if let Some(posting) = self.several.get_mut(&hash) {
             let before = shared(posting);
-            posting.insert(id, records);
+            add(posting, id, records);
             self.shared = self.shared + shared(posting) - before;
             return;
         }

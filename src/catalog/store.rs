@@ -110,6 +110,7 @@ impl Store {
 
     pub(super) fn set_coverage(&mut self, coverage: Coverage) {
         self.coverage = coverage;
+        self.indexes.iter_mut().for_each(|postings| postings.sort(&self.records));
     }
 
     pub(super) fn len(&self) -> usize {
@@ -192,10 +193,10 @@ impl Store {
     pub(super) fn finish_listing(&mut self, coverage: Coverage) -> Vec<Changed> {
         let gone: Vec<_> = self.records.ids().filter(|id| !self.records.is_seen(*id)).collect();
         let gone = gone.into_iter().filter_map(|id| self.remove_id(id)).collect();
-        self.coverage = coverage;
         if self.records.is_sparse() {
             self.renumber();
         }
+        self.set_coverage(coverage);
         self.shrink();
         self.compress_first_objects();
         gone
@@ -237,7 +238,9 @@ impl Store {
         self.records.see(id);
         let hash = self.hash(namespace, new.name);
         self.names.insert_unique(hash, id, hasher(&self.records, &self.seed));
-        self.file(id, &[], new.keys);
+        // The ids in the indexes are sorted at the end of the first listing.
+        let add = if self.coverage == Coverage::Pending { Postings::append } else { Postings::insert };
+        self.add_keys(id, new.keys, add);
         self.learn(&new.parts);
         Some(Changed { before: None, now: self.held(id) })
     }
@@ -280,9 +283,14 @@ impl Store {
                 postings.remove(key.hash, id, &self.records);
             }
         }
-        for key in now {
+        self.add_keys(id, now, Postings::insert);
+    }
+
+    /// Adds an object to the indexes under `keys`. `add` adds it to one index under the key with this hash.
+    fn add_keys(&mut self, id: Id, keys: &[IndexKey], add: fn(&mut Postings, u64, Id, &Records)) {
+        for key in keys {
             if let Some(postings) = self.indexes.get_mut(key.index) {
-                postings.insert(key.hash, id, &self.records);
+                add(postings, key.hash, id, &self.records);
             }
         }
     }
