@@ -12,6 +12,10 @@ const BYTES: usize = 16;
 const DIGITS: usize = 36;
 /// The positions of the hyphens in a UUID.
 const HYPHENS: [usize; 4] = [8, 13, 18, 23];
+/// The positions of the pairs of digits in a UUID. Each pair is one byte.
+const PAIRS: [usize; BYTES] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34];
+/// The hexadecimal digits, in the order of their values.
+const DIGITS_IN_ORDER: &[u8; 16] = b"0123456789abcdef";
 
 /// Encodes `text` as bytes. Each UUID in it becomes 17 bytes instead of 36. All other bytes stay the same.
 pub(super) fn pack(text: &str) -> Vec<u8> {
@@ -49,20 +53,28 @@ fn parse(text: &[u8]) -> Option<[u8; BYTES]> {
     if HYPHENS.iter().any(|at| text.get(*at) != Some(&b'-')) {
         return None;
     }
-    let (mut uuid, mut digits) = ([0; BYTES], text.iter().filter(|byte| **byte != b'-'));
-    for byte in &mut uuid {
-        *byte = digit(*digits.next()?)? << 4 | digit(*digits.next()?)?;
+    let value = |at: usize| text.get(at).and_then(|byte| VALUES.get(usize::from(*byte))).copied().unwrap_or(NO_DIGIT);
+    let (mut uuid, mut all) = ([0; BYTES], 0);
+    for (byte, at) in uuid.iter_mut().zip(PAIRS) {
+        let [high, low] = [value(at), value(at + 1)];
+        *byte = high << 4 | low;
+        all |= high | low;
     }
-    digits.next().is_none().then_some(uuid)
+    (all < 16).then_some(uuid)
 }
 
-fn digit(byte: u8) -> Option<u8> {
-    match byte {
-        b'0'..=b'9' => Some(byte - b'0'),
-        b'a'..=b'f' => Some(byte - b'a' + 10),
-        _ => None,
+/// The value of a byte that is not a hexadecimal digit in lower case.
+const NO_DIGIT: u8 = 0xf0;
+/// The value of each byte as a hexadecimal digit in lower case.
+const VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut value = 0;
+    while value < 16 {
+        values[DIGITS_IN_ORDER[value] as usize] = value as u8;
+        value += 1;
     }
-}
+    values
+};
 
 fn write(uuid: &[u8; BYTES], text: &mut Vec<u8>) {
     let digit = |half: u8| if half < 10 { b'0' + half } else { b'a' + half - 10 };
