@@ -12,6 +12,7 @@
 
 mod answer;
 mod brackets;
+mod checked;
 mod decide;
 pub mod field;
 pub mod finding;

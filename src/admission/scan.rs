@@ -10,6 +10,7 @@ use memchr::memchr;
 use serde_json::Value;
 
 use super::brackets::{Bracket, Brackets};
+use super::checked;
 
 /// Maximum length, in bytes, of strings that are scanned eight bytes at a time. Longer strings are scanned with
 /// `memchr`, which has a higher start-up cost. Most strings are shorter.
@@ -99,9 +100,54 @@ impl<'a> Scanner<'a> {
         Ok(Some(quoted))
     }
 
+    /// Enters the JSON list that begins at the current position. Returns an error if no list begins there.
+    pub(crate) fn open_list(&mut self) -> Result<(), Unread> {
+        self.is_first = true;
+        self.expect(b'[', "a list")
+    }
+
+    /// Moves to the next item of a list. The caller must read or enter the item before the next call. Returns false at
+    /// the end of the list.
+    pub(crate) fn item(&mut self) -> Result<bool, Unread> {
+        let is_first = std::mem::take(&mut self.is_first);
+        match self.peek() {
+            Some(b']') => {
+                self.at += 1;
+                Ok(false)
+            }
+            Some(b',') if !is_first => {
+                self.at += 1;
+                Ok(true)
+            }
+            _ if is_first => Ok(true),
+            _ => Err(self.misplaced("\",\" or \"]\"")),
+        }
+    }
+
     /// Returns whether the value at the scan position is an object.
     pub(crate) fn is_at_object(&mut self) -> bool {
         self.peek() == Some(b'{')
+    }
+
+    /// Returns whether the value at the scan position is a list.
+    pub(crate) fn is_at_list(&mut self) -> bool {
+        self.peek() == Some(b'[')
+    }
+
+    /// Returns whether the value at the scan position is a string.
+    pub(crate) fn is_at_string(&mut self) -> bool {
+        self.peek() == Some(b'"')
+    }
+
+    /// Returns the JSON text of the value at the scan position, like [`Scanner::value`], but also checks that the value
+    /// is valid JSON.
+    pub(crate) fn checked_value(&mut self) -> Result<&'a str, Unread> {
+        self.peek();
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let value = checked::length(rest).and_then(|length| rest.get(..length));
+        let value = value.ok_or_else(|| self.misplaced("a JSON value"))?;
+        self.at += value.len();
+        Ok(value)
     }
 
     /// Returns the JSON text of the value at the scan position, and advances the scan position past this value.
@@ -141,7 +187,7 @@ impl<'a> Scanner<'a> {
     }
 
     /// Checks that only white space follows the current position. Returns an error otherwise.
-    pub(super) fn end(&mut self) -> Result<(), Unread> {
+    pub(crate) fn end(&mut self) -> Result<(), Unread> {
         if self.peek().is_none() { Ok(()) } else { Err(self.misplaced("the end")) }
     }
 

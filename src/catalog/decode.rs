@@ -1,17 +1,16 @@
 //! Decodes the parts of an object that the catalog stores, directly from its JSON text.
 //!
 //! The decoder reads the object in one pass and does not build a tree of values. It copies the values of these parts as
-//! text, and skips the others.
+//! text. It skips the others, after checking that they are valid JSON.
 
 use std::borrow::Cow;
-use std::fmt;
 
 use memchr::{memchr, memchr2, memchr3};
-use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
-use serde_json::value::RawValue;
 
 use super::parts::Part;
+use crate::admission::json;
+use crate::admission::scan::{Scanner, Unread};
 
 /// A metadata field that is not stored. The API server writes it for every object, and it is often half of the object.
 const MANAGED_FIELDS: &str = "managedFields";
@@ -41,13 +40,13 @@ pub(super) struct Decoded {
 ///
 /// If the text is not a JSON object.
 pub(super) fn decode(part: &Part, text: &str, out: &mut Decoded) -> Result<(), String> {
-    if !text.trim_start().starts_with('{') {
+    let mut decoder = Decoder { scanner: Scanner::new(text), out };
+    if !decoder.scanner.is_at_object() {
         return Err("it is not an object".to_owned());
     }
-    let mut deserializer = serde_json::Deserializer::from_str(text);
-    let write = Write { part, place: Place::Root, out };
-    write.deserialize(&mut deserializer).map_err(|error| error.to_string())?;
-    deserializer.end().map_err(|error| error.to_string())
+    let decoded = decoder.object(part, Place::Root).and_then(|()| decoder.scanner.end());
+    // The parser's messages are more precise, and contain the line and the column.
+    decoded.map_err(|unread| json::parse(text).map_or_else(|error| error.to_string(), |_| unread.to_string()))
 }
 
 /// The position of the decoder in an object: the whole object, its metadata, its annotations, or any other value.
@@ -94,126 +93,93 @@ impl Place {
     }
 }
 
-/// A serde visitor that copies selected fields of a JSON value to `out`, as JSON text. `part` selects the fields.
-struct Write<'p, 'o> {
-    part: &'p Part,
-    place: Place,
+/// A decoder that copies selected fields of a JSON value to `out`, as JSON text.
+struct Decoder<'t, 'o> {
+    scanner: Scanner<'t>,
     out: &'o mut Decoded,
 }
 
-impl<'de> DeserializeSeed<'de> for Write<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        match (self.part, self.place) {
-            (Part::Whole, Place::Below) => {
-                let raw: &RawValue = serde::Deserialize::deserialize(deserializer)?;
-                copy_compact(raw.get(), &mut self.out.text);
-                Ok(())
-            }
-            _ => deserializer.deserialize_any(self),
+impl Decoder<'_, '_> {
+    /// Decodes the value at the position of the scanner. `part` selects the fields to copy.
+    fn value(&mut self, part: &Part, place: Place) -> Result<(), Unread> {
+        let is_copied = matches!(part, Part::Whole) && place == Place::Below;
+        if !is_copied && self.scanner.is_at_object() {
+            self.object(part, place)
+        } else if !is_copied && self.scanner.is_at_list() {
+            self.list(part.item())
+        } else {
+            copy_compact(self.scanner.checked_value()?, &mut self.out.text);
+            Ok(())
         }
     }
-}
 
-impl Write<'_, '_> {
-    fn scalar<E>(self, value: impl Into<Value>) -> Result<(), E> {
-        self.out.text.push_str(&value.into().to_string());
-        Ok(())
-    }
-}
-
-impl<'de> Visitor<'de> for Write<'_, '_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a JSON value")
-    }
-
-    fn visit_bool<E>(self, value: bool) -> Result<(), E> {
-        self.scalar(value)
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<(), E> {
-        self.scalar(value)
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<(), E> {
-        self.scalar(value)
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<(), E> {
-        self.scalar(value)
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<(), E> {
-        self.scalar(value)
-    }
-
-    fn visit_unit<E>(self) -> Result<(), E> {
-        self.scalar(Value::Null)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
-        let part = self.part.item();
+    fn list(&mut self, item: &Part) -> Result<(), Unread> {
+        self.scanner.open_list()?;
         self.out.text.push('[');
         let start = self.out.text.len();
-        loop {
-            let end = self.out.text.len();
-            if end > start {
-                self.out.text.push(',');
-            }
-            if items.next_element_seed(Write { part, place: Place::Below, out: self.out })?.is_none() {
-                self.out.text.truncate(end);
-                break;
-            }
+        while self.scanner.item()? {
+            self.separate(start);
+            self.value(item, Place::Below)?;
         }
         self.out.text.push(']');
         Ok(())
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut members: A) -> Result<(), A::Error> {
-        let Self { part, place, out } = self;
-        out.text.push('{');
-        let start = out.text.len();
-        while let Some(Key(key)) = members.next_key()? {
+    fn object(&mut self, part: &Part, place: Place) -> Result<(), Unread> {
+        self.scanner.open()?;
+        self.out.text.push('{');
+        let start = self.out.text.len();
+        while let Some(key) = self.scanner.key()? {
             match place.member(part, &key) {
-                Member::Skip => drop(members.next_value::<IgnoredAny>()?),
-                Member::ApiVersion => out.api_version = text(members.next_value()?),
-                Member::Namespace => out.namespace = text(members.next_value()?),
-                Member::Name => out.name = text(members.next_value()?),
+                Member::Skip => drop(self.scanner.checked_value()?),
+                Member::ApiVersion => self.out.api_version = self.string()?,
+                Member::Namespace => self.out.namespace = self.string()?,
+                Member::Name => self.out.name = self.string()?,
                 Member::ResourceVersion { is_kept } => {
-                    let version: Value = members.next_value()?;
+                    let version = self.scanner.checked_value()?;
+                    self.out.resource_version = serde_json::from_str(version).unwrap_or_default();
                     if is_kept {
-                        let comma = if out.text.len() > start { "," } else { "" };
-                        out.text.push_str(&format!("{comma}\"{RESOURCE_VERSION}\":{version}"));
+                        self.separate(start);
+                        push_key(key, &mut self.out.text);
+                        copy_compact(version, &mut self.out.text);
                     }
-                    out.resource_version = text(version);
                 }
                 Member::Keep(part, place) => {
-                    if out.text.len() > start {
-                        out.text.push(',');
-                    }
-                    push_key(&key, &mut out.text);
-                    members.next_value_seed(Write { part, place, out })?;
+                    self.separate(start);
+                    push_key(key, &mut self.out.text);
+                    self.value(part, place)?;
                 }
             }
         }
-        out.text.push('}');
+        self.out.text.push('}');
         Ok(())
+    }
+
+    /// Writes a comma, unless the object or list whose text begins at `start` is still empty.
+    fn separate(&mut self, start: usize) {
+        if self.out.text.len() > start {
+            self.out.text.push(',');
+        }
+    }
+
+    /// Decodes a string. Returns an empty string if the value has another type.
+    fn string(&mut self) -> Result<String, Unread> {
+        if self.scanner.is_at_string() {
+            return self.scanner.string().map(Cow::into_owned);
+        }
+        self.scanner.checked_value().map(|_| String::new())
     }
 }
 
-fn text(value: Value) -> String {
-    if let Value::String(text) = value { text } else { String::new() }
-}
-
-fn push_key(key: &str, out: &mut String) {
-    if key.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\') {
-        out.extend(["\"", key, "\":"]);
-    } else {
-        out.push_str(&Value::from(key).to_string());
-        out.push(':');
+/// Appends the key of a member and a colon to `out`.
+fn push_key(key: Cow<'_, str>, out: &mut String) {
+    match key {
+        // The scanner borrows keys without escapes from the text.
+        Cow::Borrowed(key) => out.extend(["\"", key, "\":"]),
+        Cow::Owned(key) => {
+            out.push_str(&Value::from(key).to_string());
+            out.push(':');
+        }
     }
 }
 
@@ -251,30 +217,5 @@ fn end_of_string(bytes: &[u8], at: usize) -> usize {
             Some(found) => at += found + 2,
             None => return bytes.len(),
         }
-    }
-}
-
-/// The key of a JSON member, borrowed from the text unless it contains escapes.
-struct Key<'de>(Cow<'de, str>);
-
-impl<'de> serde::Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Text;
-        impl<'de> Visitor<'de> for Text {
-            type Value = Key<'de>;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a name")
-            }
-
-            fn visit_borrowed_str<E>(self, key: &'de str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Borrowed(key)))
-            }
-
-            fn visit_str<E>(self, key: &str) -> Result<Key<'de>, E> {
-                Ok(Key(Cow::Owned(key.to_owned())))
-            }
-        }
-        deserializer.deserialize_str(Text)
     }
 }

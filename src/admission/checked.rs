@@ -1,0 +1,280 @@
+//! Checks that a JSON value is valid, without parsing it.
+//!
+//! Most of an object is not stored in the catalog, but an invalid object must still be reported. So its other fields
+//! are checked. The code searches 16 bytes of a string at a time for quotes, backslashes and control characters.
+
+use wide::u8x16;
+
+/// Number of bytes of a string that are searched at a time.
+const LANES: usize = 16;
+/// Length, in bytes, above which a number could be too large for 64-bit floating point without an exponent.
+const MAX_PLAIN_DIGITS: usize = 300;
+
+/// Returns the length in bytes of the JSON value at the start of `text`. `None` if the value is not valid JSON. Ignores
+/// the text after the value. The value may be nested to any depth.
+///
+/// Accepts the same values as serde_json, and also `\u` escapes with half of a surrogate pair.
+pub(super) fn length(text: &str) -> Option<usize> {
+    let (bytes, mut at, mut nesting) = (text.as_bytes(), 0, Nesting::default());
+    loop {
+        let first = *bytes.get(at)?;
+        if matches!(first, b'{' | b'[') {
+            let is_object = first == b'{';
+            at = after_blanks(bytes, at + 1);
+            if bytes.get(at) != Some(&closing(is_object)) {
+                nesting.enter(is_object);
+                if is_object {
+                    at = after_key(bytes, at)?;
+                }
+                continue;
+            }
+            at += 1;
+        } else {
+            at = after_scalar(text, at)?;
+        }
+        loop {
+            let Some(is_in_object) = nesting.is_in_object() else { return Some(at) };
+            at = after_blanks(bytes, at);
+            match *bytes.get(at)? {
+                b',' => {
+                    at = after_blanks(bytes, at + 1);
+                    if is_in_object {
+                        at = after_key(bytes, at)?;
+                    }
+                    break;
+                }
+                byte if byte == closing(is_in_object) => at += 1,
+                _ => return None,
+            }
+            nesting.leave();
+        }
+    }
+}
+
+/// Returns the bracket that closes an object or a list.
+fn closing(is_object: bool) -> u8 {
+    if is_object { b'}' } else { b']' }
+}
+
+/// The objects and lists around a position in a JSON text.
+#[derive(Default)]
+struct Nesting {
+    depth: usize,
+    /// One bit for each of the innermost objects and lists, the innermost in the lowest bit. It is set for an object.
+    innermost: u64,
+    /// The bits of the objects and lists further out, 64 in each number.
+    outer: Vec<u64>,
+}
+
+impl Nesting {
+    fn enter(&mut self, is_object: bool) {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.outer.push(self.innermost);
+        }
+        self.innermost = self.innermost << 1 | u64::from(is_object);
+        self.depth += 1;
+    }
+
+    fn leave(&mut self) {
+        self.innermost >>= 1;
+        self.depth -= 1;
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
+            self.innermost = self.outer.pop().unwrap_or_default();
+        }
+    }
+
+    /// Returns whether the position is in an object, and not in a list. `None` outside the value.
+    fn is_in_object(&self) -> Option<bool> {
+        (self.depth > 0).then_some(self.innermost & 1 == 1)
+    }
+}
+
+fn after_blanks(bytes: &[u8], mut at: usize) -> usize {
+    while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        at += 1;
+    }
+    at
+}
+
+/// Returns the position of the value of a member whose key begins at `at`.
+fn after_key(bytes: &[u8], at: usize) -> Option<usize> {
+    if bytes.get(at) != Some(&b'"') {
+        return None;
+    }
+    let at = after_blanks(bytes, after_string(bytes, at)?);
+    (bytes.get(at) == Some(&b':')).then(|| after_blanks(bytes, at + 1))
+}
+
+/// Returns the position after the string, number or word that begins at `at`.
+fn after_scalar(text: &str, at: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let word = |word: &str| bytes.get(at..)?.starts_with(word.as_bytes()).then_some(at + word.len());
+    match bytes.get(at)? {
+        b'"' => after_string(bytes, at),
+        b't' => word("true"),
+        b'f' => word("false"),
+        b'n' => word("null"),
+        _ => after_number(text, at),
+    }
+}
+
+/// Returns the position after the string whose opening quote is at `at`.
+fn after_string(bytes: &[u8], at: usize) -> Option<usize> {
+    let mut at = at + 1;
+    loop {
+        at += special(bytes.get(at..)?)?;
+        match bytes.get(at)? {
+            b'"' => return Some(at + 1),
+            b'\\' => at = after_escape(bytes, at)?,
+            _ => return None,
+        }
+    }
+}
+
+/// Returns the position of the first quote, backslash or control character.
+#[inline]
+fn special(bytes: &[u8]) -> Option<usize> {
+    let (blocks, rest) = bytes.as_chunks::<LANES>();
+    for (number, block) in blocks.iter().enumerate() {
+        let block = u8x16::new(*block);
+        let is_special = block.simd_eq(b'"') | block.simd_eq(b'\\') | block.simd_lt(b' ');
+        let found = is_special.to_bitmask();
+        if found != 0 {
+            return Some(number * LANES + found.trailing_zeros() as usize);
+        }
+    }
+    let found = rest.iter().position(|byte| matches!(byte, b'"' | b'\\' | ..b' '))?;
+    Some(bytes.len() - rest.len() + found)
+}
+
+/// Returns the position after the escape whose backslash is at `at`.
+fn after_escape(bytes: &[u8], at: usize) -> Option<usize> {
+    match bytes.get(at + 1)? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Some(at + 2),
+        b'u' => bytes.get(at + 2..at + 6)?.iter().all(u8::is_ascii_hexdigit).then_some(at + 6),
+        _ => None,
+    }
+}
+
+/// Returns the position after the number that begins at `start`. Numbers that a 64-bit floating point number cannot
+/// represent are invalid, as in serde_json.
+fn after_number(text: &str, start: usize) -> Option<usize> {
+    let bytes = text.as_bytes();
+    let after_sign = start + usize::from(bytes.get(start) == Some(&b'-'));
+    let mut at = match bytes.get(after_sign)? {
+        b'0' => after_sign + 1,
+        _ => after_digits(bytes, after_sign)?,
+    };
+    if bytes.get(at) == Some(&b'.') {
+        at = after_digits(bytes, at + 1)?;
+    }
+    let has_exponent = matches!(bytes.get(at), Some(b'e' | b'E'));
+    if has_exponent {
+        let has_sign = matches!(bytes.get(at + 1), Some(b'+' | b'-'));
+        at = after_digits(bytes, at + 1 + usize::from(has_sign))?;
+    }
+    let is_finite = || text.get(start..at).and_then(|number| number.parse().ok()).is_some_and(f64::is_finite);
+    (!has_exponent && at - start <= MAX_PLAIN_DIGITS || is_finite()).then_some(at)
+}
+
+/// Returns the position after the digits at `at`; `None` if there is no digit.
+fn after_digits(bytes: &[u8], at: usize) -> Option<usize> {
+    let digits = bytes.get(at..)?.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    (digits > 0).then_some(at + digits)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde::de::IgnoredAny;
+    use serde_json::Value;
+
+    use super::*;
+
+    /// Returns the length that serde_json finds.
+    fn expected(text: &str) -> Option<usize> {
+        let mut values = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
+        values.next()?.ok()?;
+        Some(values.byte_offset())
+    }
+
+    #[test]
+    fn accepts_what_a_parser_accepts() {
+        let string = |inner: &str| format!("\"{inner}\"");
+        let long = "x".repeat(40);
+        let strings =
+            ["", "a", &long, "\\n", "\\u00e9", "\\ud800", "\\u12", "\\x", "\n", "\u{7f}", "é", "\u{1f}", "\\"];
+        let scalars = ["0", "-0", "01", "-", "1.", ".5", "1.5e+3", "1e", "1E-2", "+1", "true", "nul", "fals", "null"];
+        let nested = [
+            "{}",
+            "[]",
+            "{ }",
+            "[ ]",
+            "[1,2]",
+            "[1,]",
+            "[,1]",
+            "{\"a\":1}",
+            "{\"a\":1,}",
+            "{,}",
+            "{\"a\"}",
+            "{\"a\":}",
+            "{1:2}",
+            "[}",
+            "{]",
+            "[1",
+            "{\"a\":[{}, {\"b\": [ ]}] }",
+            "[1 2]",
+            "{\"a\":1 \"b\":2}",
+            "",
+        ];
+        let strings = strings.map(string);
+        for text in strings.iter().map(String::as_str).chain(scalars).chain(nested) {
+            let listed = format!("[{text}]");
+            assert_eq!(length(&listed), expected(&listed), "{listed}");
+        }
+    }
+
+    #[test]
+    fn numbers_beyond_floating_point_are_invalid() {
+        let digits = "9".repeat(400);
+        for (text, is_valid) in
+            [("1e999", false), ("1e300", true), ("-1E400", false), ("1e-999", true), (&digits, false)]
+        {
+            assert_eq!(serde_json::from_str::<Value>(text).is_ok(), is_valid, "{text}");
+            assert_eq!(length(text).is_some(), is_valid, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_value_may_be_nested_to_any_depth() {
+        for depth in [1, 63, 64, 65, 128, 129, 10_000] {
+            let text = "[{\"a\":".repeat(depth) + "1" + &"}]".repeat(depth);
+            assert_eq!(length(&text), Some(text.len()), "{depth}");
+            assert_eq!(length(&text[..text.len() - 1]), None);
+            assert_eq!(length(&text.replacen("}]", "]}", 1)), None);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn accepts_any_value(value in prop::collection::vec((".*", any::<f64>(), any::<i64>()), 0..5)) {
+            let value = serde_json::json!({"a": value, "b": [value.len(), null, true]});
+            for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
+                prop_assert_eq!(length(&text), Some(text.len()));
+            }
+        }
+
+        #[test]
+        fn agrees_with_a_parser(text in r#"[{}\[\],:"a\\ u0-9.e+\-tn]{0,12}|([{\[]{0,3}("a":|1|"b"|[,\]}])){0,12}"#) {
+            // With larger exponents, IgnoredAny accepts numbers that no parser can represent.
+            prop_assume!(!text.contains("99") && expected(&text).is_none_or(|_| !text.contains(['e', 'E'])));
+            if let Some(known) = expected(&text) {
+                prop_assert_eq!(length(&text), Some(known));
+            } else {
+                // serde_json checks that a number at the top level is not followed by other text.
+                let is_number = text.trim_start().starts_with(|first: char| first == '-' || first.is_ascii_digit());
+                prop_assert!(length(&text).is_none() || is_number, "{}", text);
+            }
+        }
+    }
+}
