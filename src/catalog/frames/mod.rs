@@ -2,6 +2,7 @@
 
 mod envelope;
 
+use std::io::{self, Read};
 use std::ops::Range;
 
 pub use envelope::{Envelope, ListMetadata, type_of};
@@ -13,6 +14,10 @@ const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
 /// Maximum size of the envelope of a list, in bytes. The envelope consists of the fields of the list response, except
 /// `items`. These fields usually take less than a kilobyte.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
+
+/// Extra capacity that is reserved in a buffer for `read_to_end`. It lets `read_to_end` detect the end of a file without
+/// growing the buffer.
+pub(super) const PROBE_BYTES: usize = 32;
 
 /// An error in the JSON text of a Kubernetes list, such as a PodList.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -83,16 +88,40 @@ impl Default for Frames {
 impl Frames {
     /// Appends received bytes to the buffer.
     pub fn push(&mut self, bytes: &[u8]) {
+        self.drop_read();
+        self.buffer.extend(bytes);
+    }
+
+    /// Reads bytes of `from` and appends them to the buffer. Reserves `room` bytes in the buffer, and fills all of them
+    /// but [`PROBE_BYTES`]. At the end of `from`, records that the list has been received completely.
+    ///
+    /// # Errors
+    /// If reading fails.
+    pub fn read(&mut self, from: &mut impl Read, room: usize) -> io::Result<()> {
+        self.drop_read();
+        self.buffer.reserve(room);
+        let wanted = room.saturating_sub(PROBE_BYTES);
+        let read = from.take(u64::try_from(wanted).unwrap_or(u64::MAX)).read_to_end(&mut self.buffer)?;
+        self.is_complete |= read < wanted;
+        Ok(())
+    }
+
+    /// Removes the parsed bytes from the buffer.
+    fn drop_read(&mut self) {
         self.buffer.drain(..self.read);
         self.before += self.read;
         self.look_at = self.look_at.saturating_sub(self.read);
         self.read = 0;
-        self.buffer.extend(bytes);
     }
 
     /// Records that the list has been received completely.
     pub fn end(&mut self) {
         self.is_complete = true;
+    }
+
+    /// Returns whether the list has been received completely.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
     }
 
     /// Advances to the next item of the list. Returns false if this item has not been received completely. Also returns

@@ -4,14 +4,13 @@ use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
 
+use crate::catalog::frames::PROBE_BYTES;
+
 /// The separator of two YAML documents.
 pub(super) const SEPARATOR: &[u8] = b"\n---";
 /// Number of bytes that are read from a file at once. Larger reads are not faster, and the allocator would keep the
 /// memory.
 pub(super) const PIECE_BYTES: usize = 64 * 1024;
-/// Extra capacity that is reserved in the buffer. It lets `read_to_end` detect the end of the file without growing the
-/// buffer.
-const PROBE_BYTES: usize = 32;
 /// Maximum size of a JSON text or YAML document in a file, in bytes. A JSON file that is a Kubernetes List may be
 /// larger, because its items are read one by one.
 pub(super) const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;

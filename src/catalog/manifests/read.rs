@@ -252,20 +252,14 @@ impl Reading<'_, '_> {
 
 /// Splits a list into its items while it is read, and passes each item to `take`. Returns the other fields of the list.
 fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>) -> Result<frames::Envelope, NoJson> {
-    let (mut frames, mut piece) = (Frames::default(), vec![0; PIECE_BYTES]);
-    loop {
-        let length = from.read(&mut piece)?;
-        match piece.get(..length) {
-            Some([]) | None => frames.end(),
-            Some(bytes) => frames.push(bytes),
-        }
+    let mut frames = Frames::default();
+    while !frames.is_complete() {
+        frames.read(from, PIECE_BYTES)?;
         while advance(&mut frames)? {
             take(frames.current()?)?;
         }
-        if length == 0 {
-            return Ok(frames.envelope()?);
-        }
     }
+    Ok(frames.envelope()?)
 }
 
 /// Moves to the next item of a list in a file. Returns true if the whole item is in memory. Returns false if the caller
