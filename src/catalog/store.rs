@@ -46,6 +46,7 @@ pub struct Size {
 #[derive(Debug)]
 pub(super) struct Changed {
     pub(super) before: Option<Held>,
+    /// The object after the change. `None` if it was removed, or if nothing observes the objects of its kind.
     pub(super) now: Option<Held>,
 }
 
@@ -159,12 +160,15 @@ impl Store {
     }
 
     /// Stores an object, and replaces the object with the same namespace and name. Returns the change; `None` if the
-    /// object was already stored with the same content.
-    pub(super) fn insert(&mut self, new: &Prepared<'_>) -> Option<Changed> {
-        match self.id(new.namespace, new.name) {
-            Some(id) => self.replace(id, new),
-            None => self.add(new),
-        }
+    /// object was already stored with the same content. The change contains the new object only if `is_observed` is
+    /// true, because copying each object takes time.
+    pub(super) fn insert(&mut self, new: &Prepared<'_>, is_observed: bool) -> Option<Changed> {
+        let (id, before) = match self.id(new.namespace, new.name) {
+            Some(id) => (id, Some(self.replace(id, new)?)),
+            None => (self.add(new)?, None),
+        };
+        let now = if is_observed { self.held(id) } else { None };
+        Some(Changed { before, now })
     }
 
     pub(super) fn remove(&mut self, namespace: &str, name: &str) -> Option<Changed> {
@@ -232,7 +236,8 @@ impl Store {
         Some(Held { kind: self.kind, namespace, id, bytes: bytes.into(), dictionary: self.dictionary.clone() })
     }
 
-    fn add(&mut self, new: &Prepared<'_>) -> Option<Changed> {
+    /// Stores a new object. Returns its id; `None` if no id is left.
+    fn add(&mut self, new: &Prepared<'_>) -> Option<Id> {
         let namespace = self.namespaces.enter(new.namespace)?;
         let id = self.records.insert(&new.parts.record(namespace, new.name))?;
         self.records.see(id);
@@ -242,10 +247,11 @@ impl Store {
         let add = if self.coverage == Coverage::Pending { Postings::append } else { Postings::insert };
         self.add_keys(id, new.keys, add);
         self.learn(&new.parts);
-        Some(Changed { before: None, now: self.held(id) })
+        Some(id)
     }
 
-    fn replace(&mut self, id: Id, new: &Prepared<'_>) -> Option<Changed> {
+    /// Replaces the object with this id. Returns the object before the change; `None` if its content is the same.
+    fn replace(&mut self, id: Id, new: &Prepared<'_>) -> Option<Held> {
         self.records.see(id);
         let before = self.held(id)?;
         let record = before.record()?;
@@ -255,7 +261,7 @@ impl Store {
         self.file(id, &self.keys(&before), new.keys);
         self.records.replace(id, &new.parts.record(record.namespace, new.name));
         self.learn(&new.parts);
-        Some(Changed { before: Some(before), now: self.held(id) })
+        Some(before)
     }
 
     fn remove_id(&mut self, id: Id) -> Option<Changed> {

@@ -61,7 +61,8 @@ impl Catalog {
 
     /// Stores a prepared object, and replaces the object with the same namespace and name.
     pub(super) fn store_prepared(&self, kind: &'static Kind, object: &Prepared<'_>) {
-        if let Some(changed) = self.write(kind, |store| store.insert(object)).flatten() {
+        let is_observed = self.observer.is_some() || self.declared.is_declaring(kind);
+        if let Some(changed) = self.write(kind, |store| store.insert(object, is_observed)).flatten() {
             self.notify(kind, changed);
         }
     }
