@@ -7,7 +7,7 @@ use super::parts::Part;
 use crate::admission::json;
 use crate::admission::scan::{Scanner, Unread};
 
-/// Parses the fields of an object that `part` selects. Lists are parsed with all fields of their items.
+/// Parses the fields of an object that `part` selects.
 ///
 /// If a selected string contains half of a surrogate pair, the result contains all fields of the object, because
 /// [`json::parse`] decodes such strings.
@@ -19,22 +19,34 @@ pub(super) fn parse(part: &Part, text: &str) -> Result<Value, json::JsonError> {
     select(part, &mut Scanner::new(text)).or_else(|_| json::parse(text))
 }
 
-/// Parses the selected fields of the object at the position of the scanner.
+/// Parses the selected parts of the value at the position of the scanner.
 fn select(part: &Part, scanner: &mut Scanner<'_>) -> Result<Value, Unread> {
+    match part {
+        Part::Members(_) if scanner.is_at_object() => members(part, scanner),
+        Part::Members(_) if scanner.is_at_list() => items(part.item(), scanner),
+        _ => scanner.parse(),
+    }
+}
+
+fn members(part: &Part, scanner: &mut Scanner<'_>) -> Result<Value, Unread> {
     let mut members = Map::new();
     scanner.open()?;
     while let Some(key) = scanner.key()? {
-        let value = match part.member(&key) {
-            Some(part @ Part::Members(_)) if scanner.is_at_object() => select(part, scanner)?,
-            Some(_) => scanner.parse()?,
-            None => {
-                scanner.value()?;
-                continue;
-            }
-        };
-        members.insert(key.into_owned(), value);
+        match part.member(&key) {
+            Some(part) => drop(members.insert(key.into_owned(), select(part, scanner)?)),
+            None => drop(scanner.value()?),
+        }
     }
     Ok(Value::Object(members))
+}
+
+fn items(part: &Part, scanner: &mut Scanner<'_>) -> Result<Value, Unread> {
+    let mut items = Vec::new();
+    scanner.open_list()?;
+    while scanner.item()? {
+        items.push(select(part, scanner)?);
+    }
+    Ok(Value::Array(items))
 }
 
 #[cfg(test)]
@@ -55,8 +67,10 @@ mod tests {
     fn parses_only_selected_fields() {
         assert_eq!(selected(&[], TEXT), json!({}));
         assert_eq!(selected(&[&["spec", "d", "e"]], TEXT), json!({"spec": {"d": {"e": 1.5}}}));
-        let found = json!({"spec": {"a": [{"b": 1, "c": -2}, null]}, "status": "ready"});
+        let found = json!({"spec": {"a": [{"b": 1}, null]}, "status": "ready"});
         assert_eq!(selected(&[&["spec", "a", "*", "b"], &["status", "phase"]], TEXT), found);
+        let found = json!({"spec": {"a": [{"b": 1, "c": -2}, null]}});
+        assert_eq!(selected(&[&["spec", "a", "b"]], TEXT), found, "no path expects a list here");
         assert_eq!(selected(EVERYTHING, TEXT), serde_json::from_str::<Value>(TEXT).unwrap());
     }
 
@@ -68,7 +82,7 @@ mod tests {
 
     #[test]
     fn invalid_texts_are_errors() {
-        for text in ["", "{", r#"{"spec":}"#, r#"{"spec":01}"#] {
+        for text in ["", "{", r#"{"spec":}"#, r#"{"spec":01}"#, r#"{"spec":[1,]}"#, r#"{"spec":[1 2]}"#] {
             assert!(parse(&Part::of(&[&["spec"]]), text).is_err(), "{text}");
         }
     }

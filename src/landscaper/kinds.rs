@@ -174,7 +174,12 @@ pub static DRY_RUN_CONFIGURATIONS: Kind = Kind {
 /// Index of objects by their owner. The keys are `Installation/` or `Execution/`, followed by the name of the owner.
 pub static BY_OWNER: Index = Index {
     name: "owner",
-    parts: &[&["metadata", "ownerReferences"]],
+    parts: &[
+        &["metadata", "ownerReferences", EVERY, "apiVersion"],
+        &["metadata", "ownerReferences", EVERY, "controller"],
+        &["metadata", "ownerReferences", EVERY, "kind"],
+        &["metadata", "ownerReferences", EVERY, "name"],
+    ],
     keys: |object| owner::owner(object).map(|owner| owner_key(owner.kind.name(), owner.name)).into_iter().collect(),
 };
 
