@@ -2,9 +2,9 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{BufRead as _, BufReader, copy, sink};
+use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -24,6 +24,7 @@ const SETTLE_TIME: Duration = Duration::from_secs(3);
 pub struct Server {
     child: Child,
     admin: u16,
+    log: PathBuf,
     begun: Instant,
 }
 
@@ -87,28 +88,30 @@ impl Program {
     }
 
     fn serve_with_command<A: AsRef<OsStr>>(&self, mut command: Command, arguments: &[A]) -> Server {
-        command.args(["serve", "--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0", "--lame-duck=0"]);
-        command.arg("--certs").arg(self.certs.path()).args(arguments).stderr(Stdio::piped());
+        // The server writes its ports to the log, but up to 100 ms later, so they are chosen here.
+        let admin = free_port();
+        command.args(["serve", "--listen", "127.0.0.1:0", "--lame-duck=0"]);
+        command.arg(format!("--admin-listen=127.0.0.1:{admin}"));
+        command.arg("--certs").arg(self.certs.path()).args(arguments);
+        let log = self.certs.path().join("server.log");
+        command.stderr(fs::File::create(&log).unwrap());
         let begun = Instant::now();
-        let mut child = command.spawn().unwrap();
-        let mut log = BufReader::new(child.stderr.take().unwrap());
-        let mut log_text = String::new();
-        let admin = loop {
-            assert!(log.read_line(&mut log_text).unwrap() > 0, "the server did not start:\n{log_text}");
-            if let Some((_, admin)) = log_text.rsplit_once("admin=") {
-                break admin.split_whitespace().next().unwrap().rsplit(':').next().unwrap().parse().unwrap();
-            }
-        };
-        thread::spawn(move || copy(&mut log, &mut sink()));
-        Server { child, admin, begun }
+        Server { child: command.spawn().unwrap(), admin, log, begun }
     }
+}
+
+/// Returns a port on which no process listens.
+fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 impl Server {
     /// Waits until the server is ready. Returns the time since the server was started.
-    pub fn wait_until_ready(&self) -> Duration {
+    pub fn wait_until_ready(&mut self) -> Duration {
         while !http::is_ok(&http::get(self.admin, "/readyz")) {
             assert!(self.begun.elapsed() < READY_TIMEOUT, "{:?}", http::get(self.admin, "/readyz?verbose"));
+            let log = || fs::read_to_string(&self.log).unwrap();
+            assert!(self.child.try_wait().unwrap().is_none(), "the server did not start:\n{}", log());
             thread::sleep(Duration::from_millis(5));
         }
         self.begun.elapsed()

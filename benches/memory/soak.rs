@@ -14,7 +14,7 @@ const RATE: u32 = 200;
 pub fn table(program: &Program, length: Duration) -> String {
     let rows: Vec<_> = ROWS.iter().map(|row| Row { count: row.count / 10, ..*row }).collect();
     let cluster = PopulatedCluster::with(&rows);
-    let server = program.serve_cluster(&cluster);
+    let mut server = program.serve_cluster(&cluster);
     server.wait_until_ready();
     let mut samples = vec![(Duration::ZERO, 0, server.settled_memory().resident)];
     cluster.change(length, RATE, |elapsed, changes| {

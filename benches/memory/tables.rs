@@ -40,7 +40,7 @@ impl Measured {
     /// Measures the memory usage of a running server, and the time until it is ready. `rows` describes the objects in
     /// its catalog. `json` is the size of these objects as JSON in bytes. `transfer_time` is the time that a simple
     /// client needs to read them.
-    fn of(server: &Server, rows: &[Row], json: u64, transfer_time: Duration) -> Self {
+    fn of(server: &mut Server, rows: &[Row], json: u64, transfer_time: Duration) -> Self {
         let ready = server.wait_until_ready();
         let (memory, catalog_bytes) = (server.settled_memory(), server.metric("portcullis_catalog_bytes", rows));
         let stored = server.metric("portcullis_catalog_objects", rows) as usize;
@@ -121,8 +121,8 @@ pub fn from_files(program: &Program) -> String {
         let folder = tempfile::tempdir().unwrap();
         let json = rows.iter().map(|row| write(row, folder.path())).sum();
         let before = scan(folder.path());
-        let server = program.serve(&["--manifests".as_ref(), folder.path().as_os_str()]);
-        let measured = Measured::of(&server, rows, json, before);
+        let mut server = program.serve(&["--manifests".as_ref(), folder.path().as_os_str()]);
+        let measured = Measured::of(&mut server, rows, json, before);
         // The time is measured before and after, because other processes may be busy at one of these times.
         Measured { transfer_time: (before + scan(folder.path())) / 2, ..measured }
     });
@@ -158,8 +158,8 @@ pub fn from_cluster(program: &Program) -> (String, String) {
         let cluster = PopulatedCluster::with(rows);
         let (json, before) = cluster.transfer();
         let kubeconfig = cluster.kubeconfig();
-        let server = program.serve_cluster(&cluster);
-        let measured = Measured::of(&server, rows, json, before);
+        let mut server = program.serve_cluster(&cluster);
+        let measured = Measured::of(&mut server, rows, json, before);
         let informer = Some(Informer::measure(&kubeconfig, rows));
         Measured { transfer_time: (before + cluster.transfer().1) / 2, informer, ..measured }
     });
