@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 use crate::http;
 use crate::objects::Row;
+use crate::pod::Pod;
 use crate::stage::PopulatedCluster;
 
 /// Timeout for a server to become ready.
@@ -26,6 +27,8 @@ pub struct Server {
     admin: u16,
     log: PathBuf,
     begun: Instant,
+    /// The environment of the server, whose files it reads when it starts. `None` if it does not run as in a pod.
+    pod: Option<Pod>,
 }
 
 impl Drop for Server {
@@ -82,7 +85,11 @@ impl Program {
     /// passes a kubeconfig to the server instead.
     pub fn serve_cluster(&self, cluster: &PopulatedCluster) -> Server {
         match cluster.pod() {
-            Some(pod) => self.serve_with_command::<&str>(pod.command(self.path.as_os_str()), &[]),
+            Some(pod) => {
+                let mut server = self.serve_with_command::<&str>(pod.command(self.path.as_os_str()), &[]);
+                server.pod = Some(pod);
+                server
+            }
             None => self.serve(&["--kubeconfig".as_ref(), cluster.kubeconfig().as_os_str()]),
         }
     }
@@ -96,7 +103,7 @@ impl Program {
         let log = self.certs.path().join("server.log");
         command.stderr(fs::File::create(&log).unwrap());
         let begun = Instant::now();
-        Server { child: command.spawn().unwrap(), admin, log, begun }
+        Server { child: command.spawn().unwrap(), admin, log, begun, pod: None }
     }
 }
 
