@@ -13,7 +13,7 @@ const GROWTH: usize = 16;
 /// moves only the ids of one chunk. Each id takes 4 bytes.
 ///
 /// While a kind is listed for the first time, ids are only appended, and the list is sorted at the end of the listing.
-/// This takes a third of the time, because a search for each id would read names from all over the memory.
+/// A search for the position of each id would read a dozen names from all over the memory.
 #[derive(Debug, Default)]
 pub(super) struct Ordered {
     chunks: Vec<Vec<Id>>,
