@@ -120,6 +120,15 @@ impl Batch {
         });
     }
 
+    /// Reserves memory for a full batch, if the batch is still empty. Without this, the buffers would double their size
+    /// several times, and end with twice the memory that they need.
+    pub(super) fn reserve(&mut self) {
+        if self.entries.is_empty() {
+            // The last object may exceed the size of a full batch.
+            self.parts.reserve(BATCH_BYTES + BATCH_BYTES / 4);
+        }
+    }
+
     /// Returns whether the batch is full, so that the caller should start another batch.
     pub(super) fn is_full(&self) -> bool {
         self.names.len() + self.parts.len() >= BATCH_BYTES

@@ -72,6 +72,7 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
         let count = AtomicUsize::new(0);
         let make = |object: Object<'_>, batch: &mut Batch| {
             count.fetch_add(1, Ordering::Relaxed);
+            batch.reserve();
             self.prepare(&kinds, &object, batch).map(|()| batch.is_full())
         };
         let errors = each_in_order(self.paths, make, |batch: Batch| {

@@ -9,8 +9,8 @@ use super::ManifestError;
 use super::read::{Found, Object, files_in, objects};
 
 /// Maximum number of finished batches that wait to be stored. This number keeps all threads busy while one file is
-/// stored. The batches take about 1 MiB.
-const BATCHES: usize = 64;
+/// stored. The batches take less than 1 MiB.
+const BATCHES: usize = 32;
 
 /// Total size of files, in bytes, below which a single thread reads them. Starting more threads would take longer than
 /// reading these files.

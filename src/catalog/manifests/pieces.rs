@@ -10,7 +10,7 @@ use crate::catalog::frames::PROBE_BYTES;
 pub(super) const SEPARATOR: &[u8] = b"\n---";
 /// Number of bytes that are read from a file at once. Larger reads are not faster, and the allocator would keep the
 /// memory.
-pub(super) const PIECE_BYTES: usize = 64 * 1024;
+pub(super) const PIECE_BYTES: usize = 32 * 1024;
 /// Maximum size of a JSON text or YAML document in a file, in bytes. A JSON file that is a Kubernetes List may be
 /// larger, because its items are read one by one.
 pub(super) const MAX_DOCUMENT_BYTES: usize = super::MAX_FILE_BYTES as usize;
