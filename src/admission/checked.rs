@@ -10,8 +10,8 @@ const LANES: usize = 16;
 /// Length, in bytes, above which a number could be too large for 64-bit floating point without an exponent.
 const MAX_PLAIN_DIGITS: usize = 300;
 
-/// Returns the length in bytes of the JSON value at the start of `text`. `None` if the value is not valid JSON, or begins
-/// with white space. Ignores the text after the value. The value may be nested to any depth.
+/// Returns the length in bytes of the JSON value at the start of `text`. `None` if the value is not valid JSON, or if
+/// white space precedes it. Ignores the text after the value. The value may be nested to any depth.
 ///
 /// Except for the depth, accepts the same values as [`json::parse`](super::json::parse).
 pub(super) fn length(text: &str) -> Option<usize> {
