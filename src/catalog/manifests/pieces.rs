@@ -8,7 +8,7 @@ use crate::catalog::frames::PROBE_BYTES;
 
 /// The separator of two YAML documents.
 pub(super) const SEPARATOR: &[u8] = b"\n---";
-/// Number of bytes that are read from a file at once. Larger reads are not faster, and the allocator would keep the
+/// Number of bytes that are read from a file at once. Larger reads need more memory, and the allocator would keep this
 /// memory.
 pub(super) const PIECE_BYTES: usize = 32 * 1024;
 /// Maximum size of a JSON text or YAML document in a file, in bytes. A JSON file that is a Kubernetes List may be
