@@ -5,11 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use kube::Client;
-use kube::client::ClientBuilder;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::Value;
 
-use super::Unusable;
+use super::{Unusable, api_client};
 use crate::catalog::manifests::{self, ManifestError, Manifests};
 use crate::catalog::{Catalog, Freshness, Kind, cluster};
 use crate::config;
@@ -75,7 +74,7 @@ pub(super) fn unreadable(errors: Vec<ManifestError>) -> Unusable {
 /// Returns a Kubernetes client for the current context of the file `kubeconfig`. If `kubeconfig` is `None`, uses
 /// kubectl's default kubeconfig, or the service account of the pod.
 pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
-    Client::try_from(cluster_config(kubeconfig).await?).map_err(no_client)
+    observed_client(kubeconfig, &Freshness::default()).await
 }
 
 /// Returns a Kubernetes client that does not retry requests if the API server is unavailable. `kubeconfig` is used as
@@ -83,14 +82,13 @@ pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable
 pub(super) async fn client_without_retries(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
     let mut config = cluster_config(kubeconfig).await?;
     config.default_retry = false;
-    Client::try_from(config).map_err(no_client)
+    api_client::client(config, &Freshness::default()).map_err(no_client)
 }
 
 /// Returns a Kubernetes client that records the time of the last event of each watch in `freshness`. `kubeconfig` is
 /// used as in [`client`].
 pub(super) async fn observed_client(kubeconfig: Option<&Path>, freshness: &Freshness) -> Result<Client, Unusable> {
-    let builder = ClientBuilder::try_from(cluster_config(kubeconfig).await?).map_err(no_client)?;
-    Ok(builder.with_layer(freshness).build())
+    api_client::client(cluster_config(kubeconfig).await?, freshness).map_err(no_client)
 }
 
 fn no_client(error: kube::Error) -> Unusable {

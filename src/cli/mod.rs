@@ -3,6 +3,7 @@
 //! Most commands use the same exit codes: 0 for success, 1 for a negative result, such as a denied object or a
 //! difference, and 2 if the input or the arguments cannot be used.
 
+mod api_client;
 mod audit;
 mod build;
 mod certificates;
