@@ -2,6 +2,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
 use kube::Client;
@@ -74,7 +75,7 @@ pub(super) fn unreadable(errors: Vec<ManifestError>) -> Unusable {
 /// Returns a Kubernetes client for the current context of the file `kubeconfig`. If `kubeconfig` is `None`, uses
 /// kubectl's default kubeconfig, or the service account of the pod.
 pub(super) async fn client(kubeconfig: Option<&Path>) -> Result<Client, Unusable> {
-    observed_client(kubeconfig, &Freshness::default()).await
+    api_client::client(cluster_config(kubeconfig).await?, &Freshness::default()).map_err(no_client)
 }
 
 /// Returns a Kubernetes client that does not retry requests if the API server is unavailable. `kubeconfig` is used as
@@ -83,12 +84,6 @@ pub(super) async fn client_without_retries(kubeconfig: Option<&Path>) -> Result<
     let mut config = cluster_config(kubeconfig).await?;
     config.default_retry = false;
     api_client::client(config, &Freshness::default()).map_err(no_client)
-}
-
-/// Returns a Kubernetes client that records the time of the last event of each watch in `freshness`. `kubeconfig` is
-/// used as in [`client`].
-pub(super) async fn observed_client(kubeconfig: Option<&Path>, freshness: &Freshness) -> Result<Client, Unusable> {
-    api_client::client(cluster_config(kubeconfig).await?, freshness).map_err(no_client)
 }
 
 fn no_client(error: kube::Error) -> Unusable {
@@ -118,6 +113,30 @@ pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> R
     let client = client(kubeconfig).await?;
     cluster::load(client, &catalog).await.map_err(|error| Unusable::because("the cluster", error))?;
     Ok(catalog)
+}
+
+/// Starts a thread that keeps `catalog` synchronized with a cluster. Records the time of the last event of each watch in
+/// `freshness`. `kubeconfig` is used as in [`client`].
+///
+/// The thread has its own client, and it alone allocates the memory of lists and watches. The allocator does not share
+/// free memory between threads, so each additional thread would keep memory for itself. Also, admission requests do not
+/// wait while a long list is read.
+pub(super) async fn follow_cluster(
+    kubeconfig: Option<&Path>,
+    catalog: Arc<Catalog>,
+    freshness: &Freshness,
+) -> Result<(), Unusable> {
+    let config = cluster_config(kubeconfig).await?;
+    let cannot_start = |error| Unusable::because("the thread of the catalog cannot start", error);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(cannot_start)?;
+    let client = {
+        // The client starts tasks, which must run in this runtime.
+        let _entered = runtime.enter();
+        api_client::client(config, freshness).map_err(no_client)?
+    };
+    let follow = move || runtime.block_on(cluster::follow(client, catalog));
+    thread::Builder::new().name("catalog".to_owned()).spawn(follow).map_err(cannot_start)?;
+    Ok(())
 }
 
 /// Interval at which a command checks whether the catalog has loaded the objects of every kind. The catalog is a cache

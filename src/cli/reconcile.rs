@@ -17,7 +17,7 @@ use super::{OK, Unusable, inputs};
 use crate::admission::Level;
 use crate::artifacts::{self, Artifacts};
 use crate::audit::{self, Audit, Chosen};
-use crate::catalog::cluster;
+use crate::catalog::{Freshness, cluster};
 use crate::cryptography;
 use crate::gate::{Gate, Policy, Registry};
 use crate::go::duration;
@@ -159,7 +159,7 @@ async fn reconcile(args: &Args) -> Result<(), Unusable> {
         .await
         .map_err(|error| Unusable::because(format!("--admin-listen {}", args.admin_listen), error))?;
     tokio::spawn(Admin { report: Arc::new(readiness), registry }.serve(listener));
-    tokio::spawn(cluster::follow(client.clone(), Arc::clone(&catalog)));
+    inputs::follow_cluster(args.kubeconfig.as_deref(), Arc::clone(&catalog), &Freshness::default()).await?;
     let lead = Lead::Elected(Box::new(args.election.elector(client.clone(), &identity)?));
     let events = Events::new(client.clone(), &identity, metrics.events_dropped());
     tracing::info!(identity, admin = %args.admin_listen, "waiting for leadership");

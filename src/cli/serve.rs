@@ -209,14 +209,14 @@ impl Args {
             }
             None => {
                 let freshness = Freshness::default();
-                let client = inputs::observed_client(self.kubeconfig.as_deref(), &freshness).await?;
-                let reads = catalog::metrics::Counted::new(cluster::Reader::new(client.clone()), shown);
+                let client = inputs::client(self.kubeconfig.as_deref()).await?;
+                let reads = catalog::metrics::Counted::new(cluster::Reader::new(client), shown);
                 catalog.set_live_reader(match recorder {
                     Some(_) => Arc::new(RecordedReads(reads)),
                     None => Arc::new(reads),
                 });
                 let catalog = Arc::new(catalog);
-                tokio::spawn(cluster::follow(client, catalog.clone()));
+                inputs::follow_cluster(self.kubeconfig.as_deref(), catalog.clone(), &freshness).await?;
                 (catalog, Some(freshness))
             }
         };
