@@ -65,7 +65,7 @@ impl Measured {
         }
         let times = |bytes: u64| bytes as f64 / *json as f64;
         format!(
-            "| {} | {} | {resident} | {:.2} ({:.2}) | {peak:.2} | {:.1} | {:.2} | {:.1} |{go}\n",
+            "| {} | {} | {resident} | {:.2} ({:.2}) | {peak:.2} | {:.1} | {:.2} | {:.2} |{go}\n",
             name_of(rows),
             megabytes(*json),
             times(memory.resident),
