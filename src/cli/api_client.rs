@@ -22,8 +22,12 @@ const MAX_READ_BUFFER_BYTES: usize = 32 * 1024;
 /// `freshness`.
 ///
 /// # Errors
-/// If the credentials, certificates or headers in `config` are invalid.
+/// If the credentials, certificates or headers in `config` are invalid, or if it has a proxy, because Portcullis does not
+/// support proxies to the API server.
 pub(super) fn client(config: Config, freshness: &Freshness) -> Result<Client, Error> {
+    if let Some(proxy_url) = config.proxy_url.clone() {
+        return Err(Error::ProxyProtocolUnsupported { proxy_url: Box::new(proxy_url) });
+    }
     let mut connector = TimeoutConnector::new(config.rustls_https_connector()?);
     connector.set_connect_timeout(config.connect_timeout);
     connector.set_read_timeout(config.read_timeout);
@@ -40,4 +44,17 @@ pub(super) fn client(config: Config, freshness: &Freshness) -> Result<Client, Er
         .map_err(BoxError::from)
         .service(http.build::<_, Body>(connector));
     Ok(ClientBuilder::new(service, config.default_namespace).build())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_proxy_is_an_error() {
+        let mut config = Config::new("https://api.example.org".parse().unwrap());
+        config.proxy_url = Some("http://proxy.example.org:3128".parse().unwrap());
+        let error = client(config, &Freshness::default()).err().unwrap().to_string();
+        assert!(error.contains("proxy.example.org"), "{error}");
+    }
 }
