@@ -14,16 +14,16 @@ use tower::{BoxError, ServiceBuilder};
 
 use crate::catalog::Freshness;
 
-/// Maximum size of the read buffer of a connection, in bytes. A connection keeps its buffer until it is closed. With the
-/// default of hyper, each connection that received a long list would keep 408 KiB.
+/// Maximum size of the read buffer of a connection, in bytes. A connection keeps its buffer until it is closed. With
+/// the default of hyper, each connection that received a long list would keep 408 KiB.
 const MAX_READ_BUFFER_BYTES: usize = 32 * 1024;
 
 /// Returns a client for the API server that `config` describes. It records the time of the last event of each watch in
 /// `freshness`.
 ///
 /// # Errors
-/// If the credentials, certificates or headers in `config` are invalid, or if it has a proxy, because Portcullis does not
-/// support proxies to the API server.
+/// If the credentials, certificates or headers in `config` are invalid, or if it has a proxy, because Portcullis does
+/// not support proxies to the API server.
 pub(super) fn client(config: Config, freshness: &Freshness) -> Result<Client, Error> {
     if let Some(proxy_url) = config.proxy_url.clone() {
         return Err(Error::ProxyProtocolUnsupported { proxy_url: Box::new(proxy_url) });

@@ -115,8 +115,8 @@ pub(super) async fn cluster(kubeconfig: Option<&Path>, registry: &Registry) -> R
     Ok(catalog)
 }
 
-/// Starts a thread that keeps `catalog` synchronized with a cluster. Records the time of the last event of each watch in
-/// `freshness`. `kubeconfig` is used as in [`client`].
+/// Starts a thread that keeps `catalog` synchronized with a cluster. Records the time of the last event of each watch
+/// in `freshness`. `kubeconfig` is used as in [`client`].
 ///
 /// The thread has its own client, and it alone allocates the memory of lists and watches. The allocator does not share
 /// free memory between threads, so each additional thread would keep memory for itself. Also, admission requests do not
