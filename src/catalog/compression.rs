@@ -7,6 +7,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::io::Cursor;
 
 use zstd::zstd_safe::{self, CCtx, CDict, DCtx, DDict};
 
@@ -35,9 +36,37 @@ const ENTROPY_TABLES: &[u8] = include_bytes!("entropy_tables.bin");
 /// The magic number at the beginning of every Zstandard frame. It is not stored.
 const MAGIC: &[u8] = &zstd_safe::MAGICNUMBER.to_le_bytes();
 
+/// Maximum size of the buffer for packed texts that a thread keeps for the next text, in bytes. Few objects are larger.
+const MAX_KEPT_BYTES: usize = 64 * 1024;
+
 thread_local! {
-    static COMPRESSOR: RefCell<CCtx<'static>> = RefCell::new(CCtx::create());
+    static COMPRESSOR: RefCell<Compressor> = RefCell::new(Compressor { context: CCtx::create(), packed: Vec::new() });
     static DECOMPRESSOR: RefCell<DCtx<'static>> = RefCell::new(DCtx::create());
+}
+
+/// The context in which a thread compresses texts, and a buffer for the packed text.
+struct Compressor {
+    context: CCtx<'static>,
+    packed: Vec<u8>,
+}
+
+impl Compressor {
+    /// Appends the Zstandard frame of `text` to `out`. Returns whether this succeeded.
+    fn compress(&mut self, text: &str, dictionary: Option<&Dictionary>, out: &mut Vec<u8>) -> bool {
+        uuids::pack(text, &mut self.packed);
+        out.reserve(zstd_safe::compress_bound(self.packed.len()));
+        let start = out.len() as u64;
+        let mut frame = Cursor::new(std::mem::take(out));
+        frame.set_position(start);
+        let compressed = match dictionary {
+            Some(known) => self.context.compress_using_cdict(&mut frame, &self.packed, &known.compressing),
+            None => self.context.compress(&mut frame, &self.packed, LEVEL),
+        };
+        *out = frame.into_inner();
+        self.packed.clear();
+        self.packed.shrink_to(MAX_KEPT_BYTES);
+        compressed.is_ok()
+    }
 }
 
 /// The form in which a text is stored: plain or compressed.
@@ -89,7 +118,9 @@ impl Samples {
     /// Adds an object to the samples. Returns the dictionary when there are enough samples, and `None` before.
     pub(super) fn add(&mut self, text: &str) -> Option<Dictionary> {
         let room = SAMPLE_BYTES.min(DICTIONARY_BYTES - self.content.len());
-        self.content.extend(uuids::pack(text).iter().take(room));
+        let mut packed = Vec::new();
+        uuids::pack(text, &mut packed);
+        self.content.extend(packed.iter().take(room));
         self.count += 1;
         if self.content.len() < DICTIONARY_BYTES {
             return None;
@@ -108,23 +139,16 @@ pub(super) fn compress(text: &str, dictionary: Option<&Dictionary>, out: &mut Ve
         out.extend(text.as_bytes());
         return Form::Plain;
     }
-    let packed = uuids::pack(text);
-    let mut frame = Vec::with_capacity(zstd_safe::compress_bound(packed.len()));
-    let compressed = COMPRESSOR.with_borrow_mut(|compressor| match dictionary {
-        Some(known) => compressor.compress_using_cdict(&mut frame, &packed, &known.compressing),
-        None => compressor.compress(&mut frame, &packed, LEVEL),
-    });
-    let form = if dictionary.is_some() { Form::WithDictionary } else { Form::Alone };
-    match frame.strip_prefix(MAGIC) {
-        Some(stored) if compressed.is_ok() && stored.len() < text.len() => {
-            out.extend(stored);
-            form
-        }
-        _ => {
-            out.extend(text.as_bytes());
-            Form::Plain
-        }
+    let start = out.len();
+    let is_compressed = COMPRESSOR.with_borrow_mut(|compressor| compressor.compress(text, dictionary, out));
+    let stored = out.get(start..).and_then(|frame| frame.strip_prefix(MAGIC)).filter(|_| is_compressed);
+    if stored.is_none_or(|stored| stored.len() >= text.len()) {
+        out.truncate(start);
+        out.extend(text.as_bytes());
+        return Form::Plain;
     }
+    out.drain(start..start + MAGIC.len());
+    if dictionary.is_some() { Form::WithDictionary } else { Form::Alone }
 }
 
 /// Restores a text of `length` bytes from `stored`, the bytes that [`compress`] appended. Returns an empty text if the

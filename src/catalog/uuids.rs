@@ -17,9 +17,11 @@ const PAIRS: [usize; BYTES] = [0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30
 /// The hexadecimal digits, in the order of their values.
 const DIGITS_IN_ORDER: &[u8; 16] = b"0123456789abcdef";
 
-/// Encodes `text` as bytes. Each UUID in it becomes 17 bytes instead of 36. All other bytes stay the same.
-pub(super) fn pack(text: &str) -> Vec<u8> {
-    let (bytes, mut packed, mut from) = (text.as_bytes(), Vec::with_capacity(text.len()), 0);
+/// Encodes `text` as bytes, and appends them to `packed`. Each UUID becomes 17 bytes instead of 36. All other bytes
+/// stay the same.
+pub(super) fn pack(text: &str, packed: &mut Vec<u8>) {
+    let (bytes, mut from) = (text.as_bytes(), 0);
+    packed.reserve(bytes.len());
     for hyphen in memchr_iter(b'-', bytes) {
         let Some(start) = hyphen.checked_sub(HYPHENS[0]).filter(|start| *start >= from) else { continue };
         let Some(uuid) = bytes.get(start..start + DIGITS).and_then(parse) else { continue };
@@ -29,7 +31,6 @@ pub(super) fn pack(text: &str) -> Vec<u8> {
         from = start + DIGITS;
     }
     packed.extend(bytes.get(from..).unwrap_or_default());
-    packed
 }
 
 /// Restores a text from its packed bytes, in which each UUID takes 17 bytes. `length` is the length of the restored
@@ -93,7 +94,8 @@ mod tests {
     use super::*;
 
     fn round_trip(text: &str) -> usize {
-        let packed = pack(text);
+        let mut packed = Vec::new();
+        pack(text, &mut packed);
         assert_eq!(String::from_utf8(unpack(&packed, text.len())).unwrap(), text);
         packed.len()
     }
