@@ -30,6 +30,11 @@ impl Pieces {
         Ok(Self { file: File::open(path)?, buffer: Vec::new(), is_at_end: false, lines: 0 })
     }
 
+    /// Returns whether the end of the file is reached.
+    pub(super) fn is_at_end(&self) -> bool {
+        self.is_at_end
+    }
+
     /// Fills the buffer up to `wanted` bytes. Returns whether the end of the file is reached.
     pub(super) fn fill(&mut self, wanted: usize) -> io::Result<bool> {
         let missing = wanted.saturating_sub(self.buffer.len());

@@ -121,27 +121,28 @@ impl Reading<'_, '_> {
         // JSON never contains this separator.
         let has_separator = memchr::memmem::find(&pieces.buffer, SEPARATOR).is_some();
         if pieces.buffer.trim_ascii_start().first() == Some(&b'{') && !has_separator {
-            match self.json() {
+            match self.json(pieces) {
                 Err(NoJson::Io(error)) => return Err(error),
-                Err(NoJson::Other) => {}
+                Err(NoJson::Other) => pieces = Pieces::open(self.file)?,
                 Ok(()) => return Ok(()),
             }
         }
         self.documents(pieces)
     }
 
-    /// Reads a JSON file. The file is a Kubernetes List of any size, or a sequence of objects. Fails if the file cannot
-    /// be read, or must be read as YAML instead.
-    fn json(&mut self) -> Result<(), NoJson> {
-        let mut pieces = Pieces::open(self.file)?;
-        if pieces.fill(PIECE_BYTES)? {
+    /// Reads a JSON file. The file is a Kubernetes List of any size, or a sequence of objects. `pieces` contains the
+    /// beginning of the file. Fails if the file cannot be read, or must be read as YAML instead.
+    fn json(&mut self, mut pieces: Pieces) -> Result<(), NoJson> {
+        if pieces.is_at_end() {
             let text = std::str::from_utf8(&pieces.buffer).map_err(|_| NoJson::Other)?;
             return self.values(text);
         }
         if self.is_list(&pieces.buffer)? {
+            // Its buffer can be used again while the list is read.
+            drop(pieces);
             match self.list() {
                 // The file contains several lists, or is not JSON.
-                Err(NoJson::Other) => {}
+                Err(NoJson::Other) => pieces = Pieces::open(self.file)?,
                 read => return read,
             }
         }
