@@ -18,6 +18,14 @@ use super::{Kind, selected, stored};
 /// another thread stores its objects. With smaller batches, these threads would synchronize more often. With larger
 /// batches, it would take longer until the memory of a batch can be reused.
 const BATCH_BYTES: usize = 16 * 1024;
+/// Number of objects at which a batch is full. Batches of typical objects have about as many objects when they reach
+/// [`BATCH_BYTES`]. So the memory for a full batch can be reserved at once.
+const BATCH_OBJECTS: usize = 128;
+/// Number of objects without a compression dictionary at which a batch is full. The dictionary of a kind is created
+/// when its first objects are stored. With small batches, it exists before many objects are compressed without it.
+const FIRST_OBJECTS: usize = 16;
+/// Typical length of the namespace and the name of an object, in bytes. The memory for a batch is reserved accordingly.
+const NAMES_BYTES: usize = 32;
 
 /// The compression dictionary, field paths and hash seed that are needed to prepare objects of one kind for storing.
 #[derive(Debug)]
@@ -121,17 +129,22 @@ impl Batch {
     }
 
     /// Reserves memory for a full batch, if the batch is still empty. Without this, the buffers would double their size
-    /// several times, and end with twice the memory that they need.
+    /// several times. The allocator would keep the memory of the smaller buffers.
     pub(super) fn reserve(&mut self) {
         if self.entries.is_empty() {
+            self.entries.reserve_exact(BATCH_OBJECTS);
+            self.keys.reserve_exact(BATCH_OBJECTS);
+            self.names.reserve_exact(BATCH_OBJECTS * NAMES_BYTES);
             // The last object may exceed the size of a full batch.
-            self.parts.reserve(BATCH_BYTES + BATCH_BYTES / 4);
+            self.parts.reserve_exact(BATCH_BYTES + BATCH_BYTES / 4);
         }
     }
 
     /// Returns whether the batch is full, so that the caller should start another batch.
     pub(super) fn is_full(&self) -> bool {
-        self.names.len() + self.parts.len() >= BATCH_BYTES
+        let lacks_dictionary = self.preparations.iter().any(|(_, with)| with.dictionary.is_none());
+        let most_objects = if lacks_dictionary { FIRST_OBJECTS } else { BATCH_OBJECTS };
+        self.names.len() + self.parts.len() >= BATCH_BYTES || self.entries.len() >= most_objects
     }
 
     /// Returns the objects in the order in which they were added. Each object is returned with the number that the
