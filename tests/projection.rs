@@ -186,6 +186,17 @@ fn keys(kind: &Kind, index: &Index, storage: Storage, object: &Value) -> Vec<Str
     (index.keys)(Stored::projected(kind, &object.to_string()).unwrap().value())
 }
 
+/// Returns the object without its name and its namespace, unless the index declares that it reads them. All stored
+/// objects contain both, but only the declared fields are parsed to compute the keys.
+fn without_undeclared_name(index: &Index, object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(metadata) = object["metadata"].as_object_mut() {
+        metadata
+            .retain(|key, _| !["name", "namespace"].contains(&&**key) || index.parts.contains(&&["metadata", key][..]));
+    }
+    object
+}
+
 #[test]
 fn indexes_read_only_what_they_declare() {
     let mut found = BTreeMap::new();
@@ -196,7 +207,9 @@ fn indexes_read_only_what_they_declare() {
             for (index, object) in kind.indexes.iter().flat_map(|index| objects.iter().map(move |of| (index, of))) {
                 if kind.is_kind_of(object) {
                     let whole = keys(kind, index, Storage::Whole, object);
-                    assert_eq!(keys(kind, index, Storage::Parts(index.parts), object), whole, "{name}: {}", index.name);
+                    let declared = without_undeclared_name(index, object);
+                    let parts = keys(kind, index, Storage::Parts(index.parts), &declared);
+                    assert_eq!(parts, whole, "{name}: {}", index.name);
                     *found.entry((&kind.kind, index.name)).or_insert(0) += whole.len();
                 }
             }

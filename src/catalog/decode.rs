@@ -1,14 +1,15 @@
 //! Decodes the parts of an object that the catalog stores, directly from its JSON text.
 //!
-//! The decoder reads the object in one pass and does not build a tree of values. It copies the values of these parts as
-//! text. It skips the others, after checking that they are valid JSON.
+//! The decoder reads the object in one pass. It copies the values of these parts as text. It skips the others, after
+//! checking that they are valid JSON. It builds a tree of values only for the fields that indexes read.
 
 use std::borrow::Cow;
 
 use memchr::{memchr, memchr2, memchr3};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use super::parts::Part;
+use super::parts::{Part, Selection};
+use super::selected;
 use crate::admission::json;
 use crate::admission::scan::{Scanner, Unread};
 
@@ -32,21 +33,26 @@ pub(super) struct Decoded {
     pub(super) api_version: String,
     /// The parts of the object that the catalog stores, as JSON text. Kind, name and namespace are not included.
     pub(super) text: String,
+    /// The stored fields that the indexes read. Name and namespace are not included.
+    pub(super) indexed: Map<String, Value>,
 }
 
-/// Decodes an object from its JSON text, and writes the result to `out`. Decodes only the parts that `part` selects.
+/// Decodes an object from its JSON text, and writes the result to `out`. Decodes only the fields in `selection`.
 ///
 /// # Errors
 ///
 /// If the text is not a JSON object.
-pub(super) fn decode(part: &Part, text: &str, out: &mut Decoded) -> Result<(), String> {
+pub(super) fn decode(selection: &Selection, text: &str, out: &mut Decoded) -> Result<(), String> {
     let mut decoder = Decoder { scanner: Scanner::new(text), out };
     if !decoder.scanner.is_at_object() {
         return Err("it is not an object".to_owned());
     }
-    let decoded = decoder.object(part, Place::Root).and_then(|()| decoder.scanner.end());
+    let decoded = decoder.object(&selection.stored, Some(&selection.indexed), Place::Root);
+    let ended = decoded.and_then(|indexed| decoder.scanner.end().map(|()| indexed));
     // The parser's messages are more precise, and contain the line and the column.
-    decoded.map_err(|unread| json::parse(text).map_or_else(|error| error.to_string(), |_| unread.to_string()))
+    let message = |unread: Unread| json::parse(text).map_or_else(|error| error.to_string(), |_| unread.to_string());
+    out.indexed = ended.map_err(message)?.unwrap_or_default();
+    Ok(())
 }
 
 /// The position of the decoder in an object: the whole object, its metadata, its annotations, or any other value.
@@ -100,32 +106,45 @@ struct Decoder<'t, 'o> {
 }
 
 impl Decoder<'_, '_> {
-    /// Decodes the value at the position of the scanner. `part` selects the fields to copy.
-    fn value(&mut self, part: &Part, place: Place) -> Result<(), Unread> {
+    /// Decodes the value at the position of the scanner. `part` selects the fields to copy. `indexed` selects the
+    /// fields to return; `None` if no field of the value is returned.
+    fn value(&mut self, part: &Part, indexed: Option<&Part>, place: Place) -> Result<Option<Value>, Unread> {
         let is_copied = matches!(part, Part::Whole) && place == Place::Below;
         if !is_copied && self.scanner.is_at_object() {
-            self.object(part, place)
+            Ok(self.object(part, indexed, place)?.map(Value::Object))
         } else if !is_copied && self.scanner.is_at_list() {
-            self.list(part.item())
+            Ok(self.list(part.item(), indexed.map(Part::item))?.map(Value::Array))
         } else {
-            copy_compact(self.scanner.checked_value()?, &mut self.out.text);
-            Ok(())
+            let value = self.scanner.checked_value()?;
+            copy_compact(value, &mut self.out.text);
+            // The value is valid JSON. If it is nested too deep, the whole object is rejected later.
+            Ok(indexed.map(|indexed| selected::parse(indexed, value).unwrap_or_default()))
         }
     }
 
-    fn list(&mut self, item: &Part) -> Result<(), Unread> {
+    fn list(&mut self, item: &Part, indexed: Option<&Part>) -> Result<Option<Vec<Value>>, Unread> {
+        let mut items = indexed.map(|_| Vec::new());
         self.scanner.open_list()?;
         self.out.text.push('[');
         let start = self.out.text.len();
         while self.scanner.item()? {
             self.separate(start);
-            self.value(item, Place::Below)?;
+            let value = self.value(item, indexed, Place::Below)?;
+            if let Some(items) = &mut items {
+                items.extend(value);
+            }
         }
         self.out.text.push(']');
-        Ok(())
+        Ok(items)
     }
 
-    fn object(&mut self, part: &Part, place: Place) -> Result<(), Unread> {
+    fn object(
+        &mut self,
+        part: &Part,
+        indexed: Option<&Part>,
+        place: Place,
+    ) -> Result<Option<Map<String, Value>>, Unread> {
+        let mut members = indexed.map(|_| Map::new());
         self.scanner.open()?;
         self.out.text.push('{');
         let start = self.out.text.len();
@@ -140,19 +159,22 @@ impl Decoder<'_, '_> {
                     self.out.resource_version = serde_json::from_str(version).unwrap_or_default();
                     if is_kept {
                         self.separate(start);
-                        push_key(key, &mut self.out.text);
+                        push_key(&key, &mut self.out.text);
                         copy_compact(version, &mut self.out.text);
                     }
                 }
                 Member::Keep(part, place) => {
                     self.separate(start);
-                    push_key(key, &mut self.out.text);
-                    self.value(part, place)?;
+                    push_key(&key, &mut self.out.text);
+                    let value = self.value(part, indexed.and_then(|indexed| indexed.member(&key)), place)?;
+                    if let (Some(members), Some(value)) = (&mut members, value) {
+                        members.insert(key.into_owned(), value);
+                    }
                 }
             }
         }
         self.out.text.push('}');
-        Ok(())
+        Ok(members)
     }
 
     /// Writes a comma, unless the object or list whose text begins at `start` is still empty.
@@ -172,12 +194,12 @@ impl Decoder<'_, '_> {
 }
 
 /// Appends the key of a member and a colon to `out`.
-fn push_key(key: Cow<'_, str>, out: &mut String) {
+fn push_key(key: &Cow<'_, str>, out: &mut String) {
     match key {
         // The scanner borrows keys without escapes from the text.
         Cow::Borrowed(key) => out.extend(["\"", key, "\":"]),
         Cow::Owned(key) => {
-            out.push_str(&Value::from(key).to_string());
+            out.push_str(&Value::from(key.as_str()).to_string());
             out.push(':');
         }
     }

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::parts::Part;
+use super::parts::{Part, Selection};
 use super::storage::Storage;
 use crate::admission::Path;
 
@@ -41,8 +41,7 @@ pub enum Scope {
 pub struct Index {
     /// The name of the index, such as `label` for an index that finds objects by their labels.
     pub name: &'static str,
-    /// The paths of the fields that `keys` reads, besides the name and the namespace. Only the fields at these paths
-    /// are parsed when an object is stored.
+    /// The paths of the fields that `keys` reads. Only the fields at these paths are parsed when an object is stored.
     pub parts: &'static [Path],
     /// Returns the index keys of an object. A look-up with one of these keys finds the object.
     pub keys: fn(&Value) -> Vec<String>,
@@ -65,10 +64,11 @@ impl Kind {
         if self.group.is_empty() { self.version.to_owned() } else { format!("{}/{}", self.group, self.version) }
     }
 
-    /// Returns which fields of an object are needed to compute its keys in all indexes of this kind.
-    pub(super) fn indexed_parts(&self) -> Part {
-        let paths: Vec<Path> = self.indexes.iter().flat_map(|index| index.parts).copied().collect();
-        Part::of(&paths)
+    /// Returns which fields of an object the catalog stores, and which are needed to compute its keys in all indexes of
+    /// this kind.
+    pub(super) fn selection(&self) -> Selection {
+        let indexed: Vec<Path> = self.indexes.iter().flat_map(|index| index.parts).copied().collect();
+        Selection { stored: Part::of(self.storage.parts()), indexed: Part::of(&indexed) }
     }
 
     /// Returns whether `api_version` has the group and the version of this kind.

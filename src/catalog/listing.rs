@@ -47,7 +47,7 @@ impl<'c> Listing<'c> {
         match self.catalog.decode(self.kind, text) {
             Ok(object) => {
                 self.count += 1;
-                self.catalog.put(self.kind, &object);
+                self.catalog.put(self.kind, object);
             }
             Err(undecodable) => self.catalog.reject(self.kind, &undecodable),
         }

@@ -17,6 +17,15 @@ pub(super) enum Part {
     Members(Vec<(&'static str, Part)>),
 }
 
+/// The fields of an object that are decoded when it is stored.
+#[derive(Debug)]
+pub(super) struct Selection {
+    /// The fields that the catalog stores.
+    pub(super) stored: Part,
+    /// The fields that the indexes read. Except for name and namespace, the catalog also stores them.
+    pub(super) indexed: Part,
+}
+
 static ALL: Part = Part::Whole;
 
 impl Part {

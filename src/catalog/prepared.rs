@@ -6,13 +6,13 @@ use std::hash::{BuildHasher, RandomState};
 use std::ops::Range;
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::compression::{self, Dictionary, Form};
-use super::parts::Part;
+use super::parts::Selection;
 use super::projection::Projection;
 use super::record::Compressed;
-use super::{Kind, selected, stored};
+use super::{Kind, stored};
 
 /// Size at which a batch of objects is full, in bytes of names and compressed objects. One thread fills a batch, and
 /// another thread stores its objects. With smaller batches, these threads would synchronize more often. With larger
@@ -27,14 +27,11 @@ const FIRST_OBJECTS: usize = 16;
 /// Typical length of the namespace and the name of an object, in bytes. The memory for a batch is reserved accordingly.
 const NAMES_BYTES: usize = 32;
 
-/// The compression dictionary, field paths and hash seed that are needed to prepare objects of one kind for storing.
+/// The field paths, compression dictionary and hash seed that are needed to prepare objects of one kind for storing.
 #[derive(Debug)]
 pub(super) struct Preparation {
-    /// The fields that the catalog stores.
-    pub(super) part: Arc<Part>,
+    pub(super) selection: Arc<Selection>,
     pub(super) dictionary: Option<Arc<Dictionary>>,
-    /// The fields that are needed to compute the index keys of an object.
-    pub(super) indexed: Arc<Part>,
     /// The random seed of the hash function for index keys.
     pub(super) seed: RandomState,
 }
@@ -110,13 +107,13 @@ impl Batch {
     ///
     /// - `number`: the number with which the caller identifies `kind`. [`Batch::objects`] returns it with the object.
     /// - `with`: the compression dictionary and the hash seed.
-    pub(super) fn add(&mut self, number: usize, kind: &Kind, object: &Projection, with: &Preparation) {
+    pub(super) fn add(&mut self, number: usize, kind: &Kind, object: Projection, with: &Preparation) {
         let Ok(text_length) = u32::try_from(object.text.len()) else { return };
         let namespace = kind.scope.namespace(&object.namespace);
         let [names, parts, keys] = [self.names.len(), self.parts.len(), self.keys.len()];
         self.names.extend([namespace, &object.name]);
         let form = compression::compress(&object.text, with.dictionary.as_deref(), &mut self.parts);
-        index_keys(kind, with, namespace, &object.name, &object.text, &mut self.keys);
+        index_keys(kind, with, namespace, &object.name, object.indexed, &mut self.keys);
         self.entries.push(Entry {
             kind: number,
             form,
@@ -170,22 +167,24 @@ pub(super) fn hash(seed: &RandomState, namespace: &str, key: &str) -> u64 {
     seed.hash_one((namespace, key))
 }
 
-/// Computes the keys of an object in all indexes of its kind, and appends them to `out`. Parses only the fields that
-/// the indexes read.
+/// Computes the keys of an object in all indexes of its kind, and appends them to `out`. `fields` are the fields that
+/// the indexes read, without name and namespace.
 pub(super) fn index_keys(
     kind: &Kind,
     with: &Preparation,
     namespace: &str,
     name: &str,
-    text: &str,
+    mut fields: Map<String, Value>,
     out: &mut Vec<IndexKey>,
 ) {
     if kind.indexes.is_empty() {
         return;
     }
-    // The text was decoded before, so parsing does not fail.
-    let fields = selected::parse(&with.indexed, text).unwrap_or_default();
-    let object = Value::Object(stored::named(fields, namespace, name));
+    if let Some(metadata) = with.selection.indexed.member("metadata") {
+        let texts = [("name", name), ("namespace", namespace)].into_iter();
+        stored::add_metadata(&mut fields, texts.filter(|(key, _)| metadata.member(key).is_some()));
+    }
+    let object = Value::Object(fields);
     for (number, index) in kind.indexes.iter().enumerate() {
         let keys = (index.keys)(&object);
         out.extend(keys.iter().map(|key| IndexKey { index: number, hash: hash(&with.seed, namespace, key) }));

@@ -1,10 +1,10 @@
 //! The parts of an object that the catalog stores, decoded from its JSON text.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::Kind;
 use super::decode::{Decoded, decode};
-use super::parts::Part;
+use super::parts::Selection;
 use crate::admission::json;
 
 /// Maximum length of a name or namespace, in bytes. Kubernetes allows 253.
@@ -37,21 +37,23 @@ pub struct Projection {
     pub(super) resource_version: String,
     /// The stored parts of the object, as JSON text. Kind, name and namespace are not included.
     pub(super) text: String,
+    /// The stored fields that the indexes read. Name and namespace are not included.
+    pub(super) indexed: Map<String, Value>,
 }
 
 impl Projection {
-    /// Decodes the parts of an object that `part` selects. `text` is the JSON text of the object, and `kind` is its
-    /// kind.
+    /// Decodes the fields of an object that are in `selection`. `text` is the JSON text of the object, and `kind` is
+    /// its kind.
     ///
     /// # Errors
     ///
     /// If the text is not a JSON object, if it is nested too deep, or if the name or namespace of the object is too
     /// long.
-    pub(super) fn of(kind: &Kind, part: &Part, text: &str) -> Result<Self, Undecodable> {
+    pub(super) fn of(kind: &Kind, selection: &Selection, text: &str) -> Result<Self, Undecodable> {
         let text_capacity = text.len().min(TYPICAL_BYTES);
         let mut decoded = Decoded { text: String::with_capacity(text_capacity), ..Decoded::default() };
-        let checked = decode(part, text, &mut decoded).and_then(|()| check(&decoded));
-        let Decoded { mut namespace, mut name, resource_version, api_version, mut text } = decoded;
+        let checked = decode(selection, text, &mut decoded).and_then(|()| check(&decoded));
+        let Decoded { mut namespace, mut name, resource_version, api_version, mut text, indexed } = decoded;
         if let Err(problem) = checked {
             [&mut namespace, &mut name].into_iter().for_each(|text| text.truncate(text.floor_char_boundary(100)));
             return Err(Undecodable { namespace, name, problem });
@@ -59,7 +61,7 @@ impl Projection {
         if !api_version.is_empty() && !kind.is_api_version(&api_version) {
             add_api_version(&mut text, &api_version);
         }
-        Ok(Self { namespace, name, resource_version, text })
+        Ok(Self { namespace, name, resource_version, text, indexed })
     }
 }
 
@@ -102,7 +104,7 @@ mod tests {
             indexes: &[],
             storage: Storage::Parts(parts),
         };
-        Projection::of(&kind, &Part::of(parts), text)
+        Projection::of(&kind, &kind.selection(), text)
     }
 
     #[test]

@@ -5,17 +5,18 @@ use std::sync::Arc;
 
 use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::compression::{Dictionary, Samples};
 use super::index::Postings;
 use super::namespaces::Namespaces;
-use super::parts::{EVERYTHING, Part};
+use super::parts::{EVERYTHING, Part, Selection};
 use super::prepared::{self, Batch, IndexKey, Preparation, Prepared, index_keys};
 use super::projection::Projection;
 use super::record::{Compressed, NamespaceId};
 use super::records::{Id, Records};
 use super::stored::Held;
-use super::{Index, Kind};
+use super::{Index, Kind, selected};
 
 /// The coverage of a kind: whether the catalog contains all objects of this kind in the cluster.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -53,9 +54,7 @@ pub(super) struct Changed {
 /// The stored objects of one kind, with their indexes.
 pub(super) struct Store {
     kind: &'static Kind,
-    part: Arc<Part>,
-    /// The parts of an object that are needed to compute the index keys.
-    indexed: Arc<Part>,
+    selection: Arc<Selection>,
     coverage: Coverage,
     records: Records,
     namespaces: Namespaces,
@@ -71,11 +70,10 @@ pub(super) struct Store {
 
 impl Store {
     pub(super) fn new(kind: &'static Kind, is_whole: bool) -> Self {
-        let parts = |declared| Arc::new(if is_whole { Part::of(EVERYTHING) } else { declared });
+        let everything = || Selection { stored: Part::of(EVERYTHING), indexed: Part::of(EVERYTHING) };
         Self {
             kind,
-            part: parts(Part::of(kind.storage.parts())),
-            indexed: parts(kind.indexed_parts()),
+            selection: Arc::new(if is_whole { everything() } else { kind.selection() }),
             coverage: Coverage::Pending,
             records: Records::default(),
             namespaces: Namespaces::default(),
@@ -96,13 +94,12 @@ impl Store {
         self.rejected
     }
 
-    pub(super) fn part(&self) -> Arc<Part> {
-        Arc::clone(&self.part)
+    pub(super) fn selection(&self) -> Arc<Selection> {
+        Arc::clone(&self.selection)
     }
 
     pub(super) fn preparation(&self) -> Preparation {
-        let [part, indexed] = [&self.part, &self.indexed].map(Arc::clone);
-        Preparation { part, dictionary: self.dictionary.clone(), indexed, seed: self.seed.clone() }
+        Preparation { selection: self.selection(), dictionary: self.dictionary.clone(), seed: self.seed.clone() }
     }
 
     pub(super) fn coverage(&self) -> Coverage {
@@ -278,8 +275,18 @@ impl Store {
 
     fn keys(&self, held: &Held) -> Vec<IndexKey> {
         let mut keys = Vec::new();
-        index_keys(self.kind, &self.preparation(), &held.namespace, held.name(), &held.text(), &mut keys);
+        let fields = self.indexed_fields(&held.text());
+        index_keys(self.kind, &self.preparation(), &held.namespace, held.name(), fields, &mut keys);
         keys
+    }
+
+    /// Returns the fields that the indexes read, from the stored text of an object.
+    fn indexed_fields(&self, text: &str) -> Map<String, Value> {
+        // The text was decoded before, so it is a JSON object.
+        match selected::parse(&self.selection.indexed, text) {
+            Ok(Value::Object(fields)) => fields,
+            _ => Map::new(),
+        }
     }
 
     /// Updates the indexes when the index keys of an object change from `before` to `now`.
@@ -332,9 +339,10 @@ impl Store {
         let preparation = self.preparation();
         for held in objects {
             let (namespace, name, text) = (held.namespace.to_string(), held.name().to_owned(), held.text());
-            let object = Projection { namespace, name, text, resource_version: String::new() };
+            let indexed = self.indexed_fields(&text);
+            let object = Projection { namespace, name, text, indexed, resource_version: String::new() };
             let mut batch = Batch::default();
-            batch.add(0, self.kind, &object, &preparation);
+            batch.add(0, self.kind, object, &preparation);
             for (_, object) in batch.objects() {
                 self.add(&object);
             }
@@ -350,7 +358,7 @@ fn hasher(records: &Records, seed: &RandomState) -> impl Fn(&Id) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::super::{Catalog, Scope, Storage};
     use super::*;

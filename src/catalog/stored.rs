@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 
 use super::Kind;
 use super::compression::Dictionary;
-use super::parts::Part;
+use super::parts::{Part, Selection};
 use super::projection::{Projection, Undecodable};
 use super::record::Record;
 use super::records::Id;
@@ -69,23 +69,25 @@ impl Held {
 
 /// Parses the stored fields of an object in `text`, and adds `apiVersion`, `kind`, name and namespace.
 fn value(kind: &Kind, namespace: &str, name: &str, text: &str) -> Value {
-    // The text was decoded before, so it is JSON.
-    let mut object = named(json::parse(text).unwrap_or_default(), namespace, name);
+    // The text was decoded before, so it is a JSON object.
+    let mut object = if let Ok(Value::Object(fields)) = json::parse(text) { fields } else { Map::new() };
+    add_metadata(&mut object, [("name", name), ("namespace", namespace)]);
     object.entry("apiVersion").or_insert_with(|| kind.api_version().into());
     object.insert("kind".to_owned(), kind.kind.into());
     Value::Object(object)
 }
 
-/// Adds name and namespace to the fields of an object. Returns only these if `fields` is not a JSON object.
-pub(super) fn named(fields: Value, namespace: &str, name: &str) -> Map<String, Value> {
-    let mut object = if let Value::Object(fields) = fields { fields } else { Map::new() };
+/// Adds texts such as the name to the metadata of an object. Omits empty texts.
+pub(super) fn add_metadata<'t>(
+    object: &mut Map<String, Value>,
+    texts: impl IntoIterator<Item = (&'static str, &'t str)>,
+) {
     let metadata = object.entry("metadata").or_insert_with(|| Map::new().into());
     if let Some(metadata) = metadata.as_object_mut() {
-        for (key, text) in [("name", name), ("namespace", namespace)].into_iter().filter(|(_, text)| !text.is_empty()) {
+        for (key, text) in texts.into_iter().filter(|(_, text)| !text.is_empty()) {
             metadata.insert(key.to_owned(), text.into());
         }
     }
-    object
 }
 
 impl Stored {
@@ -100,7 +102,8 @@ impl Stored {
     ///
     /// If the text is not a JSON object, is nested too deep, or has a name that is too long.
     pub fn projected(kind: &'static Kind, text: &str) -> Result<Self, Undecodable> {
-        let Projection { namespace, name, text, .. } = Projection::of(kind, &Part::of(kind.storage.parts()), text)?;
+        let selection = Selection { stored: Part::of(kind.storage.parts()), indexed: Part::of(&[]) };
+        let Projection { namespace, name, text, .. } = Projection::of(kind, &selection, text)?;
         Ok(Self::new(value(kind, &namespace, &name, &text)))
     }
 

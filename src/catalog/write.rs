@@ -17,14 +17,14 @@ impl Catalog {
     ///
     /// If the text is not a JSON object, is nested too deep, or has a name that is too long.
     pub fn decode(&self, kind: &'static Kind, text: &str) -> Result<Projection, Undecodable> {
-        match self.read(kind, Store::part) {
-            Some(part) => Projection::of(kind, &part, text),
+        match self.read(kind, Store::selection) {
+            Some(selection) => Projection::of(kind, &selection, text),
             None => Ok(Projection::default()),
         }
     }
 
     /// Stores a decoded object in the catalog, in place of any object with the same namespace and name.
-    pub fn put(&self, kind: &'static Kind, object: &Projection) {
+    pub fn put(&self, kind: &'static Kind, object: Projection) {
         let Some(preparation) = self.read(kind, Store::preparation) else { return };
         let mut batch = Batch::default();
         batch.add(0, kind, object, &preparation);
@@ -51,11 +51,11 @@ impl Catalog {
     ) -> Result<(), Undecodable> {
         let make = || self.read(kind, Store::preparation);
         let Some(preparation) = batch.preparation(number, make) else { return Ok(()) };
-        let mut object = Projection::of(kind, &preparation.part, text)?;
+        let mut object = Projection::of(kind, &preparation.selection, text)?;
         if object.namespace.is_empty() {
             namespace.clone_into(&mut object.namespace);
         }
-        batch.add(number, kind, &object, &preparation);
+        batch.add(number, kind, object, &preparation);
         Ok(())
     }
 
@@ -75,7 +75,7 @@ impl Catalog {
 
     fn insert_value(&self, kind: &'static Kind, object: &Value) {
         match self.decode(kind, &object.to_string()) {
-            Ok(object) => self.put(kind, &object),
+            Ok(object) => self.put(kind, object),
             Err(undecodable) => self.reject(kind, &undecodable),
         }
     }

@@ -68,7 +68,7 @@ pub static BY_LABEL_KEY: Index = Index {
 /// Index of objects by the first three letters of their name, used for suggestions.
 pub static BY_NAME_PREFIX: Index = Index {
     name: "beginning",
-    parts: &[],
+    parts: &[&["metadata", "name"]],
     keys: |object| {
         let name = Some(Metadata::of(object).name()).filter(|name| !name.is_empty());
         name.map(name_prefix).into_iter().collect()

@@ -151,7 +151,7 @@ impl Follow {
                 version.clone_from(&object.resource_version);
                 match event {
                     Event::Deleted(_) => self.catalog.remove(self.kind, &object.namespace, &object.name),
-                    _ => self.catalog.put(self.kind, &object),
+                    _ => self.catalog.put(self.kind, object),
                 }
             }
         }

@@ -40,7 +40,7 @@ pub(super) static KUSTOMIZATIONS: Kind = Kind {
 /// and those whose source, path or components contain unresolved variables.
 pub(super) static BY_SOURCE: Index = Index {
     name: "source",
-    parts: &[&["spec"]],
+    parts: &[&["metadata", "namespace"], &["spec"]],
     keys: |object| {
         let namespace = Metadata::of(object).namespace();
         SourceRef::of(object, namespace).map(|source| source.key()).into_iter().collect()
@@ -51,7 +51,7 @@ pub(super) static BY_SOURCE: Index = Index {
 /// suspended Kustomizations, and those whose source, path or components contain unresolved variables.
 pub(super) static BY_CLUSTER: Index = Index {
     name: "cluster",
-    parts: &[&["spec"]],
+    parts: &[&["metadata", "namespace"], &["spec"]],
     keys: |object| {
         let namespace = Metadata::of(object).namespace();
         SourceRef::of(object, namespace).map(|_| cluster(object, namespace)).into_iter().collect()
