@@ -116,9 +116,7 @@ impl Decoder<'_, '_> {
             Ok(self.list(part.item(), indexed.map(Part::item))?.map(Value::Array))
         } else {
             let value = self.scanner.checked_value()?;
-            copy_compact(value, &mut self.out.text);
-            // The value is valid JSON. If it is nested too deep, the whole object is rejected later.
-            Ok(indexed.map(|indexed| selected::parse(indexed, value).unwrap_or_default()))
+            Ok(self.copy(value, indexed))
         }
     }
 
@@ -149,32 +147,58 @@ impl Decoder<'_, '_> {
         self.out.text.push('{');
         let start = self.out.text.len();
         while let Some(key) = self.scanner.key()? {
-            match place.member(part, &key) {
-                Member::Skip => drop(self.scanner.checked_value()?),
-                Member::ApiVersion => self.out.api_version = self.string()?,
-                Member::Namespace => self.out.namespace = self.string()?,
-                Member::Name => self.out.name = self.string()?,
-                Member::ResourceVersion { is_kept } => {
-                    let version = self.scanner.checked_value()?;
-                    self.out.resource_version = serde_json::from_str(version).unwrap_or_default();
-                    if is_kept {
-                        self.separate(start);
-                        push_key(&key, &mut self.out.text);
-                        copy_compact(version, &mut self.out.text);
-                    }
-                }
-                Member::Keep(part, place) => {
-                    self.separate(start);
-                    push_key(&key, &mut self.out.text);
-                    let value = self.value(part, indexed.and_then(|indexed| indexed.member(&key)), place)?;
-                    if let (Some(members), Some(value)) = (&mut members, value) {
-                        members.insert(key.into_owned(), value);
-                    }
-                }
+            let value = self.member(&key, part, indexed, place, start)?;
+            if let (Some(members), Some(value)) = (&mut members, value) {
+                members.insert(key.into_owned(), value);
             }
         }
         self.out.text.push('}');
         Ok(members)
+    }
+
+    /// Decodes the member `key` of an object. `part` and `indexed` are the selections for the object, and its members
+    /// are written from `start` on. Returns the fields in the member that `indexed` selects; `None` if there are none.
+    fn member(
+        &mut self,
+        key: &Cow<'_, str>,
+        part: &Part,
+        indexed: Option<&Part>,
+        place: Place,
+        start: usize,
+    ) -> Result<Option<Value>, Unread> {
+        let indexed = || indexed.and_then(|indexed| indexed.member(key));
+        match place.member(part, key) {
+            Member::Skip => drop(self.scanner.checked_value()?),
+            Member::ApiVersion => self.out.api_version = self.string()?,
+            Member::Namespace => self.out.namespace = self.string()?,
+            Member::Name => self.out.name = self.string()?,
+            Member::ResourceVersion { is_kept } => {
+                let version = self.scanner.checked_value()?;
+                self.out.resource_version = serde_json::from_str(version).unwrap_or_default();
+                if is_kept {
+                    self.begin_member(key, start);
+                    return Ok(self.copy(version, indexed()));
+                }
+            }
+            Member::Keep(part, place) => {
+                self.begin_member(key, start);
+                return self.value(part, indexed(), place);
+            }
+        }
+        Ok(None)
+    }
+
+    /// Copies a JSON value. Returns the fields in it that `indexed` selects; `None` if there are none.
+    fn copy(&mut self, value: &str, indexed: Option<&Part>) -> Option<Value> {
+        copy_compact(value, &mut self.out.text);
+        // The value is valid JSON. If it is nested too deep, the whole object is rejected later.
+        indexed.map(|indexed| selected::parse(indexed, value).unwrap_or_default())
+    }
+
+    /// Writes the key of a member. `start` is the beginning of the object's members.
+    fn begin_member(&mut self, key: &Cow<'_, str>, start: usize) {
+        self.separate(start);
+        push_key(key, &mut self.out.text);
     }
 
     /// Writes a comma, unless the object or list whose text begins at `start` is still empty.

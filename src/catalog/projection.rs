@@ -83,9 +83,11 @@ fn add_api_version(text: &mut String, api_version: &str) {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::decode::LAST_APPLIED;
-    use super::super::parts::EVERYTHING;
-    use super::super::{Scope, Storage};
+    use super::super::parts::{EVERYTHING, Part};
+    use super::super::{Scope, Storage, selected};
     use super::*;
     use crate::admission::Path;
 
@@ -158,5 +160,43 @@ mod tests {
         assert!(projected(&[], &deep).is_ok(), "a part that is not kept may be deep");
         let long = format!(r#"{{"metadata":{{"name":"{}"}}}}"#, "ä".repeat(5_000));
         assert!(projected(&[], &long).unwrap_err().to_string().ends_with("bytes"));
+    }
+
+    /// Paths from which the properties select the fields to store, and the fields that indexes read.
+    const PATHS: [Path; 7] = [
+        &["metadata"],
+        &["metadata", "labels"],
+        &["metadata", "resourceVersion"],
+        &["metadata", "annotations", "a"],
+        &["spec"],
+        &["spec", "a"],
+        &["spec", "*", "b"],
+    ];
+
+    fn paths() -> impl Strategy<Value = Vec<Path>> {
+        prop::sample::subsequence(&PATHS[..], 0..PATHS.len())
+    }
+
+    fn values() -> impl Strategy<Value = serde_json::Value> {
+        let scalar = prop_oneof![any::<i64>().prop_map(Value::from), r#"[a-b"\\ ]{0,3}"#.prop_map(Value::from)];
+        scalar.prop_recursive(3, 20, 3, |inner| {
+            let members = prop::collection::btree_map("a|b|labels|annotations|resourceVersion", inner.clone(), 0..4);
+            let object = members.prop_map(|members| Value::Object(members.into_iter().collect()));
+            prop_oneof![object, prop::collection::vec(inner, 0..3).prop_map(Value::Array)]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn fields_of_indexes_are_those_of_the_stored_text(
+            (metadata, spec) in (values(), values()), (stored, indexed) in (paths(), paths()), is_pretty: bool,
+        ) {
+            let object = serde_json::json!({"metadata": metadata, "spec": spec});
+            let text = if is_pretty { serde_json::to_string_pretty(&object).unwrap() } else { object.to_string() };
+            let selection = Selection { stored: Part::of(&stored), indexed: Part::of(&indexed) };
+            let kept = Projection::of(&super::super::NAMESPACES, &selection, &text).unwrap();
+            let parsed = selected::parse(&selection.indexed, &kept.text).unwrap();
+            prop_assert_eq!(Value::Object(kept.indexed), parsed);
+        }
     }
 }
