@@ -237,7 +237,7 @@ fn bomb(name: &str) -> String {
 /// object is within the limit for one document. But all 200 objects together would take gigabytes of memory. `check`
 /// reads 11 of them, and reports an error for each of the others.
 #[test]
-fn releases_alias_bombs_between_roots() {
+fn limits_the_aliases_of_all_documents_together() {
     let folder = tempfile::tempdir().unwrap();
     for number in 0..200 {
         fs::write(folder.path().join(format!("{number}.yaml")), bomb(&format!("bomb-{number}"))).unwrap();
