@@ -24,9 +24,10 @@ profile=$folder/portcullis.profdata
 server=$folder/server.profdata
 order=$folder/functions
 
-# Builds the binary with flags of rustc. RUSTFLAGS replaces the flags in .cargo/config.toml.
+# Builds the binary with flags of rustc. RUSTFLAGS replaces the flags in .cargo/config.toml. Both builds keep their symbols: with
+# another setting, Cargo would give all functions other names, and the profile would not apply to them.
 build() {
-  RUSTFLAGS="-C relocation-model=static $1" \
+  CARGO_PROFILE_RELEASE_STRIP=none RUSTFLAGS="-C relocation-model=static $1" \
     cargo build --release --locked "${@:2}" --bin portcullis --target "$target" --target-dir "$folder" >&2
 }
 # Runs a benchmark, which need not be optimized itself, with the instrumented binary. The names of the recorded files begin with $1.
@@ -42,14 +43,24 @@ functions() {
 ran() {
   functions --value-cutoff=1 "$1"
 }
+# Prints the names of all functions in the binary.
+defined() {
+  "$tools/llvm-nm" --defined-only --numeric-sort --format=posix "$binary" | awk '$2 ~ /[tTwW]/ { print $1 }'
+}
 # Prints the names of functions that are not in the profile. They belong to the standard library, or are written in C.
 not_profiled() {
-  "$tools/llvm-nm" --defined-only --numeric-sort --format=posix "$binary" |
-    awk 'NR == FNR { profiled[$1]; next } $2 ~ /[tTwW]/ && !($1 in profiled) { print $1 }' <(functions "$profile") -
+  defined | awk 'NR == FNR { profiled[$1]; next } !($1 in profiled)' <(functions "$profile") -
+}
+# Fails if the binary has few of the functions that ran for the profile. Many of them are inlined into others, but if most are missing,
+# the two builds have different names for them.
+check_names() {
+  defined | awk 'NR == FNR { all++; ran[$1]; next } $1 in ran { found++; delete ran[$1] }
+    END { if (2 * found < all) { print "the profile does not apply: " found + 0 " of its " all " functions are in the binary"; exit 1 } }' \
+    <(ran "$profile") - >&2
 }
 
 rm -rf "$runs"
-CARGO_PROFILE_RELEASE_STRIP=none build "-Cprofile-generate=$runs" "$@"
+build "-Cprofile-generate=$runs" "$@"
 record server "$@" --bench memory -- files
 record server "$@" --bench memory -- soak --seconds=30
 record calls "$@" --bench admission -- sizes overwrites --rounds=1
@@ -64,4 +75,6 @@ done
 link="-Clink-arg=-fuse-ld=lld -Clink-arg=-B$tools/gcc-ld"
 link+=" -Clink-arg=-Wl,--symbol-ordering-file=$order -Clink-arg=-Wl,--no-warn-symbol-ordering"
 build "-Cprofile-use=$profile $link" "$@"
+check_names
+"$tools/llvm-strip" "$binary"
 echo "$binary"
