@@ -2,8 +2,10 @@
 
 use std::ffi::OsStr;
 use std::fs;
+use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
-use std::path::PathBuf;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -57,21 +59,41 @@ impl Memory {
     }
 }
 
-/// A build of Portcullis, with a certificate for its server.
+/// The size of the writes with which containerd unpacks the files of an image, in bytes.
+const UNPACK_BYTES: usize = 32 * 1024;
+
+/// A copy of a build of Portcullis, with a certificate for its server.
+///
+/// The kernel keeps a file that was just written in folios of up to the size of the writes. Since Linux 6.18, it maps
+/// whole folios into a process. So the resident memory depends on how the executable was written. The copy is written
+/// as on a node.
 pub struct Program {
     path: PathBuf,
     certs: TempDir,
+    /// The folder with the copy of the executable.
+    _copy: TempDir,
+}
+
+/// Copies an executable in writes of [`UNPACK_BYTES`].
+fn copy_executable(from: &Path, to: &Path) -> io::Result<()> {
+    let mut out = fs::File::create(to)?;
+    fs::read(from)?.chunks(UNPACK_BYTES).try_for_each(|chunk| out.write_all(chunk))?;
+    fs::set_permissions(to, fs::Permissions::from_mode(0o755))
 }
 
 impl Program {
-    /// Creates a serving certificate with the executable of Portcullis at `path`. If `path` is `None`, uses the
+    /// Copies the executable of Portcullis at `path`, and creates a serving certificate. If `path` is `None`, copies the
     /// executable that cargo built for this benchmark.
     pub fn new(path: Option<&str>) -> Self {
-        let path = PathBuf::from(path.unwrap_or(env!("CARGO_BIN_EXE_portcullis")));
+        let original = Path::new(path.unwrap_or(env!("CARGO_BIN_EXE_portcullis")));
+        // The folder for temporary files may be in memory.
+        let copy = tempfile::tempdir_in(original.parent().unwrap()).unwrap();
+        let path = copy.path().join("portcullis");
+        copy_executable(original, &path).unwrap();
         let certs = tempfile::tempdir().unwrap();
         let output = Command::new(&path).args(["certs", "--out"]).arg(certs.path()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Self { path, certs }
+        Self { path, certs, _copy: copy }
     }
 
     /// Starts a server. `arguments` are additional arguments of its command line, which say where the server finds the
