@@ -160,7 +160,7 @@ impl Decoder<'_, '_> {
     /// are written from `start` on. Returns the fields in the member that `indexed` selects; `None` if there are none.
     fn member(
         &mut self,
-        key: &Cow<'_, str>,
+        key: &str,
         part: &Part,
         indexed: Option<&Part>,
         place: Place,
@@ -196,7 +196,7 @@ impl Decoder<'_, '_> {
     }
 
     /// Writes the key of a member. `start` is the beginning of the object's members.
-    fn begin_member(&mut self, key: &Cow<'_, str>, start: usize) {
+    fn begin_member(&mut self, key: &str, start: usize) {
         self.separate(start);
         push_key(key, &mut self.out.text);
     }
@@ -218,14 +218,12 @@ impl Decoder<'_, '_> {
 }
 
 /// Appends the key of a member and a colon to `out`.
-fn push_key(key: &Cow<'_, str>, out: &mut String) {
-    match key {
-        // The scanner borrows keys without escapes from the text.
-        Cow::Borrowed(key) => out.extend(["\"", key, "\":"]),
-        Cow::Owned(key) => {
-            out.push_str(&Value::from(key.as_str()).to_string());
-            out.push(':');
-        }
+fn push_key(key: &str, out: &mut String) {
+    if key.bytes().all(|byte| byte >= b' ' && !matches!(byte, b'"' | b'\\')) {
+        out.extend(["\"", key, "\":"]);
+    } else {
+        out.push_str(&Value::from(key).to_string());
+        out.push(':');
     }
 }
 

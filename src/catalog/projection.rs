@@ -180,7 +180,8 @@ mod tests {
     fn values() -> impl Strategy<Value = serde_json::Value> {
         let scalar = prop_oneof![any::<i64>().prop_map(Value::from), r#"[a-b"\\ ]{0,3}"#.prop_map(Value::from)];
         scalar.prop_recursive(3, 20, 3, |inner| {
-            let members = prop::collection::btree_map("a|b|labels|annotations|resourceVersion", inner.clone(), 0..4);
+            let members =
+                prop::collection::btree_map("a|b|labels|annotations|resourceVersion|[\"\\\\\n]é", inner.clone(), 0..4);
             let object = members.prop_map(|members| Value::Object(members.into_iter().collect()));
             prop_oneof![object, prop::collection::vec(inner, 0..3).prop_map(Value::Array)]
         })
