@@ -17,6 +17,7 @@
 
 mod called;
 mod catalogs;
+mod executable;
 mod floor;
 mod process;
 mod report;
@@ -33,6 +34,7 @@ use rustls::version::TLS13;
 use tempfile::TempDir;
 
 use called::{Call, ConnectedServer, Memory};
+use executable::Executable;
 use report::{Comparison, Costs, Report};
 use rounds::Rounds;
 use support::client;
@@ -89,8 +91,8 @@ struct Bench {
     mount: SecretMount,
     client: Arc<ClientConfig>,
     folder: TempDir,
-    /// The path of the measured build.
-    binary: PathBuf,
+    /// The executable of the measured build.
+    executable: Executable,
     rounds: usize,
     /// The names of the tables to measure. If the list is empty, all tables are measured.
     tables: Vec<String>,
@@ -105,7 +107,7 @@ impl Bench {
             mount: SecretMount::new(&authority.leaf()),
             client,
             folder: TempDir::new().unwrap(),
-            binary: value("--binary=").unwrap_or(process::PORTCULLIS).into(),
+            executable: Executable::copy_of(value("--binary=").unwrap_or(process::PORTCULLIS).as_ref()),
             rounds: value("--rounds=").map_or(ROUNDS, |number| number.parse().expect("--rounds is a number")),
             tables: arguments.iter().filter(|argument| !argument.starts_with("--")).cloned().collect(),
         }
@@ -114,7 +116,7 @@ impl Bench {
     async fn run(&self) -> Report {
         let mut report = Report::new(self.rounds);
         if self.is_selected("memory") {
-            report.memory = self.memory(&self.binary).await;
+            report.memory = self.memory(self.executable.path()).await;
         }
         if self.is_selected("sizes") {
             for (size, count) in SIZES {
@@ -183,12 +185,14 @@ impl Bench {
     /// Compares the measured build of Portcullis with another build. `before` is the path of the other build's
     /// executable. Compares the memory usage of the builds, and the cost of reviews of the same Installation.
     async fn compare_with(&self, before: &Path) -> Comparison {
-        let memory = [self.memory(before).await, self.memory(&self.binary).await];
+        let before = Executable::copy_of(before);
+        let builds = [before.path(), self.executable.path()];
+        let memory = [self.memory(builds[0]).await, self.memory(builds[1]).await];
         let mut comparison = Comparison { rounds: self.rounds, costs: Vec::new(), memory };
         for objects in CATALOGS {
             for (path, expected) in [("/validate", ALLOWED), ("/mutate", PATCHED)] {
                 let mut rounds = Rounds::new(TYPICAL.1, self.rounds);
-                for build in [before, &self.binary] {
+                for build in builds {
                     let server = rounds.server(self.start_build(build, objects).await);
                     rounds.call(server, Call::new(path, path, &reviews::installation(TYPICAL.0), expected));
                 }
@@ -219,7 +223,7 @@ impl Bench {
 
     /// Starts the measured build with a catalog of `objects` objects.
     async fn start_portcullis(&self, objects: usize) -> ConnectedServer {
-        self.start_build(&self.binary, objects).await
+        self.start_build(self.executable.path(), objects).await
     }
 
     async fn start_build(&self, build: &Path, objects: usize) -> ConnectedServer {

@@ -16,6 +16,8 @@
 #[path = "../admission/catalogs.rs"]
 mod catalogs;
 mod client;
+#[path = "../admission/executable.rs"]
+mod executable;
 #[path = "../admission/floor.rs"]
 mod floor;
 mod latency;

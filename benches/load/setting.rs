@@ -11,6 +11,7 @@ use rustls::version::TLS13;
 use tempfile::TempDir;
 
 use super::catalogs;
+use super::executable::Executable;
 use super::process::{self, Process, Running};
 use super::support::client;
 use super::support::pki::{Authority, SecretMount};
@@ -29,15 +30,20 @@ pub struct Setting {
     pub arguments: Vec<String>,
     /// Whether server and client are pinned to one CPU each.
     pub is_pinned: bool,
+    /// The measured executable: the command-line argument `--binary`, or the executable that Cargo has built together
+    /// with this benchmark.
+    executable: Executable,
     folder: TempDir,
 }
 
 impl Setting {
     pub fn new(arguments: &[String]) -> Self {
         let authority = Authority::new();
+        let binary = arguments.iter().find_map(|argument| argument.strip_prefix("--binary="));
         Self {
             mount: SecretMount::new(&authority.leaf()),
             authority,
+            executable: Executable::copy_of(binary.unwrap_or(process::PORTCULLIS).as_ref()),
             arguments: arguments.to_vec(),
             is_pinned: !arguments.iter().any(|argument| argument == "--unpinned") && pin_client(),
             folder: TempDir::new().unwrap(),
@@ -64,7 +70,7 @@ impl Setting {
     }
 
     pub fn floor(&self) -> Process {
-        process::floor_with_command(self.command(std::env::current_exe().unwrap().to_str().unwrap()), self.mount.path())
+        process::floor_with_command(self.command(&std::env::current_exe().unwrap()), self.mount.path())
     }
 
     /// Starts the server with its default settings, and with a catalog of `objects` objects.
@@ -75,18 +81,17 @@ impl Setting {
     /// Starts the server with ten objects in its catalog, and returns immediately, before the server is ready. The
     /// server answers health probes at the address `admin`.
     pub fn portcullis_with_admin(&self, admin: SocketAddr) -> Running {
-        process::portcullis_with_admin(admin, self.command(self.binary()), self.mount.path(), &self.catalog(10))
+        process::portcullis_with_admin(
+            admin,
+            self.command(self.executable.path()),
+            self.mount.path(),
+            &self.catalog(10),
+        )
     }
 
     /// Starts the server with its default settings and with the catalog in the folder `catalog`.
     pub fn portcullis_with_catalog(&self, catalog: &Path) -> Process {
-        process::portcullis_with_command(self.command(self.binary()), self.mount.path(), catalog)
-    }
-
-    /// Returns the path of the measured Portcullis executable: the command-line argument `--binary`, or the executable
-    /// that Cargo has built together with this benchmark.
-    fn binary(&self) -> &str {
-        self.value("--binary").unwrap_or(process::PORTCULLIS)
+        process::portcullis_with_command(self.command(self.executable.path()), self.mount.path(), catalog)
     }
 
     /// Creates a folder with this name, and returns its path.
@@ -105,13 +110,13 @@ impl Setting {
         manifests
     }
 
-    fn command(&self, program: &str) -> Command {
+    fn command(&self, program: &Path) -> Command {
         if !self.is_pinned {
             return Command::new(program);
         }
         let mut command = Command::new("taskset");
         // If the priority is not permitted, `nice` prints a warning and continues.
-        command.args(["--cpu-list", SERVER_CPU, "nice", "-n", NICE_VALUE, program]);
+        command.args(["--cpu-list", SERVER_CPU, "nice", "-n", NICE_VALUE]).arg(program);
         command
     }
 }

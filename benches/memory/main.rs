@@ -31,6 +31,8 @@ mod daemon;
 #[path = "../../tests/e2e/delivery_crds.rs"]
 mod delivery_crds;
 mod etcd;
+#[path = "../admission/executable.rs"]
+mod executable;
 #[path = "../../tests/e2e/http.rs"]
 mod http;
 mod informer;

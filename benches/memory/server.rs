@@ -2,9 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io::{self, Write as _};
 use std::net::{Ipv4Addr, TcpListener};
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command};
 use std::thread;
@@ -12,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 
+use crate::executable::Executable;
 use crate::http;
 use crate::objects::Row;
 use crate::pod::Pod;
@@ -59,47 +58,27 @@ impl Memory {
     }
 }
 
-/// The size of the writes with which containerd unpacks the files of an image, in bytes.
-const UNPACK_BYTES: usize = 32 * 1024;
-
 /// A copy of a build of Portcullis, with a certificate for its server.
-///
-/// The kernel keeps a file that was just written in folios of up to the size of the writes. Since Linux 6.18, it maps
-/// whole folios into a process. So the resident memory depends on how the executable was written. The copy is written
-/// as on a node.
 pub struct Program {
-    path: PathBuf,
+    executable: Executable,
     certs: TempDir,
-    /// The folder with the copy of the executable.
-    _copy: TempDir,
-}
-
-/// Copies an executable in writes of [`UNPACK_BYTES`].
-fn copy_executable(from: &Path, to: &Path) -> io::Result<()> {
-    let mut out = fs::File::create(to)?;
-    fs::read(from)?.chunks(UNPACK_BYTES).try_for_each(|chunk| out.write_all(chunk))?;
-    fs::set_permissions(to, fs::Permissions::from_mode(0o755))
 }
 
 impl Program {
     /// Copies the executable of Portcullis at `path`, and creates a serving certificate. If `path` is `None`, copies the
     /// executable that cargo built for this benchmark.
     pub fn new(path: Option<&str>) -> Self {
-        let original = Path::new(path.unwrap_or(env!("CARGO_BIN_EXE_portcullis")));
-        // The folder for temporary files may be in memory.
-        let copy = tempfile::tempdir_in(original.parent().unwrap()).unwrap();
-        let path = copy.path().join("portcullis");
-        copy_executable(original, &path).unwrap();
+        let executable = Executable::copy_of(Path::new(path.unwrap_or(env!("CARGO_BIN_EXE_portcullis"))));
         let certs = tempfile::tempdir().unwrap();
-        let output = Command::new(&path).args(["certs", "--out"]).arg(certs.path()).output().unwrap();
+        let output = Command::new(executable.path()).args(["certs", "--out"]).arg(certs.path()).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        Self { path, certs, _copy: copy }
+        Self { executable, certs }
     }
 
     /// Starts a server. `arguments` are additional arguments of its command line, which say where the server finds the
     /// objects.
     pub fn serve<A: AsRef<OsStr>>(&self, arguments: &[A]) -> Server {
-        self.serve_with_command(Command::new(&self.path), arguments)
+        self.serve_with_command(Command::new(self.executable.path()), arguments)
     }
 
     /// Starts a server that reads the objects of `cluster`. As in a pod, the server finds the API server through
@@ -108,7 +87,7 @@ impl Program {
     pub fn serve_cluster(&self, cluster: &PopulatedCluster) -> Server {
         match cluster.pod() {
             Some(pod) => {
-                let mut server = self.serve_with_command::<&str>(pod.command(self.path.as_os_str()), &[]);
+                let mut server = self.serve_with_command::<&str>(pod.command(self.executable.path().as_os_str()), &[]);
                 server.pod = Some(pod);
                 server
             }
