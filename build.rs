@@ -1,5 +1,5 @@
 //! Records the commit and the target platform of the build for `portcullis version --output json`, and writes the
-//! built-in tables of kustomize as Rust source. Compiles `native/memmove.c` for the static binary.
+//! built-in tables of kustomize as Rust source. Compiles the C code in `native` for the static binary.
 
 #[path = "src/kustomize/generate.rs"]
 mod generate;
@@ -30,25 +30,28 @@ fn main() -> io::Result<()> {
         println!("cargo::rerun-if-changed={table}");
         fs::write(Path::new(&out).join(name), source(&fs::read_to_string(table)?))?;
     }
-    compile_memmove();
+    compile_native();
     Ok(())
 }
 
-/// Compiles our own memcpy and memmove for x86-64 with musl. They replace those of musl, which are slow for a few
-/// bytes.
-fn compile_memmove() {
+/// Compiles our own memcpy, memmove and memcmp for x86-64 with musl. They replace those of musl, which are slow for a
+/// few bytes.
+fn compile_native() {
     let is_set = |name: &str, value: &str| env::var(name).as_deref() == Ok(value);
     if !(is_set("CARGO_CFG_TARGET_ENV", "musl") && is_set("CARGO_CFG_TARGET_ARCH", "x86_64")) {
         return;
     }
-    println!("cargo::rerun-if-changed=native/memmove.c");
     // Without these options the compiler may replace the loops by calls of the functions themselves.
     let options = ["-ffreestanding", "-fno-builtin", "-fno-tree-loop-distribute-patterns"];
     let mut build = cc::Build::new();
     for option in options {
         build.flag(option);
     }
-    build.file("native/memmove.c").opt_level(3).compile("portcullis_memmove");
+    for file in ["native/memmove.c", "native/memcmp.c"] {
+        println!("cargo::rerun-if-changed={file}");
+        build.file(file);
+    }
+    build.opt_level(3).compile("portcullis_native");
 }
 
 /// Returns the commit of the checkout in a release build. Returns `None` in other builds, because otherwise Cargo would
