@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use cases::repository;
 use portcullis::gate::Registry;
-use serde_json::Value;
+use serde_json::{Value, json};
 use support::client::{self, Connection};
 use support::deadline::deadline;
 use support::pki::{Authority, SecretMount};
@@ -157,6 +157,29 @@ async fn reloads_the_folder_of_manifests() {
     assert!(is_patched(&server.post("/mutate", &installation).await));
     std::fs::write(&overwrites, text.replace("componentName: github.com", "componentName: elsewhere.com")).unwrap();
     server.wait_for_answer("/mutate", &installation, |answer| !is_patched(answer)).await;
+}
+
+#[tokio::test]
+async fn logs_how_many_objects_are_stored() {
+    let manifests = tempfile::tempdir().unwrap();
+    let list = |first: usize| {
+        let context = |number: usize| {
+            let metadata =
+                json!({"namespace": "landscape", "name": format!("context-{number}"), "uid": "x".repeat(200)});
+            json!({"apiVersion": "landscaper.gardener.cloud/v1alpha1", "kind": "Context", "metadata": metadata})
+        };
+        let items: Vec<_> = (first..first + 200).map(context).collect();
+        json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string()
+    };
+    // The file is read twice, because it contains two lists.
+    std::fs::write(manifests.path().join("contexts.json"), list(0) + &list(200)).unwrap();
+    let server = Server::start(&["--manifests", &manifests.path().display().to_string()]);
+    server.wait_for_readiness(|answer| answer.starts_with("HTTP/1.1 200")).await;
+    let (log, objects) = (server.log(), "objects=400 ");
+    assert!(
+        log.lines().any(|line| line.contains("contexts.landscaper.gardener.cloud") && line.contains(objects)),
+        "{log}"
+    );
 }
 
 #[tokio::test]

@@ -11,7 +11,8 @@ use crate::catalog::prepared::Batch;
 use crate::catalog::{Catalog, Coverage, Kind, Listing};
 
 /// Fills a catalog from files and folders. Objects without a namespace get `namespace`, as in kubectl. Returns the
-/// number of objects in the files, including objects of kinds that the catalog does not store.
+/// number of objects that were read, including objects of kinds that the catalog does not store. Objects that are read
+/// twice count twice ([`each`] describes which files are read again).
 ///
 /// # Errors
 ///
@@ -100,10 +101,11 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
 }
 
 fn finish(catalog: &Catalog, listing: Listing<'_>) {
-    let (kind, objects) = (listing.kind(), listing.count());
+    let kind = listing.kind();
     listing.finish(Coverage::Complete);
-    if objects > 0 {
-        tracing::info!(kind = kind.full_name(), objects, bytes = catalog.size(kind).bytes, "read");
+    let size = catalog.size(kind);
+    if size.objects > 0 {
+        tracing::info!(kind = kind.full_name(), objects = size.objects, bytes = size.bytes, "read");
     }
 }
 
