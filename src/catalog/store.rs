@@ -7,7 +7,7 @@ use hashbrown::HashTable;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::compression::{Dictionary, Samples};
+use super::compression::{Dictionary, Form, Samples};
 use super::index::Postings;
 use super::namespaces::Namespaces;
 use super::parts::{EVERYTHING, Part, Selection};
@@ -64,6 +64,9 @@ pub(super) struct Store {
     indexes: Vec<Postings>,
     samples: Samples,
     dictionary: Option<Arc<Dictionary>>,
+    /// The highest id of an object that was compressed without the dictionary. `None` if there is none to compress
+    /// again.
+    last_without_dictionary: Option<Id>,
     /// Number of objects that could not be stored.
     rejected: u64,
 }
@@ -82,6 +85,7 @@ impl Store {
             indexes: kind.indexes.iter().map(|_| Postings::default()).collect(),
             samples: Samples::default(),
             dictionary: None,
+            last_without_dictionary: None,
             rejected: 0,
         }
     }
@@ -243,7 +247,7 @@ impl Store {
         // The ids in the indexes are sorted at the end of the first listing.
         let add = if self.coverage == Coverage::Pending { Postings::append } else { Postings::insert };
         self.add_keys(id, new.keys, add);
-        self.learn(&new.parts);
+        self.learn(id, &new.parts);
         Some(id)
     }
 
@@ -257,7 +261,7 @@ impl Store {
         }
         self.file(id, &self.keys(&before), new.keys);
         self.records.replace(id, &new.parts.record(record.namespace, new.name));
-        self.learn(&new.parts);
+        self.learn(id, &new.parts);
         Some(before)
     }
 
@@ -308,17 +312,22 @@ impl Store {
         }
     }
 
-    /// Adds an object to the samples for the compression dictionary. Does nothing if the dictionary already exists.
-    fn learn(&mut self, parts: &Compressed<'_>) {
+    /// Adds an object to the samples for the compression dictionary, unless the dictionary already exists. Remembers an
+    /// object that was compressed without the dictionary.
+    fn learn(&mut self, id: Id, parts: &Compressed<'_>) {
         if self.dictionary.is_none() {
             self.dictionary = self.samples.add(&parts.original(None)).map(Arc::new);
         }
+        if parts.form == Form::Alone {
+            self.last_without_dictionary = self.last_without_dictionary.max(Some(id));
+        }
     }
 
-    /// Recompresses all objects that were stored before the compression dictionary was complete.
+    /// Compresses the objects again that were stored before the compression dictionary was complete.
     fn compress_first_objects(&mut self) {
         let Some(dictionary) = self.dictionary.clone() else { return };
-        for id in self.records.ids().collect::<Vec<_>>() {
+        let Some(last) = self.last_without_dictionary.take() else { return };
+        for id in 0..=last {
             let Some((record, _)) = self.records.get(id).filter(|(record, _)| record.lacks_dictionary()) else {
                 continue;
             };
