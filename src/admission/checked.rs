@@ -10,36 +10,48 @@ const LANES: usize = 16;
 /// Length, in bytes, above which a number could be too large for 64-bit floating point without an exponent.
 const MAX_PLAIN_DIGITS: usize = 300;
 
-/// Returns the length in bytes of the JSON value at the start of `text`. `None` if the value is not valid JSON, or if
-/// white space precedes it. Ignores the text after the value. The value may be nested to any depth.
+/// A valid JSON value at the start of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Checked {
+    /// The length of the value in bytes.
+    pub(super) length: usize,
+    /// The maximum depth to which objects and lists are nested in the value. 0 if the value is neither of them.
+    pub(super) depth: usize,
+    /// Whether there is white space between the tokens of the value.
+    pub(super) has_blanks: bool,
+}
+
+/// Checks the JSON value at the start of `text`. `None` if the value is not valid JSON, or if white space precedes it.
+/// Ignores the text after the value. The value may be nested to any depth.
 ///
 /// Except for the depth, accepts the same values as [`json::parse`](super::json::parse).
-pub(super) fn length(text: &str) -> Option<usize> {
-    let (bytes, mut at, mut nesting) = (text.as_bytes(), 0, Nesting::default());
+pub(super) fn check(text: &str) -> Option<Checked> {
+    let (bytes, mut at, mut nesting, mut has_blanks) = (text.as_bytes(), 0, Nesting::default(), false);
     loop {
         let first = *bytes.get(at)?;
         if matches!(first, b'{' | b'[') {
             let is_object = first == b'{';
-            at = after_blanks(bytes, at + 1);
+            nesting.enter(is_object);
+            at = after_blanks(bytes, at + 1, &mut has_blanks);
             if bytes.get(at) != Some(&closing(is_object)) {
-                nesting.enter(is_object);
                 if is_object {
-                    at = after_key(bytes, at)?;
+                    at = after_key(bytes, at, &mut has_blanks)?;
                 }
                 continue;
             }
-            at += 1;
         } else {
             at = after_scalar(text, at)?;
         }
         loop {
-            let Some(is_in_object) = nesting.is_in_object() else { return Some(at) };
-            at = after_blanks(bytes, at);
+            let Some(is_in_object) = nesting.is_in_object() else {
+                return Some(Checked { length: at, depth: nesting.deepest, has_blanks });
+            };
+            at = after_blanks(bytes, at, &mut has_blanks);
             match *bytes.get(at)? {
                 b',' => {
-                    at = after_blanks(bytes, at + 1);
+                    at = after_blanks(bytes, at + 1, &mut has_blanks);
                     if is_in_object {
-                        at = after_key(bytes, at)?;
+                        at = after_key(bytes, at, &mut has_blanks)?;
                     }
                     break;
                 }
@@ -60,6 +72,8 @@ fn closing(is_object: bool) -> u8 {
 #[derive(Default)]
 struct Nesting {
     depth: usize,
+    /// The maximum of `depth` so far.
+    deepest: usize,
     /// One bit for each of the innermost objects and lists, the innermost in the lowest bit. It is set for an object.
     innermost: u64,
     /// The bits of the objects and lists further out, 64 in each number.
@@ -73,6 +87,7 @@ impl Nesting {
         }
         self.innermost = self.innermost << 1 | u64::from(is_object);
         self.depth += 1;
+        self.deepest = self.deepest.max(self.depth);
     }
 
     fn leave(&mut self) {
@@ -89,20 +104,23 @@ impl Nesting {
     }
 }
 
-fn after_blanks(bytes: &[u8], mut at: usize) -> usize {
+/// Returns the position after the white space at `at`. Sets `has_blanks` if there is any.
+fn after_blanks(bytes: &[u8], mut at: usize, has_blanks: &mut bool) -> usize {
     while matches!(bytes.get(at), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+        *has_blanks = true;
         at += 1;
     }
     at
 }
 
-/// Returns the position of the value of a member whose key begins at `at`.
-fn after_key(bytes: &[u8], at: usize) -> Option<usize> {
+/// Returns the position of the value of a member whose key begins at `at`. Sets `has_blanks` if there is white space
+/// around the colon.
+fn after_key(bytes: &[u8], at: usize, has_blanks: &mut bool) -> Option<usize> {
     if bytes.get(at) != Some(&b'"') {
         return None;
     }
-    let at = after_blanks(bytes, after_string(bytes, at)?);
-    (bytes.get(at) == Some(&b':')).then(|| after_blanks(bytes, at + 1))
+    let at = after_blanks(bytes, after_string(bytes, at)?, has_blanks);
+    (bytes.get(at) == Some(&b':')).then(|| after_blanks(bytes, at + 1, has_blanks))
 }
 
 /// Returns the position after the string, number or word that begins at `at`.
@@ -116,6 +134,14 @@ fn after_scalar(text: &str, at: usize) -> Option<usize> {
         b'n' => word("null"),
         _ => after_number(text, at),
     }
+}
+
+/// Returns the content of the string that begins with an opening quote before `text`. `None` if the string contains
+/// escapes or control characters, or does not end.
+#[inline]
+pub(super) fn plain_string(text: &str) -> Option<&str> {
+    let end = special(text.as_bytes())?;
+    text.get(..end).filter(|_| text.as_bytes().get(end) == Some(&b'"'))
 }
 
 /// Returns the position after the string whose opening quote is at `at`.
@@ -188,7 +214,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::admission::json;
+    use crate::admission::{json, scan};
+
+    fn length(text: &str) -> Option<usize> {
+        check(text).map(|checked| checked.length)
+    }
 
     #[test]
     fn accepts_what_a_parser_accepts() {
@@ -227,6 +257,31 @@ mod tests {
     }
 
     #[test]
+    fn depth_and_blanks_are_those_of_the_value() {
+        for (text, depth, has_blanks) in [
+            ("1 ", 0, false),
+            ("[] ", 1, false),
+            ("[ ]", 1, true),
+            ("[{},[]]", 2, false),
+            ("[[1],2]", 2, false),
+            (r#"{"a b":1}"#, 1, false),
+            (r#"{"a" :1}"#, 1, true),
+            (r#"{"a":1 }"#, 1, true),
+            ("[1,\n2]", 1, true),
+        ] {
+            let checked = check(text).unwrap();
+            assert_eq!((checked.depth, checked.has_blanks), (depth, has_blanks), "{text}");
+        }
+    }
+
+    #[test]
+    fn plain_strings_end_at_their_quote() {
+        for (text, plain) in [("a\"b\"", Some("a")), ("\"", Some("")), ("a\\\"", None), ("a\n\"", None), ("a", None)] {
+            assert_eq!(plain_string(text), plain, "{text}");
+        }
+    }
+
+    #[test]
     fn numbers_beyond_floating_point_are_invalid() {
         let digits = "9".repeat(400);
         for (text, is_valid) in
@@ -241,7 +296,7 @@ mod tests {
     fn a_value_may_be_nested_to_any_depth() {
         for depth in [1, 63, 64, 65, 128, 129, 10_000] {
             let text = "[{\"a\":".repeat(depth) + "1" + &"}]".repeat(depth);
-            assert_eq!(length(&text), Some(text.len()), "{depth}");
+            assert_eq!(check(&text), Some(Checked { length: text.len(), depth: 2 * depth, has_blanks: false }));
             assert_eq!(length(&text[..text.len() - 1]), None);
             assert_eq!(length(&text.replacen("}]", "]}", 1)), None);
         }
@@ -252,7 +307,8 @@ mod tests {
         fn accepts_any_value(value in prop::collection::vec((".*", any::<f64>(), any::<i64>()), 0..5)) {
             let value = serde_json::json!({"a": value, "b": [value.len(), null, true]});
             for text in [value.to_string(), serde_json::to_string_pretty(&value).unwrap()] {
-                prop_assert_eq!(length(&text), Some(text.len()));
+                let has_blanks = text.len() > value.to_string().len();
+                prop_assert_eq!(check(&text), Some(Checked { length: text.len(), depth: scan::depth(&text), has_blanks }));
             }
         }
 

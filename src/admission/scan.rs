@@ -10,7 +10,7 @@ use memchr::memchr;
 use serde_json::Value;
 
 use super::brackets::{Bracket, Brackets};
-use super::checked;
+use super::checked::{self, Checked};
 
 /// Maximum length, in bytes, of strings that are scanned eight bytes at a time. Longer strings are scanned with
 /// `memchr`, which has a higher start-up cost. Most strings are shorter.
@@ -45,6 +45,17 @@ const JUMPED: usize = 3;
 /// more than 64 such objects and lists, they are usually small.
 const MAX_JUMPS: usize = 64;
 
+/// A valid JSON value.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct CheckedValue<'a> {
+    /// The JSON text of the value.
+    pub(crate) text: &'a str,
+    /// The maximum depth to which objects and lists are nested in the value. 0 if the value is neither of them.
+    pub(crate) depth: usize,
+    /// Whether there is white space between the tokens of the value.
+    pub(crate) has_blanks: bool,
+}
+
 /// The reason why a text could not be scanned.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unread {
@@ -73,6 +84,16 @@ impl<'a> Scanner<'a> {
     /// their content.
     pub(super) fn jumping(self, jumps: &'a [Jump]) -> Self {
         Self { jumps, ..self }
+    }
+
+    /// Returns the scanner at the offset `at`, in bytes.
+    pub(crate) fn starting_at(self, at: usize) -> Self {
+        Self { at, ..self }
+    }
+
+    /// Returns the scan position, as an offset in bytes.
+    pub(crate) fn at(&self) -> usize {
+        self.at
     }
 
     /// Enters the JSON object that begins at the current position. The next call of `key` then returns the name of its
@@ -139,14 +160,16 @@ impl<'a> Scanner<'a> {
         self.peek() == Some(b'"')
     }
 
-    /// Returns the JSON text of the value at the scan position, like [`Scanner::value`], but also checks that the value
-    /// is valid JSON.
-    pub(crate) fn checked_value(&mut self) -> Result<&'a str, Unread> {
+    /// Returns the value at the scan position, and advances the scan position past it. Unlike [`Scanner::value`], checks
+    /// that the value is valid JSON.
+    pub(crate) fn checked_value(&mut self) -> Result<CheckedValue<'a>, Unread> {
         self.peek();
         let rest = self.text.get(self.at..).unwrap_or_default();
-        let value = checked::length(rest).and_then(|length| rest.get(..length));
-        let value = value.ok_or_else(|| self.misplaced("a JSON value"))?;
-        self.at += value.len();
+        let checked = checked::check(rest).and_then(|Checked { length, depth, has_blanks }| {
+            Some(CheckedValue { text: rest.get(..length)?, depth, has_blanks })
+        });
+        let value = checked.ok_or_else(|| self.misplaced("a JSON value"))?;
+        self.at += value.text.len();
         Ok(value)
     }
 
@@ -194,6 +217,12 @@ impl<'a> Scanner<'a> {
     /// Skips white space and returns the next byte without consuming it; `None` at the end of the text.
     fn peek(&mut self) -> Option<u8> {
         let rest = self.text.as_bytes().get(self.at..)?;
+        // Most JSON texts contain no white space between tokens.
+        if let Some(first) = rest.first()
+            && *first > b' '
+        {
+            return Some(*first);
+        }
         let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n')).count();
         self.at += blanks;
         rest.get(blanks).copied()
@@ -214,12 +243,12 @@ impl<'a> Scanner<'a> {
             return Err(self.misplaced("a name in quotes"));
         }
         let start = self.at;
-        self.skip_string()?;
-        let quoted = self.text.get(start..self.at).unwrap_or_default();
-        match quoted.get(1..quoted.len() - 1) {
-            Some(plain) if is_plain(plain) => Ok(Cow::Borrowed(plain)),
-            _ => Ok(Cow::Owned(serde_json::from_str(quoted)?)),
+        if let Some(plain) = self.text.get(start + 1..).and_then(checked::plain_string) {
+            self.at = start + plain.len() + 2;
+            return Ok(Cow::Borrowed(plain));
         }
+        self.skip_string()?;
+        Ok(Cow::Owned(serde_json::from_str(self.text.get(start..self.at).unwrap_or_default())?))
     }
 
     fn skip_string(&mut self) -> Result<(), Unread> {

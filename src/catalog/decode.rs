@@ -5,13 +5,13 @@
 
 use std::borrow::Cow;
 
-use memchr::{memchr, memchr2, memchr3};
+use memchr::memchr2;
 use serde_json::{Map, Value};
 
 use super::parts::{Part, Selection};
 use super::selected;
 use crate::admission::json;
-use crate::admission::scan::{Scanner, Unread};
+use crate::admission::scan::{CheckedValue, Scanner, Unread};
 
 /// A metadata field that is not stored. The API server writes it for every object, and it is often half of the object.
 const MANAGED_FIELDS: &str = "managedFields";
@@ -22,17 +22,19 @@ pub(super) const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-config
 /// The metadata of a decoded object, and the parts that the catalog stores. After a decoding error, the values are
 /// incomplete.
 #[derive(Debug, Default)]
-pub(super) struct Decoded {
+pub(super) struct Decoded<'t> {
     /// `metadata.namespace`; empty if absent.
-    pub(super) namespace: String,
+    pub(super) namespace: Cow<'t, str>,
     /// `metadata.name`; empty if absent.
-    pub(super) name: String,
+    pub(super) name: Cow<'t, str>,
     /// `metadata.resourceVersion`; empty if absent.
-    pub(super) resource_version: String,
+    pub(super) resource_version: Cow<'t, str>,
     /// `apiVersion`; empty if absent.
-    pub(super) api_version: String,
+    pub(super) api_version: Cow<'t, str>,
     /// The parts of the object that the catalog stores, as JSON text. Kind, name and namespace are not included.
     pub(super) text: String,
+    /// The maximum depth to which objects and lists are nested in `text`.
+    pub(super) depth: usize,
     /// The stored fields that the indexes read. Name and namespace are not included.
     pub(super) indexed: Map<String, Value>,
 }
@@ -42,17 +44,28 @@ pub(super) struct Decoded {
 /// # Errors
 ///
 /// If the text is not a JSON object.
-pub(super) fn decode(selection: &Selection, text: &str, out: &mut Decoded) -> Result<(), String> {
-    let mut decoder = Decoder { scanner: Scanner::new(text), out };
-    if !decoder.scanner.is_at_object() {
+pub(super) fn decode<'t>(selection: &Selection, text: &'t str, out: &mut Decoded<'t>) -> Result<(), String> {
+    if !Scanner::new(text).is_at_object() {
         return Err("it is not an object".to_owned());
     }
-    let decoded = decoder.object(&selection.stored, Some(&selection.indexed), Place::Root);
-    let ended = decoded.and_then(|indexed| decoder.scanner.end().map(|()| indexed));
+    let decoded = decode_start(selection, text, out);
+    let ended = decoded.and_then(|length| Scanner::new(text).starting_at(length).end());
     // The parser's messages are more precise, and contain the line and the column.
-    let message = |unread: Unread| json::parse(text).map_or_else(|error| error.to_string(), |_| unread.to_string());
-    out.indexed = ended.map_err(message)?.unwrap_or_default();
-    Ok(())
+    ended.map_err(|unread| json::parse(text).map_or_else(|error| error.to_string(), |_| unread.to_string()))
+}
+
+/// Decodes the object at the start of a JSON text, as [`decode`] does. The text may continue after the object. Returns
+/// the length of the object in bytes, including white space before it.
+///
+/// # Errors
+///
+/// If the text does not begin with a JSON object, or ends before the object ends.
+pub(super) fn decode_start<'t>(selection: &Selection, text: &'t str, out: &mut Decoded<'t>) -> Result<usize, Unread> {
+    let mut decoder = Decoder { scanner: Scanner::new(text), depth: 0, out };
+    let indexed = decoder.object(&selection.stored, Some(&selection.indexed), Place::Root)?;
+    let length = decoder.scanner.at();
+    out.indexed = indexed.unwrap_or_default();
+    Ok(length)
 }
 
 /// The position of the decoder in an object: the whole object, its metadata, its annotations, or any other value.
@@ -102,10 +115,12 @@ impl Place {
 /// A decoder that copies selected fields of a JSON value to `out`, as JSON text.
 struct Decoder<'t, 'o> {
     scanner: Scanner<'t>,
-    out: &'o mut Decoded,
+    /// Number of objects and lists around the position of the scanner.
+    depth: usize,
+    out: &'o mut Decoded<'t>,
 }
 
-impl Decoder<'_, '_> {
+impl<'t> Decoder<'t, '_> {
     /// Decodes the value at the position of the scanner. `part` selects the fields to copy. `indexed` selects the
     /// fields to return; `None` if no field of the value is returned.
     fn value(&mut self, part: &Part, indexed: Option<&Part>, place: Place) -> Result<Option<Value>, Unread> {
@@ -123,7 +138,7 @@ impl Decoder<'_, '_> {
     fn list(&mut self, item: &Part, indexed: Option<&Part>) -> Result<Option<Vec<Value>>, Unread> {
         let mut items = indexed.map(|_| Vec::new());
         self.scanner.open_list()?;
-        self.out.text.push('[');
+        self.enter('[');
         let start = self.out.text.len();
         while self.scanner.item()? {
             self.separate(start);
@@ -132,7 +147,7 @@ impl Decoder<'_, '_> {
                 items.extend(value);
             }
         }
-        self.out.text.push(']');
+        self.leave(']');
         Ok(items)
     }
 
@@ -144,7 +159,7 @@ impl Decoder<'_, '_> {
     ) -> Result<Option<Map<String, Value>>, Unread> {
         let mut members = indexed.map(|_| Map::new());
         self.scanner.open()?;
-        self.out.text.push('{');
+        self.enter('{');
         let start = self.out.text.len();
         while let Some(key) = self.scanner.key()? {
             let value = self.member(&key, part, indexed, place, start)?;
@@ -152,15 +167,26 @@ impl Decoder<'_, '_> {
                 members.insert(key.into_owned(), value);
             }
         }
-        self.out.text.push('}');
+        self.leave('}');
         Ok(members)
     }
 
+    fn enter(&mut self, bracket: char) {
+        self.out.text.push(bracket);
+        self.depth += 1;
+        self.out.depth = self.out.depth.max(self.depth);
+    }
+
+    fn leave(&mut self, bracket: char) {
+        self.out.text.push(bracket);
+        self.depth -= 1;
+    }
+
     /// Decodes the member `key` of an object. `part` and `indexed` are the selections for the object, and its members
-    /// are written from `start` on. Returns the fields in the member that `indexed` selects; `None` if there are none.
+    /// are written from `start` on. Returns the fields in the member that `indexed` selects; `None` if it selects nothing.
     fn member(
         &mut self,
-        key: &str,
+        key: &Cow<'t, str>,
         part: &Part,
         indexed: Option<&Part>,
         place: Place,
@@ -174,7 +200,7 @@ impl Decoder<'_, '_> {
             Member::Name => self.out.name = self.string()?,
             Member::ResourceVersion { is_kept } => {
                 let version = self.scanner.checked_value()?;
-                self.out.resource_version = serde_json::from_str(version).unwrap_or_default();
+                self.out.resource_version = Scanner::new(version.text).string().unwrap_or_default();
                 if is_kept {
                     self.begin_member(key, start);
                     return Ok(self.copy(version, indexed()));
@@ -188,17 +214,28 @@ impl Decoder<'_, '_> {
         Ok(None)
     }
 
-    /// Copies a JSON value. Returns the fields in it that `indexed` selects; `None` if there are none.
-    fn copy(&mut self, value: &str, indexed: Option<&Part>) -> Option<Value> {
-        copy_compact(value, &mut self.out.text);
+    /// Copies a JSON value. Returns the fields in it that `indexed` selects; `None` if `indexed` is `None`.
+    fn copy(&mut self, value: CheckedValue<'_>, indexed: Option<&Part>) -> Option<Value> {
+        match value.has_blanks {
+            true => copy_compact(value.text, &mut self.out.text),
+            false => self.out.text.push_str(value.text),
+        }
+        self.out.depth = self.out.depth.max(self.depth + value.depth);
         // The value is valid JSON. If it is nested too deep, the whole object is rejected later.
-        indexed.map(|indexed| selected::parse(indexed, value).unwrap_or_default())
+        indexed.map(|indexed| selected::parse(indexed, value.text).unwrap_or_default())
     }
 
     /// Writes the key of a member. `start` is the beginning of the object's members.
-    fn begin_member(&mut self, key: &str, start: usize) {
+    fn begin_member(&mut self, key: &Cow<'t, str>, start: usize) {
         self.separate(start);
-        push_key(key, &mut self.out.text);
+        match key {
+            // The key has no escapes in the object's text, so it needs none.
+            Cow::Borrowed(plain) => self.out.text.extend(["\"", *plain, "\":"]),
+            Cow::Owned(key) => {
+                self.out.text.push_str(&Value::from(key.as_str()).to_string());
+                self.out.text.push(':');
+            }
+        }
     }
 
     /// Writes a comma, unless the object or list whose text begins at `start` is still empty.
@@ -209,21 +246,11 @@ impl Decoder<'_, '_> {
     }
 
     /// Decodes a string. Returns an empty string if the value has another type.
-    fn string(&mut self) -> Result<String, Unread> {
+    fn string(&mut self) -> Result<Cow<'t, str>, Unread> {
         if self.scanner.is_at_string() {
-            return self.scanner.string().map(Cow::into_owned);
+            return self.scanner.string();
         }
-        self.scanner.checked_value().map(|_| String::new())
-    }
-}
-
-/// Appends the key of a member and a colon to `out`.
-fn push_key(key: &str, out: &mut String) {
-    if key.bytes().all(|byte| byte >= b' ' && !matches!(byte, b'"' | b'\\')) {
-        out.extend(["\"", key, "\":"]);
-    } else {
-        out.push_str(&Value::from(key).to_string());
-        out.push(':');
+        self.scanner.checked_value().map(|_| Cow::default())
     }
 }
 
@@ -231,12 +258,6 @@ fn push_key(key: &str, out: &mut String) {
 fn copy_compact(json: &str, out: &mut String) {
     let is_blank = |byte: &u8| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
     let (bytes, mut from, mut at) = (json.as_bytes(), 0, 0);
-    let has_blanks = || memchr3(b' ', b'\t', b'\n', bytes).or_else(|| memchr(b'\r', bytes)).is_some();
-    // There is no white space around a string. The white space inside it is copied.
-    if bytes.first() == Some(&b'"') || !has_blanks() {
-        out.push_str(json);
-        return;
-    }
     while let Some(byte) = bytes.get(at) {
         if *byte == b'"' {
             at = end_of_string(bytes, at);

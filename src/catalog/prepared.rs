@@ -107,7 +107,7 @@ impl Batch {
     ///
     /// - `number`: the number with which the caller identifies `kind`. [`Batch::objects`] returns it with the object.
     /// - `with`: the compression dictionary and the hash seed.
-    pub(super) fn add(&mut self, number: usize, kind: &Kind, object: Projection, with: &Preparation) {
+    pub(super) fn add(&mut self, number: usize, kind: &Kind, object: Projection<'_>, with: &Preparation) {
         let Ok(text_length) = u32::try_from(object.text.len()) else { return };
         let namespace = kind.scope.namespace(&object.namespace);
         let [names, parts, keys] = [self.names.len(), self.parts.len(), self.keys.len()];

@@ -1,9 +1,11 @@
 //! The parts of an object that the catalog stores, decoded from its JSON text.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
 use super::Kind;
-use super::decode::{Decoded, decode};
+use super::decode::{Decoded, decode, decode_start};
 use super::parts::Selection;
 use crate::admission::json;
 
@@ -28,20 +30,20 @@ pub struct Undecodable {
 
 /// The parts of an object that the catalog stores, as JSON text, with its namespace and name.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Projection {
+pub struct Projection<'t> {
     /// `metadata.namespace`; empty if absent.
-    pub namespace: String,
+    pub namespace: Cow<'t, str>,
     /// `metadata.name`; empty if absent.
-    pub name: String,
+    pub name: Cow<'t, str>,
     /// `metadata.resourceVersion`; empty if absent.
-    pub(super) resource_version: String,
+    pub(super) resource_version: Cow<'t, str>,
     /// The stored parts of the object, as JSON text. Kind, name and namespace are not included.
     pub(super) text: String,
     /// The stored fields that the indexes read. Name and namespace are not included.
     pub(super) indexed: Map<String, Value>,
 }
 
-impl Projection {
+impl<'t> Projection<'t> {
     /// Decodes the fields of an object that are in `selection`. `text` is the JSON text of the object, and `kind` is
     /// its kind.
     ///
@@ -49,27 +51,51 @@ impl Projection {
     ///
     /// If the text is not a JSON object, if it is nested too deep, or if the name or namespace of the object is too
     /// long.
-    pub(super) fn of(kind: &Kind, selection: &Selection, text: &str) -> Result<Self, Undecodable> {
-        let text_capacity = text.len().min(TYPICAL_BYTES);
-        let mut decoded = Decoded { text: String::with_capacity(text_capacity), ..Decoded::default() };
-        let checked = decode(selection, text, &mut decoded).and_then(|()| check(&decoded));
-        let Decoded { mut namespace, mut name, resource_version, api_version, mut text, indexed } = decoded;
-        if let Err(problem) = checked {
-            [&mut namespace, &mut name].into_iter().for_each(|text| text.truncate(text.floor_char_boundary(100)));
-            return Err(Undecodable { namespace, name, problem });
-        }
+    pub(super) fn of(kind: &Kind, selection: &Selection, text: &'t str) -> Result<Self, Undecodable> {
+        let (projection, ()) = Self::decoded(kind, text.len(), |decoded| decode(selection, text, decoded))?;
+        Ok(projection)
+    }
+
+    /// Decodes the fields of the object at the start of `text`, like [`Projection::of`]. The text may continue after
+    /// the object. Also returns the length of the object in bytes.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Projection::of`], and if the text ends before the object ends.
+    pub(super) fn of_start(kind: &Kind, selection: &Selection, text: &'t str) -> Result<(Self, usize), Undecodable> {
+        let decode = |decoded: &mut Decoded<'t>| decode_start(selection, text, decoded).map_err(String::from);
+        Self::decoded(kind, text.len(), decode)
+    }
+
+    /// Calls `decode` to decode an object of `kind`. Also returns the result of `decode`. `length` is the length of the
+    /// JSON text in bytes.
+    fn decoded<T>(
+        kind: &Kind,
+        length: usize,
+        decode: impl FnOnce(&mut Decoded<'t>) -> Result<T, String>,
+    ) -> Result<(Self, T), Undecodable> {
+        let mut decoded = Decoded { text: String::with_capacity(length.min(TYPICAL_BYTES)), ..Decoded::default() };
+        let checked = decode(&mut decoded).and_then(|made| check(&decoded).map(|()| made));
+        let Decoded { namespace, name, resource_version, api_version, mut text, indexed, .. } = decoded;
+        let made = match checked {
+            Ok(made) => made,
+            Err(problem) => {
+                let short = |text: &str| text.get(..text.floor_char_boundary(100)).unwrap_or_default().to_owned();
+                return Err(Undecodable { namespace: short(&namespace), name: short(&name), problem });
+            }
+        };
         if !api_version.is_empty() && !kind.is_api_version(&api_version) {
             add_api_version(&mut text, &api_version);
         }
-        Ok(Self { namespace, name, resource_version, text, indexed })
+        Ok((Self { namespace, name, resource_version, text, indexed }, made))
     }
 }
 
-fn check(decoded: &Decoded) -> Result<(), String> {
+fn check(decoded: &Decoded<'_>) -> Result<(), String> {
     if decoded.name.len().max(decoded.namespace.len()) > MAX_NAME_BYTES {
         return Err(format!("its name has more than {MAX_NAME_BYTES} bytes"));
     }
-    if json::is_too_deep(&decoded.text) {
+    if decoded.depth >= json::MAX_DEPTH {
         return Err(format!("it is nested {} or more levels deep", json::MAX_DEPTH));
     }
     Ok(())
@@ -96,7 +122,7 @@ mod tests {
                      "annotations": {"kubectl.kubernetes.io/last-applied-configuration": "{}", "note": "n\"\\ m"}},
         "spec": {"wanted": [1, {"b": "c d"}], "other": {"deep": [[]]}, "list": [{"name": "one", "more": 1}, 5]}}"#;
 
-    fn projected(parts: &'static [Path], text: &str) -> Result<Projection, Undecodable> {
+    fn projected<'t>(parts: &'static [Path], text: &'t str) -> Result<Projection<'t>, Undecodable> {
         let kind = Kind {
             group: "example.org",
             version: "v1",
@@ -112,7 +138,7 @@ mod tests {
     #[test]
     fn keeps_declared_parts_and_nothing_else() {
         let kept = projected(&[&["spec", "wanted"], &["metadata", "uid"]], THING).unwrap();
-        assert_eq!((kept.namespace.as_str(), kept.name.as_str()), ("ns", "a"));
+        assert_eq!((&*kept.namespace, &*kept.name), ("ns", "a"));
         assert_eq!(kept.text, r#"{"metadata":{"uid":"u"},"spec":{"wanted":[1,{"b":"c d"}]}}"#);
         let kept = projected(&[&["metadata", "annotations"], &["spec", "list", "*", "name"]], THING).unwrap();
         let list = r#""spec":{"list":[{"name":"one"},5]}"#;

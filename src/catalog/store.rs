@@ -1,5 +1,6 @@
 //! The store for the objects of one kind. It finds objects by name and by index.
 
+use std::borrow::Cow;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 
@@ -347,9 +348,9 @@ impl Store {
         self.indexes.iter_mut().for_each(|postings| *postings = Postings::default());
         let preparation = self.preparation();
         for held in objects {
-            let (namespace, name, text) = (held.namespace.to_string(), held.name().to_owned(), held.text());
+            let (namespace, name, text) = (held.namespace.as_ref().into(), held.name().into(), held.text());
             let indexed = self.indexed_fields(&text);
-            let object = Projection { namespace, name, text, indexed, resource_version: String::new() };
+            let object = Projection { namespace, name, text, indexed, resource_version: Cow::default() };
             let mut batch = Batch::default();
             batch.add(0, self.kind, object, &preparation);
             for (_, object) in batch.objects() {

@@ -16,7 +16,7 @@ impl Catalog {
     /// # Errors
     ///
     /// If the text is not a JSON object, is nested too deep, or has a name that is too long.
-    pub fn decode(&self, kind: &'static Kind, text: &str) -> Result<Projection, Undecodable> {
+    pub fn decode<'t>(&self, kind: &'static Kind, text: &'t str) -> Result<Projection<'t>, Undecodable> {
         match self.read(kind, Store::selection) {
             Some(selection) => Projection::of(kind, &selection, text),
             None => Ok(Projection::default()),
@@ -24,39 +24,39 @@ impl Catalog {
     }
 
     /// Stores a decoded object in the catalog, in place of any object with the same namespace and name.
-    pub fn put(&self, kind: &'static Kind, object: Projection) {
+    pub fn put(&self, kind: &'static Kind, object: Projection<'_>) {
         let Some(preparation) = self.read(kind, Store::preparation) else { return };
         let mut batch = Batch::default();
         batch.add(0, kind, object, &preparation);
         batch.objects().for_each(|(_, prepared)| self.store_prepared(kind, &prepared));
     }
 
-    /// Decodes and compresses an object, computes its index keys, and adds the result to `batch`. Does nothing if the
-    /// catalog does not store the kind.
+    /// Decodes and compresses an object, computes its index keys, and adds the result to `batch`. Returns the length of
+    /// the object in bytes. Returns `None` and does nothing if the catalog does not store the kind.
     ///
     /// - `number`: identifies the object's kind in the batch.
-    /// - `text`: the JSON text of the object.
+    /// - `text`: the JSON text that begins with the object.
     /// - `namespace`: the namespace of an object whose text contains no namespace.
     ///
     /// # Errors
     ///
-    /// If the text is not a JSON object, is nested too deep, or has a name that is too long.
-    pub(super) fn prepare(
+    /// If the object is not a complete JSON object, is nested too deep, or has a name that is too long.
+    pub(super) fn prepare<'t>(
         &self,
         number: usize,
         kind: &'static Kind,
-        text: &str,
-        namespace: &str,
+        text: &'t str,
+        namespace: &'t str,
         batch: &mut Batch,
-    ) -> Result<(), Undecodable> {
+    ) -> Result<Option<usize>, Undecodable> {
         let make = || self.read(kind, Store::preparation);
-        let Some(preparation) = batch.preparation(number, make) else { return Ok(()) };
-        let mut object = Projection::of(kind, &preparation.selection, text)?;
+        let Some(preparation) = batch.preparation(number, make) else { return Ok(None) };
+        let (mut object, length) = Projection::of_start(kind, &preparation.selection, text)?;
         if object.namespace.is_empty() {
-            namespace.clone_into(&mut object.namespace);
+            object.namespace = namespace.into();
         }
         batch.add(number, kind, object, &preparation);
-        Ok(())
+        Ok(Some(length))
     }
 
     /// Stores a prepared object, and replaces the object with the same namespace and name.

@@ -148,7 +148,7 @@ impl Follow {
         match self.catalog.decode(self.kind, text) {
             Err(undecodable) => self.catalog.reject(self.kind, &undecodable),
             Ok(object) => {
-                version.clone_from(&object.resource_version);
+                object.resource_version.as_ref().clone_into(version);
                 match event {
                     Event::Deleted(_) => self.catalog.remove(self.kind, &object.namespace, &object.name),
                     _ => self.catalog.put(self.kind, object),

@@ -130,20 +130,71 @@ impl Frames {
     /// # Errors
     /// If the text is not a list, or if an item or the envelope is too large.
     pub fn advance(&mut self) -> Result<bool, FrameError> {
+        if !self.reach_item()? {
+            return Ok(false);
+        }
+        match self.length_at(self.read) {
+            None => self.wait(),
+            Some(0) => Err(self.misplaced("an item")),
+            Some(length) => {
+                self.item = self.read..self.read + length;
+                self.read += length;
+                Ok(true)
+            }
+        }
+    }
+
+    /// Passes the received items to `take`, one after the other. Faster than [`Frames::advance`], because `take` finds
+    /// the end of an item while it decodes the item.
+    ///
+    /// The argument of `take` is the JSON text that begins with an item. The text may continue after the item, and it
+    /// may end before the item ends. `take` returns the length of the item in bytes. If `take` returns an error and the
+    /// item has not been received completely, the item is passed to `take` again when more bytes have been received.
+    ///
+    /// # Errors
+    /// If the text is not a list, or if an item or the envelope is too large. Also returns the error of `take` if the
+    /// item is complete.
+    pub fn take_items<E: From<FrameError>>(&mut self, mut take: impl FnMut(&str) -> Result<usize, E>) -> Result<(), E> {
+        while self.reach_item()? {
+            let rest = self.buffer.get(self.read..).unwrap_or_default();
+            let (taken, stop) = take_each(valid_start(rest), self.is_complete, &mut take);
+            self.read += taken;
+            match stop {
+                Stop::NoItem if taken == 0 => return Err(self.misplaced("an item").into()),
+                Stop::NoItem => {}
+                Stop::Incomplete => break,
+                Stop::Failed(error) => return self.incomplete_or(error),
+            }
+        }
+        Ok(())
+    }
+
+    /// Waits for more bytes if the next item has not been received completely. Otherwise fails, because the item is not
+    /// UTF-8, or with `error`.
+    fn incomplete_or<E: From<FrameError>>(&mut self, error: E) -> Result<(), E> {
+        let Some(length) = self.length_at(self.read) else { return Ok(self.wait().map(drop)?) };
+        self.item = self.read..self.read + length;
+        self.current()?;
+        Err(error)
+    }
+
+    /// Moves to the beginning of the next item. Returns false if it has not been received, or at the end of the list.
+    fn reach_item(&mut self) -> Result<bool, FrameError> {
         if self.buffer.len() < self.look_at && !self.is_complete {
             return Ok(false);
         }
         while let Some(byte) = self.peek() {
-            let is_item = match self.state {
-                State::Opening => self.open(byte).map(Some)?,
-                State::Members => self.member(byte)?,
-                State::Items => self.item(byte)?,
-                State::End => return Err(self.misplaced("the end")),
-            };
-            match is_item {
-                Some(true) => return Ok(true),
-                Some(false) => {}
-                None => return self.wait(),
+            match (self.state, byte) {
+                (State::Opening, b'{') => self.skip_to(State::Members),
+                (State::Opening, _) => return Err(self.misplaced("an object")),
+                (State::Members | State::Items, b',') => self.read += 1,
+                (State::Members, b'}') => self.skip_to(State::End),
+                (State::Members, b'"') if self.member()? => {}
+                (State::Members, b'"') => return self.wait(),
+                (State::Members, _) => return Err(self.misplaced("a name in quotes")),
+                (State::Items, b']') => self.skip_to(State::Members),
+                (State::Items, _) => return Ok(true),
+                (State::End, _) => return Err(self.misplaced("the end")),
             }
         }
         Ok(false)
@@ -206,80 +257,40 @@ impl Frames {
         self.buffer.get(self.read).copied()
     }
 
-    fn open(&mut self, byte: u8) -> Result<bool, FrameError> {
-        if byte != b'{' {
-            return Err(self.misplaced("an object"));
-        }
+    fn skip_to(&mut self, state: State) {
         self.read += 1;
-        self.state = State::Members;
-        Ok(false)
-    }
-
-    fn item(&mut self, byte: u8) -> Result<Option<bool>, FrameError> {
-        match byte {
-            b',' => self.read += 1,
-            b']' => {
-                self.read += 1;
-                self.state = State::Members;
-            }
-            _ => {
-                let Some(length) = self.length_at(self.read) else { return Ok(None) };
-                if length == 0 {
-                    return Err(self.misplaced("an item"));
-                }
-                self.item = self.read..self.read + length;
-                self.read += length;
-                return Ok(Some(true));
-            }
-        }
-        Ok(Some(false))
+        self.state = state;
     }
 
     fn length_at(&self, at: usize) -> Option<usize> {
         scan::length(self.buffer.get(at..)?)
     }
 
-    fn member(&mut self, byte: u8) -> Result<Option<bool>, FrameError> {
-        match byte {
-            b',' => self.read += 1,
-            b'}' => {
-                self.read += 1;
-                self.state = State::End;
-            }
-            b'"' => return self.named(),
-            _ => return Err(self.misplaced("a name in quotes")),
-        }
-        Ok(Some(false))
-    }
-
     /// Parses the next field of a Kubernetes list in JSON. Stores the fields `kind`, `apiVersion` and `metadata`, and
-    /// skips all other fields. If the field is `items`, parses only the opening bracket, because `Frames::item` parses
-    /// the items one by one.
-    ///
-    /// Returns `Some(false)` if the field was parsed, and `None` if more bytes must be received first. Never returns
-    /// `Some(true)`. Only `Frames::item` returns this value, when it has parsed an item.
-    fn named(&mut self) -> Result<Option<bool>, FrameError> {
-        let Some(length) = self.length_at(self.read) else { return Ok(None) };
+    /// skips all other fields. If the field is `items`, parses only the opening bracket, because the items are parsed
+    /// one by one. Returns false if more bytes must be received first.
+    fn member(&mut self) -> Result<bool, FrameError> {
+        let Some(length) = self.length_at(self.read) else { return Ok(false) };
         let key = self.read..self.read + length;
         let colon = key.end + self.blanks_from(key.end);
         match self.buffer.get(colon) {
-            None => return Ok(None),
+            None => return Ok(false),
             Some(b':') => {}
             Some(_) => return Err(self.misplaced("\":\"")),
         }
         let value = colon + 1 + self.blanks_from(colon + 1);
-        let Some(first) = self.buffer.get(value) else { return Ok(None) };
+        let Some(first) = self.buffer.get(value) else { return Ok(false) };
         let is_items = self.buffer.get(key.clone()) == Some(b"\"items\"");
         self.has_items |= is_items;
         if is_items && *first == b'[' {
             self.read = value + 1;
             self.state = State::Items;
-            return Ok(Some(false));
+            return Ok(true);
         }
-        let Some(length) = self.length_at(value) else { return Ok(None) };
+        let Some(length) = self.length_at(value) else { return Ok(false) };
         self.keep(key, value..value + length)?;
         self.read = value + length;
-        Ok(Some(false))
+        Ok(true)
     }
 
     fn keep(&mut self, key: Range<usize>, value: Range<usize>) -> Result<(), FrameError> {
@@ -299,6 +310,42 @@ impl Frames {
     }
 }
 
+/// The reason why [`take_each`] stops.
+enum Stop<E> {
+    /// The item is not followed by a comma and another item.
+    NoItem,
+    /// The next item is probably incomplete.
+    Incomplete,
+    /// The next item is incomplete or invalid.
+    Failed(E),
+}
+
+/// Passes the items at the start of `text` to `take`. Returns the length in bytes of the items that `take` accepted,
+/// and of the separators after them. `is_complete` is whether no text follows.
+fn take_each<E>(text: &str, is_complete: bool, mut take: impl FnMut(&str) -> Result<usize, E>) -> (usize, Stop<E>) {
+    let (mut rest, blanks) = (text, [' ', '\t', '\r', '\n']);
+    let stop = loop {
+        let length = match take(rest) {
+            Ok(length) => length,
+            Err(error) => break Stop::Failed(error),
+        };
+        rest = rest.get(length..).unwrap_or_default().trim_start_matches(blanks);
+        let Some(next) = rest.strip_prefix(',') else { break Stop::NoItem };
+        rest = next.trim_start_matches(blanks);
+        // The items of a list often have similar lengths.
+        if rest.len() < length && !is_complete {
+            break Stop::Incomplete;
+        }
+    };
+    (text.len() - rest.len(), stop)
+}
+
+/// Returns the longest part at the start of `bytes` that is UTF-8.
+fn valid_start(bytes: &[u8]) -> &str {
+    let valid = |length| bytes.get(..length).and_then(|valid| std::str::from_utf8(valid).ok()).unwrap_or_default();
+    std::str::from_utf8(bytes).unwrap_or_else(|error| valid(error.valid_up_to()))
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -308,21 +355,42 @@ mod tests {
     const LIST: &str = r#" {"apiVersion": "v1", "items": [{"a": "]}\"ä"}, {"b": [1, {}]} , "c", 4],
         "other": {"items": [5]}, "kind": "ThingList", "metadata": {"resourceVersion": "7", "continue": "x"}} "#;
 
-    fn cut(text: &[u8], at_once: usize) -> Result<(Vec<String>, Envelope), FrameError> {
+    type Cut = Result<(Vec<String>, Envelope), FrameError>;
+
+    /// Splits a list that arrives in parts of `at_once` bytes. `take` moves the items that are complete.
+    fn cut_by(
+        text: &[u8],
+        at_once: usize,
+        take: impl Fn(&mut Frames, &mut Vec<String>) -> Result<(), FrameError>,
+    ) -> Cut {
         let (mut frames, mut items) = (Frames::default(), Vec::new());
-        let mut take = |frames: &mut Frames| {
+        for bytes in text.chunks(at_once) {
+            frames.push(bytes);
+            take(&mut frames, &mut items)?;
+        }
+        frames.end();
+        take(&mut frames, &mut items)?;
+        frames.envelope().map(|envelope| (items, envelope))
+    }
+
+    fn cut(text: &[u8], at_once: usize) -> Cut {
+        cut_by(text, at_once, |frames, items| {
             while frames.advance()? {
                 items.push(frames.current()?.to_owned());
             }
             Ok(())
-        };
-        for bytes in text.chunks(at_once) {
-            frames.push(bytes);
-            take(&mut frames)?;
-        }
-        frames.end();
-        take(&mut frames)?;
-        frames.envelope().map(|envelope| (items, envelope))
+        })
+    }
+
+    /// Like [`cut`], with [`Frames::take_items`].
+    fn taken(text: &[u8], at_once: usize) -> Cut {
+        cut_by(text, at_once, |frames, items| {
+            frames.take_items(|text| {
+                let length = scan::length(text.as_bytes()).ok_or(FrameError::Misplaced("an item", 0))?;
+                items.push(text[..length].to_owned());
+                Ok(length)
+            })
+        })
     }
 
     #[test]
@@ -332,15 +400,18 @@ mod tests {
             let (cut, envelope) = cut(LIST.as_bytes(), at_once).unwrap();
             assert_eq!(cut, items, "{at_once}");
             assert_eq!((envelope.kind.as_str(), envelope.metadata.r#continue.as_str()), ("ThingList", "x"));
+            assert_eq!(taken(LIST.as_bytes(), at_once).unwrap(), (cut, envelope), "{at_once}");
         }
     }
 
     #[test]
     fn what_is_no_list_is_reported() {
         for text in ["[]", "{", "{\"items\":[{}", "{\"items\":[}]}", "{} x", "{\"a\" 1}", "{7:1}"] {
-            assert!(cut(text.as_bytes(), 3).is_err(), "{text}");
+            assert!(cut(text.as_bytes(), 3).is_err() && taken(text.as_bytes(), 3).is_err(), "{text}");
         }
-        assert_eq!(cut(b"{\"items\":[\"\xff\"]}", 99), Err(FrameError::Encoding(11)));
+        for cut in [cut, taken] {
+            assert_eq!(cut(b"{\"items\":[\"\xff\"]}", 99), Err(FrameError::Encoding(11)));
+        }
         let wide = format!("{{\"metadata\":\"{}\"}}", "x".repeat(MAX_ENVELOPE_BYTES));
         assert!(matches!(cut(wide.as_bytes(), 1 << 20), Err(FrameError::TooLarge("an envelope", ..))));
         assert_eq!(cut(b"{}", 1).unwrap(), (Vec::new(), Envelope::default()));
@@ -359,16 +430,44 @@ mod tests {
         assert!((most..=most * 3 / 2).contains(&pushed.count()));
     }
 
+    #[test]
+    fn a_failing_item_is_passed_again_only_if_it_is_incomplete() {
+        let (mut frames, mut passed) = (Frames::default(), Vec::new());
+        let mut pass = |bytes: &[u8], frames: &mut Frames| {
+            frames.push(bytes);
+            frames.take_items(|text| {
+                passed.push(text.to_owned());
+                Err(FrameError::NoItems)
+            })
+        };
+        assert_eq!(pass(b"{\"items\":[{\"a\":", &mut frames), Ok(()));
+        assert_eq!(pass(b"1},{\"b\":", &mut frames), Err(FrameError::NoItems));
+        assert_eq!(passed, ["{\"a\":", "{\"a\":1},{\"b\":"]);
+    }
+
     proptest! {
         #[test]
+        fn taken_items_are_those_of_a_parser(items in prop::collection::vec(".{0,30}", 0..20), at_once in 1_usize..300) {
+            let items: Vec<_> = items.into_iter().map(|text| serde_json::json!({"a": [text]})).collect();
+            let list = serde_json::json!({"items": items, "kind": "List"});
+            for text in [list.to_string(), serde_json::to_string_pretty(&list).unwrap()] {
+                let (taken, envelope) = taken(text.as_bytes(), at_once).unwrap();
+                let taken: Vec<serde_json::Value> = taken.iter().map(|item| serde_json::from_str(item).unwrap()).collect();
+                prop_assert_eq!(&taken, &items);
+                prop_assert_eq!(envelope.kind, "List");
+            }
+        }
+
+        #[test]
         fn any_bytes_are_cut_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..200), at_once in 1_usize..50) {
-            let _ = cut(&bytes, at_once);
+            let _ = (cut(&bytes, at_once), taken(&bytes, at_once));
         }
 
         #[test]
         fn any_text_like_a_list_is_cut_or_refused(text in r#"[{}\[\],:"a\\ items1]{0,80}"#, at_once in 1_usize..50) {
-            let _ = cut(text.as_bytes(), at_once);
-            let _ = cut(format!("{{\"items\":[{text}").as_bytes(), at_once);
+            for text in [text.clone(), format!("{{\"items\":[{text}")] {
+                let _ = (cut(text.as_bytes(), at_once), taken(text.as_bytes(), at_once));
+            }
         }
     }
 }

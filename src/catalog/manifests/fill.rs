@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use super::ManifestError;
-use super::parallel::{are_small, each_in_order};
+use super::parallel::{Processed, are_small, each_in_order};
 use super::read::{Object, each, files_in};
 use crate::catalog::freed::on_own_thread;
 use crate::catalog::prepared::Batch;
@@ -72,9 +72,10 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
         let mut listings: Vec<Listing<'_>> = kinds.iter().map(|kind| self.catalog.list(kind)).collect();
         let count = AtomicUsize::new(0);
         let make = |object: Object<'_>, batch: &mut Batch| {
-            count.fetch_add(1, Ordering::Relaxed);
             batch.reserve();
-            self.prepare(&kinds, &object, batch).map(|()| batch.is_full())
+            let length = self.prepare(&kinds, &object, batch)?;
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(Processed { length, is_full: batch.is_full() })
         };
         let errors = each_in_order(self.paths, make, |batch: Batch| {
             for (at, object) in batch.objects() {
@@ -91,12 +92,17 @@ impl<P: AsRef<Path> + Sync> Filling<'_, P> {
     }
 
     /// Decodes and compresses an object, and adds it to `batch` with the index of its kind in `kinds`. An object
-    /// without a namespace gets the default namespace. Skips an object whose kind is not in `kinds`. Returns a message
-    /// if the object cannot be decoded.
-    fn prepare(&self, kinds: &[&'static Kind], object: &Object<'_>, batch: &mut Batch) -> Result<(), String> {
-        let Some((at, kind)) = kinds.iter().enumerate().find(|(_, kind)| is_of(kind, object)) else { return Ok(()) };
-        let prepared = self.catalog.prepare(at, kind, object.text, self.namespace, batch);
-        prepared.map_err(|undecodable| undecodable.to_string())
+    /// without a namespace gets the default namespace. Skips an object whose kind is not in `kinds`. Returns the length
+    /// of the object in bytes, or a message if the object cannot be decoded.
+    fn prepare(&self, kinds: &[&'static Kind], object: &Object<'_>, batch: &mut Batch) -> Result<usize, String> {
+        let prepared = match kinds.iter().enumerate().find(|(_, kind)| is_of(kind, object)) {
+            Some((at, kind)) => self.catalog.prepare(at, kind, object.text, self.namespace, batch),
+            None => Ok(None),
+        };
+        match prepared.map_err(|undecodable| undecodable.to_string())? {
+            Some(length) => Ok(length),
+            None => object.alone().map(|object| object.text.len()),
+        }
     }
 }
 

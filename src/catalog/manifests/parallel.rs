@@ -30,14 +30,22 @@ struct Batch<T> {
     end: Option<Vec<ManifestError>>,
 }
 
+/// What a thread reports after it has processed an object.
+pub(super) struct Processed {
+    /// The length of the object's text in bytes, as a [`Take`](super::read::Take) returns it.
+    pub(super) length: usize,
+    /// Whether the batch with the result is full.
+    pub(super) is_full: bool,
+}
+
 /// Reads every object in files and folders, and returns the errors.
 ///
-/// Threads call `make` for each object. `make` adds its result to a batch, and returns whether the batch is full. The
-/// calling thread passes the batches to `take`, in the order of the files. If the total size of the files is small, the
-/// calling thread also reads the files.
+/// Threads call `make` for each object. `make` adds its result to a batch. It receives the same text, and returns the
+/// same errors, as a [`Take`](super::read::Take). The calling thread passes the batches to `take`, in the order of the
+/// files. If the total size of the files is small, the calling thread also reads the files.
 pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
     paths: &[P],
-    make: impl Fn(Object<'_>, &mut T) -> Result<bool, String> + Sync,
+    make: impl Fn(Object<'_>, &mut T) -> Result<Processed, String> + Sync,
     mut take: impl FnMut(T),
 ) -> Vec<ManifestError> {
     let files = files_in(paths);
@@ -77,15 +85,16 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
 /// to `take` in batches, each with the results for several objects. Returns the errors of the file.
 fn read<T: Default>(
     file: Found,
-    make: &impl Fn(Object<'_>, &mut T) -> Result<bool, String>,
+    make: &impl Fn(Object<'_>, &mut T) -> Result<Processed, String>,
     take: &mut impl FnMut(T),
 ) -> Vec<ManifestError> {
     let mut made = T::default();
     let errors = objects(file, &mut |object| {
-        if make(object, &mut made)? {
+        let Processed { length, is_full } = make(object, &mut made)?;
+        if is_full {
             take(std::mem::take(&mut made));
         }
-        Ok(())
+        Ok(length)
     });
     take(made);
     errors
@@ -95,16 +104,17 @@ fn read<T: Default>(
 /// batches, each with the results for several objects. Returns `None` if the receiver was dropped.
 fn send<T: Default>(
     file: Found,
-    make: &impl Fn(Object<'_>, &mut T) -> Result<bool, String>,
+    make: &impl Fn(Object<'_>, &mut T) -> Result<Processed, String>,
     sender: &SyncSender<Batch<T>>,
 ) -> Option<()> {
     let mut made = T::default();
     let errors = objects(file, &mut |object| {
-        if make(object, &mut made)? {
+        let Processed { length, is_full } = make(object, &mut made)?;
+        if is_full {
             let batch = Batch { made: std::mem::take(&mut made), end: None };
             sender.send(batch).map_err(|_| "the receiver of its objects has stopped".to_owned())?;
         }
-        Ok(())
+        Ok(length)
     });
     sender.send(Batch { made, end: Some(errors) }).ok()
 }
@@ -149,14 +159,15 @@ mod tests {
         let number = |object: Object<'_>| object.text.split('"').nth(11).map(str::to_owned);
         let mut found = Vec::new();
         let add = |object: Object<'_>, numbers: &mut Vec<String>| {
+            let object = object.alone()?;
             numbers.extend(number(object));
-            Ok(numbers.len() >= 64)
+            Ok(Processed { length: object.text.len(), is_full: numbers.len() >= 64 })
         };
         let errors = each_in_order(&[folder.path()], add, |numbers| found.extend(numbers));
         let all = (0..count).flat_map(|file| (0..file * 7).map(move |at| format!("{file:02}-{at:03}")));
         assert_eq!(found, all.collect::<Vec<_>>());
         let names: Vec<_> = errors.iter().map(|error| error.name.rsplit('/').next().unwrap()).collect();
         assert_eq!(names, ["10.yaml", "20.yaml"]);
-        assert!(each_in_order::<&Path, ()>(&[], |_, ()| Ok(true), |()| ()).is_empty());
+        assert!(each_in_order::<&Path, ()>(&[], |_, ()| Err(String::new()), |()| ()).is_empty());
     }
 }

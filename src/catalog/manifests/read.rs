@@ -23,7 +23,8 @@ pub struct Object<'t> {
     pub api_version: &'t str,
     /// The `kind` of the object, such as `Deployment`.
     pub kind: &'t str,
-    /// The JSON text of the whole object.
+    /// The JSON text of the object. Functions of this module may pass a text that continues after the object or ends
+    /// before its end; [`each`] passes exactly the object.
     pub text: &'t str,
 }
 
@@ -32,11 +33,19 @@ impl Object<'_> {
     pub fn group(&self) -> &str {
         self.api_version.rsplit_once('/').map_or("", |(group, _)| group)
     }
+
+    /// Removes the text after the object. Returns an error message if the object is incomplete.
+    pub(super) fn alone(self) -> Result<Self, String> {
+        let text = scan::length(self.text.as_bytes()).and_then(|length| self.text.get(..length));
+        Ok(Self { text: text.ok_or("the object is incomplete")?, ..self })
+    }
 }
 
-/// A callback that receives each Kubernetes object in a file. It returns an error message if it cannot process the
-/// object.
-pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
+/// A callback that receives each Kubernetes object in a file, and returns the length of its text in bytes. The text that
+/// it receives may continue after the object, because the end of the object is not known yet. The callback returns an
+/// error message if it cannot process the object, or if the text ends before the object ends. In the second case, it
+/// receives the object again, with more text.
+pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<usize, String> + 'f;
 
 /// Reads every object in files and folders, and passes it to `take`. Returns all errors. In folders, reads every
 /// `.yaml`, `.yml` and `.json` file.
@@ -45,7 +54,11 @@ pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<(), String> + 'f;
 /// but is not JSON is read again as YAML. A large file that contains several JSON lists is read again as a sequence of
 /// JSON objects.
 pub fn each<P: AsRef<Path>>(paths: &[P], mut take: impl FnMut(Object<'_>) -> Result<(), String>) -> Vec<ManifestError> {
-    files_in(paths).into_iter().flat_map(|found| objects(found, &mut take)).collect()
+    let mut take_alone = |object: Object<'_>| {
+        let object = object.alone()?;
+        take(object).map(|()| object.text.len())
+    };
+    files_in(paths).into_iter().flat_map(|found| objects(found, &mut take_alone)).collect()
 }
 
 /// A file to read, or a folder that cannot be read. The first value is its path. The second value is `Ok` for a file,
@@ -170,15 +183,15 @@ impl Reading<'_, '_> {
 
     fn holds_list(mut text: impl Read) -> Result<bool, NoJson> {
         let mut has_items = false;
-        let envelope = framed(&mut text, |_| {
+        let envelope = framed(&mut text, |item| {
             has_items = true;
-            Ok(())
+            length(item)
         });
         Ok(has_items && envelope.is_ok_and(|envelope| envelope.kind.ends_with("List")))
     }
 
     fn list(&mut self) -> Result<(), NoJson> {
-        framed(&mut File::open(self.file)?, |item| self.value(item)).map(drop)
+        framed(&mut File::open(self.file)?, |text| self.value(text)).map(drop)
     }
 
     /// Reads the consecutive JSON objects in `text`, and passes each one to `take`. If an object is a Kubernetes List,
@@ -186,23 +199,28 @@ impl Reading<'_, '_> {
     fn values(&mut self, text: &str) -> Result<(), NoJson> {
         let mut rest = text.trim_start();
         while !rest.is_empty() {
-            let length = scan::length(rest.as_bytes()).filter(|_| rest.starts_with('{')).ok_or(NoJson::Other)?;
+            let length = length(rest).ok().filter(|_| rest.starts_with('{')).ok_or(NoJson::Other)?;
             let (value, behind) = rest.split_at_checked(length).ok_or(NoJson::Other)?;
             let may_be_list = frames::type_of(value).is_none_or(|(_, kind)| kind.ends_with("List"));
-            match may_be_list && Self::holds_list(value.as_bytes())? {
-                true => drop(framed(&mut value.as_bytes(), |item| self.value(item))?),
-                false => self.value(value)?,
+            if may_be_list && Self::holds_list(value.as_bytes())? {
+                framed(&mut value.as_bytes(), |text| self.value(text))?;
+            } else {
+                self.value(value)?;
             }
             rest = behind.trim_start();
         }
         Ok(())
     }
 
-    fn value(&mut self, text: &str) -> Result<(), NoJson> {
-        let Some((api_version, kind)) = frames::type_of(text) else {
-            return serde_json::from_str(text).map(|_: serde::de::IgnoredAny| ()).map_err(|_| NoJson::Other);
-        };
-        (self.take)(Object { api_version: &api_version, kind: &kind, text }).map_err(|_| NoJson::Other)
+    /// Passes the object at the start of `text` to `take`, and returns the length of the object in bytes. Skips a value
+    /// that is not a Kubernetes object. The text may continue after the value.
+    fn value(&mut self, text: &str) -> Result<usize, NoJson> {
+        if let Some((api_version, kind)) = frames::type_of(text) {
+            return (self.take)(Object { api_version: &api_version, kind: &kind, text }).map_err(|_| NoJson::Other);
+        }
+        let length = length(text)?;
+        let value = text.get(..length).unwrap_or_default();
+        serde_json::from_str(value).map(|_: serde::de::IgnoredAny| length).map_err(|_| NoJson::Other)
     }
 
     fn documents(&mut self, mut pieces: Pieces) -> io::Result<()> {
@@ -251,32 +269,33 @@ impl Reading<'_, '_> {
     }
 }
 
-/// Splits a list into its items while it is read, and passes each item to `take`. Returns the other fields of the list.
-fn framed(from: &mut impl Read, mut take: impl FnMut(&str) -> Result<(), NoJson>) -> Result<frames::Envelope, NoJson> {
-    let mut frames = Frames::default();
-    while !frames.is_complete() {
-        frames.read(from, PIECE_BYTES)?;
-        while advance(&mut frames)? {
-            take(frames.current()?)?;
-        }
-    }
-    Ok(frames.envelope()?)
+/// Returns the length in bytes of the JSON value at the start of `text`. Fails if the value is incomplete.
+fn length(text: &str) -> Result<usize, NoJson> {
+    scan::length(text.as_bytes()).ok_or(NoJson::Other)
 }
 
-/// Moves to the next item of a list in a file. Returns true if the whole item is in memory. Returns false if the caller
-/// must read more of the file, or at the end of the list.
+/// Splits a list into its items while it is read. Passes each item to `take`, as [`Frames::take_items`] describes.
+/// Returns the other fields of the list.
 ///
 /// Returns an error if the file contains several objects: first an object that is not a list but has a field `items`,
 /// and then a list. At first, such a file looks like a single list. The error asks the user to write each object into
 /// its own file.
-fn advance(frames: &mut Frames) -> Result<bool, NoJson> {
-    match frames.advance() {
-        Err(_) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => Err(io::Error::other(
-            "it contains an object with the field items, and then a list: write each to its own file",
-        )
-        .into()),
-        advanced => Ok(advanced?),
+fn framed(
+    from: &mut impl Read,
+    mut take: impl FnMut(&str) -> Result<usize, NoJson>,
+) -> Result<frames::Envelope, NoJson> {
+    let mut frames = Frames::default();
+    while !frames.is_complete() {
+        frames.read(from, PIECE_BYTES)?;
+        match frames.take_items(&mut take) {
+            Err(NoJson::Other) if frames.envelope().is_ok_and(|envelope| !envelope.kind.ends_with("List")) => {
+                let problem = "it contains an object with the field items, and then a list: write each to its own file";
+                return Err(io::Error::other(problem).into());
+            }
+            taken => taken?,
+        }
     }
+    Ok(frames.envelope()?)
 }
 
 /// Returns the `kind` of a list in a JSON file, if `kind` is written after an array such as `items`. Reads only the end
