@@ -1,8 +1,10 @@
 //! Reads files on all cores, and returns results in the order of the files.
 
+use std::iter;
 use std::num::NonZero;
 use std::path::Path;
-use std::sync::mpsc::{Receiver, SyncSender, channel, sync_channel};
+use std::sync::mpsc::{Receiver, Sender, SyncSender, channel, sync_channel};
+use std::sync::{Mutex, PoisonError};
 use std::thread;
 
 use super::ManifestError;
@@ -52,23 +54,17 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
     if are_small(&files) {
         return files.into_iter().flat_map(|file| read(file, &make, &mut take)).collect();
     }
-    let (count, threads) = (files.len(), thread::available_parallelism().map_or(1, NonZero::get).min(files.len()));
-    // Each thread reads every n-th file, so the next batch in order comes from a known thread.
-    let mut shares: Vec<Vec<Found>> = (0..threads).map(|_| Vec::new()).collect();
-    for (at, file) in files.into_iter().enumerate() {
-        if let Some(share) = shares.get_mut(at % threads) {
-            share.push(file);
-        }
-    }
+    let threads = thread::available_parallelism().map_or(1, NonZero::get).min(files.len());
+    let (files, (order, readers)) = (Mutex::new(files.into_iter()), channel());
     thread::scope(|scope| {
-        let batches: Vec<_> = shares
-            .into_iter()
-            .map(|share| {
+        let batches: Vec<_> = (0..threads)
+            .map(|number| {
                 let (sender, batches) = sync_channel(BATCHES.div_ceil(threads));
                 let (make, (done, is_done)) = (&make, channel::<()>());
+                let mut files = next_files(number, &files, order.clone());
                 scope.spawn(move || {
-                    share.into_iter().try_for_each(|file| send(file, make, &sender));
-                    drop(sender);
+                    files.try_for_each(|file| send(file, make, &sender));
+                    drop((files, sender));
                     // When a thread ends, the allocator returns its memory, except for batches that still wait. So the
                     // thread waits until all are stored, when the channel is closed.
                     let _ = is_done.recv();
@@ -76,8 +72,26 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
                 (batches, done)
             })
             .collect();
-        let in_order = (0..count).filter_map(|at| batches.get(at % threads));
+        drop(order);
+        let in_order = readers.into_iter().filter_map(|number| batches.get(number));
         in_order.flat_map(|(batches, _)| receive(batches, &mut take)).collect()
+    })
+}
+
+/// Returns an iterator over the files that the thread with this number reads. The threads share `files`, so a thread that
+/// is faster reads more files. When a thread takes a file, its number is sent to `order`. So the numbers in `order` say
+/// which threads read the files, in the order of the files.
+fn next_files(
+    number: usize,
+    files: &Mutex<impl Iterator<Item = Found>>,
+    order: Sender<usize>,
+) -> impl Iterator<Item = Found> {
+    iter::from_fn(move || {
+        // Locked until the number is sent, so that no other thread sends its number between.
+        let mut files = files.lock().unwrap_or_else(PoisonError::into_inner);
+        let file = files.next()?;
+        order.send(number).ok()?;
+        Some(file)
     })
 }
 
@@ -134,6 +148,7 @@ fn receive<T>(batches: &Receiver<Batch<T>>, take: &mut impl FnMut(T)) -> Vec<Man
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::time::Duration;
 
     use super::*;
 
@@ -169,5 +184,34 @@ mod tests {
         let names: Vec<_> = errors.iter().map(|error| error.name.rsplit('/').next().unwrap()).collect();
         assert_eq!(names, ["10.yaml", "20.yaml"]);
         assert!(each_in_order::<&Path, ()>(&[], |_, ()| Err(String::new()), |()| ()).is_empty());
+    }
+
+    #[test]
+    fn other_threads_continue_while_one_is_slow() {
+        let threads = thread::available_parallelism().map_or(1, NonZero::get);
+        let folder = tempfile::tempdir().unwrap();
+        let padding = "x".repeat(usize::try_from(SMALL).unwrap());
+        for file in 0..=threads {
+            let object = format!(r#"{{"apiVersion":"v1","kind":"Thing","number":{file},"padding":"{padding}"}}"#);
+            fs::write(folder.path().join(format!("{file:03}.json")), object).unwrap();
+        }
+        let (sender, is_last_read) = channel();
+        let is_last_read = Mutex::new(is_last_read);
+        let last = format!("\"number\":{threads},");
+        let make = |object: Object<'_>, _: &mut ()| {
+            let length = object.text.len();
+            if object.text.contains(&last) {
+                sender.send(()).unwrap();
+            } else if object.text.contains("\"number\":0,") && threads > 1 {
+                // Fails if the last file waits for the thread that reads the first one.
+                is_last_read
+                    .lock()
+                    .unwrap()
+                    .recv_timeout(Duration::from_secs(60))
+                    .map_err(|error| error.to_string())?;
+            }
+            Ok(Processed { length, is_full: false })
+        };
+        assert!(each_in_order(&[folder.path()], make, |()| ()).is_empty());
     }
 }
