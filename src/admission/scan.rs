@@ -160,8 +160,8 @@ impl<'a> Scanner<'a> {
         self.peek() == Some(b'"')
     }
 
-    /// Returns the value at the scan position, and advances the scan position past it. Unlike [`Scanner::value`], checks
-    /// that the value is valid JSON.
+    /// Returns the value at the scan position, and advances the scan position past it. Unlike [`Scanner::value`],
+    /// checks that the value is valid JSON.
     pub(crate) fn checked_value(&mut self) -> Result<CheckedValue<'a>, Unread> {
         self.peek();
         let rest = self.text.get(self.at..).unwrap_or_default();

@@ -183,10 +183,11 @@ impl<'t> Decoder<'t, '_> {
     }
 
     /// Decodes the member `key` of an object. `part` and `indexed` are the selections for the object, and its members
-    /// are written from `start` on. Returns the fields in the member that `indexed` selects; `None` if it selects nothing.
+    /// are written from `start` on. Returns the fields in the member that `indexed` selects; `None` if it selects
+    /// nothing.
     fn member(
         &mut self,
-        key: &Cow<'t, str>,
+        key: &str,
         part: &Part,
         indexed: Option<&Part>,
         place: Place,
@@ -226,16 +227,9 @@ impl<'t> Decoder<'t, '_> {
     }
 
     /// Writes the key of a member. `start` is the beginning of the object's members.
-    fn begin_member(&mut self, key: &Cow<'t, str>, start: usize) {
+    fn begin_member(&mut self, key: &str, start: usize) {
         self.separate(start);
-        match key {
-            // The key has no escapes in the object's text, so it needs none.
-            Cow::Borrowed(plain) => self.out.text.extend(["\"", *plain, "\":"]),
-            Cow::Owned(key) => {
-                self.out.text.push_str(&Value::from(key.as_str()).to_string());
-                self.out.text.push(':');
-            }
-        }
+        push_key(key, &mut self.out.text);
     }
 
     /// Writes a comma, unless the object or list whose text begins at `start` is still empty.
@@ -251,6 +245,16 @@ impl<'t> Decoder<'t, '_> {
             return self.scanner.string();
         }
         self.scanner.checked_value().map(|_| Cow::default())
+    }
+}
+
+/// Appends the key of a member and a colon to `out`.
+fn push_key(key: &str, out: &mut String) {
+    if key.bytes().all(|byte| byte >= b' ' && !matches!(byte, b'"' | b'\\')) {
+        out.extend(["\"", key, "\":"]);
+    } else {
+        out.push_str(&Value::from(key).to_string());
+        out.push(':');
     }
 }
 

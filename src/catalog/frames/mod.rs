@@ -15,8 +15,8 @@ const MAX_OBJECT_BYTES: usize = 32 * 1024 * 1024;
 /// `items`. These fields usually take less than a kilobyte.
 const MAX_ENVELOPE_BYTES: usize = 64 * 1024;
 
-/// Extra capacity that is reserved in a buffer for `read_to_end`. It lets `read_to_end` detect the end of a file without
-/// growing the buffer.
+/// Extra capacity that is reserved in a buffer for `read_to_end`. It lets `read_to_end` detect the end of a file
+/// without growing the buffer.
 pub(super) const PROBE_BYTES: usize = 32;
 
 /// An error in the JSON text of a Kubernetes list, such as a PodList.

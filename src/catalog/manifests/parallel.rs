@@ -78,9 +78,9 @@ pub(super) fn each_in_order<P: AsRef<Path>, T: Default + Send>(
     })
 }
 
-/// Returns an iterator over the files that the thread with this number reads. The threads share `files`, so a thread that
-/// is faster reads more files. When a thread takes a file, its number is sent to `order`. So the numbers in `order` say
-/// which threads read the files, in the order of the files.
+/// Returns an iterator over the files that the thread with this number reads. The threads share `files`, so a thread
+/// that is faster reads more files. When a thread takes a file, its number is sent to `order`. So the numbers in
+/// `order` say which threads read the files, in the order of the files.
 fn next_files(
     number: usize,
     files: &Mutex<impl Iterator<Item = Found>>,

@@ -41,9 +41,9 @@ impl Object<'_> {
     }
 }
 
-/// A callback that receives each Kubernetes object in a file, and returns the length of its text in bytes. The text that
-/// it receives may continue after the object, because the end of the object is not known yet. The callback returns an
-/// error message if it cannot process the object, or if the text ends before the object ends. In the second case, it
+/// A callback that receives each Kubernetes object in a file, and returns the length of its text in bytes. The text
+/// that it receives may continue after the object, because the end of the object is not known yet. The callback returns
+/// an error message if it cannot process the object, or if the text ends before the object ends. In the second case, it
 /// receives the object again, with more text.
 pub(super) type Take<'f> = dyn FnMut(Object<'_>) -> Result<usize, String> + 'f;
 
