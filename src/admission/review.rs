@@ -9,7 +9,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::scan::{Jump, Scanner, is_plain};
+use super::checked;
+use super::scan::{Jump, Scanner};
 use super::{Object, Operation, Request, Resource, User, json};
 
 /// The version of the AdmissionReview API. A response has the version of its request.
@@ -279,8 +280,7 @@ fn read_member<'a, T: Default + Deserialize<'a>>(member: Raw<'a>, name: &str) ->
 }
 
 fn text<'a>(member: Raw<'a>, name: &str) -> Result<Cow<'a, str>, String> {
-    let quoted = member.and_then(|member| member.strip_prefix('"')?.strip_suffix('"'));
-    if let Some(plain) = quoted.filter(|text| is_plain(text)) {
+    if let Some(plain) = member.and_then(|member| checked::plain_string(member.strip_prefix('"')?)) {
         return Ok(Cow::Borrowed(plain));
     }
     read_member::<Text<'_>>(member, name).map(|text| text.0)

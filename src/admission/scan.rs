@@ -295,12 +295,6 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Returns whether the text between the quotes of a JSON string needs no decoding. Returns false if the text contains
-/// escapes, or control characters, which are invalid in JSON.
-pub(super) fn is_plain(text: &str) -> bool {
-    text.bytes().fold(true, |is_plain, byte| is_plain & (byte >= b' ') & (byte != b'\\'))
-}
-
 /// Returns the length in bytes of the JSON value at the start of `bytes`. The content of the value is not checked.
 /// `None` if the value is incomplete. A number, `true`, `false` or `null` at the very end of `bytes` counts as
 /// incomplete, because more digits or letters could follow.
