@@ -60,8 +60,18 @@ fn released() -> Option<String> {
     if env::var("PROFILE").as_deref() != Ok("release") {
         return None;
     }
-    println!("cargo::rerun-if-changed=.git/HEAD");
-    let output =
-        Command::new("git").args(["rev-parse", "HEAD"]).output().ok().filter(|output| output.status.success())?;
+    // The first file changes when another branch is checked out, the second one also with each commit. In a worktree,
+    // neither is in the folder `.git`. Cargo would run this program in each build if a file did not exist.
+    for file in ["HEAD", "logs/HEAD"] {
+        if let Some(path) = git(&["rev-parse", "--git-path", file]).filter(|path| Path::new(path).exists()) {
+            println!("cargo::rerun-if-changed={path}");
+        }
+    }
+    git(&["rev-parse", "HEAD"])
+}
+
+/// Returns what git prints. `None` if it fails.
+fn git(arguments: &[&str]) -> Option<String> {
+    let output = Command::new("git").args(arguments).output().ok().filter(|output| output.status.success())?;
     Some(String::from_utf8(output.stdout).ok()?.trim().to_owned())
 }
