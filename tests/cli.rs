@@ -336,6 +336,28 @@ fn manifests_are_written_and_compared() {
 }
 
 #[test]
+fn the_configuration_in_the_manifests_is_kept() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().display().to_string();
+    let arguments = ["manifests", "--image", "registry.example/portcullis:1", "--out", &out];
+    assert_eq!(portcullis(&arguments).code, 0);
+    let [configuration, server] =
+        ["3-server/configuration.yaml", "3-server/server.yaml"].map(|file| folder.path().join(file));
+    let changed = std::fs::read_to_string(&configuration).unwrap().replace("{}", "dryRun: {}");
+    std::fs::write(&configuration, &changed).unwrap();
+    assert_eq!(portcullis(&[&arguments[..], &["--check"]].concat()).code, 0);
+    std::fs::write(&server, "").unwrap();
+    let again = portcullis(&arguments);
+    assert!(again.code == 0 && again.stderr.contains("configuration.yaml: kept, because"), "{}", again.stderr);
+    assert_eq!(std::fs::read_to_string(&configuration).unwrap(), changed);
+    assert_ne!(std::fs::read_to_string(&server).unwrap(), "");
+    std::fs::remove_file(&configuration).unwrap();
+    assert_eq!(portcullis(&[&arguments[..], &["--check"]].concat()).code, 1);
+    assert_eq!(portcullis(&arguments).stderr, "");
+    assert!(configuration.exists());
+}
+
+#[test]
 fn manifests_are_written_for_the_families_that_are_on() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().display().to_string();

@@ -63,10 +63,21 @@ pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
         return Ok(differences(&args.out, &manifests));
     }
     for (file, text) in manifests {
-        let path = args.out.join(file);
+        let path = args.out.join(&file);
+        if is_configured(&file, &path, &text) {
+            let kept = "kept, because it was changed. To get the default configuration, delete this file first";
+            say(&format!("{}: {kept}\n", path.display()));
+            continue;
+        }
         write(&path, &text).map_err(|error| Unusable::because(path.display(), error))?;
     }
     Ok(OK)
+}
+
+/// Returns whether `path` is the file for the configuration of the server, and exists with another content than `text`.
+/// Then users have written their configuration into it, which must not get lost.
+fn is_configured(file: &str, path: &Path, text: &str) -> bool {
+    file == complete::CONFIGURATION && std::fs::read_to_string(path).is_ok_and(|known| known != text)
 }
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
@@ -78,7 +89,8 @@ fn differences(folder: &Path, manifests: &[(String, String)]) -> u8 {
     let mut code = OK;
     for (file, text) in manifests {
         let path = folder.join(file);
-        if std::fs::read_to_string(&path).ok().as_ref() != Some(text) {
+        let differs = std::fs::read_to_string(&path).ok().as_ref() != Some(text);
+        if differs && !is_configured(file, &path, text) {
             say(&format!("{}: differs from the output of `portcullis manifests`\n", path.display()));
             code = DENIED;
         }

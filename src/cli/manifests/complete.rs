@@ -25,6 +25,9 @@ const OPTIONAL: &str = "optional";
 const CONTAINER: &str = include_str!("container.tmpl");
 const POD: &str = include_str!("pod.tmpl");
 const CONTROLLERS: &str = include_str!("companion.tmpl");
+/// The path of the ConfigMap with the configuration of the server. Users write their configuration into this file.
+pub(super) const CONFIGURATION: &str = "3-server/configuration.yaml";
+
 /// The manifest files of every installation without Helm. Each entry has the folder, the name and the template of a
 /// file.
 const FILES: [(&str, &str, &str); 4] = [
