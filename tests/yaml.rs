@@ -131,6 +131,31 @@ fn continues_after_an_invalid_document() {
     assert_eq!(kinds, [true, true, false, true]);
 }
 
+/// kubectl reads JSON objects one after the other. It does not read text after several objects as YAML.
+#[test]
+fn text_after_several_json_objects_is_an_error() {
+    let places = |text: &str| {
+        let (limits, first) = (Limits::default(), |document: yaml::Document| document.value["a"].clone());
+        let place = |error: yaml::YamlError| (error.place.line, error.place.column, error.to_string());
+        yaml::documents(text, &limits).map(|document| document.map(first).map_err(place)).collect::<Vec<_>>()
+    };
+    let error = |line, column, found| Err((line, column, format!("invalid JSON after other JSON objects: {found}")));
+    let (one, two) = (Ok(json!(1)), Ok(json!(2)));
+    let cut_off = error(2, 12, "EOF while parsing a value");
+    assert_eq!(places("{\"a\":1}\n{\"a\":2}{\"a\":"), [one.clone(), two.clone(), cut_off]);
+    let separator = error(3, 1, "found the separator `---`");
+    assert_eq!(places("{\"a\":1}\n{\"a\":2}\n---\na: 3\n"), [one.clone(), two.clone(), separator, Ok(json!(3))]);
+    assert_eq!(places("{\"a\":1}\n{a: 2}\n---\na: 3\n"), [one, two, Ok(json!(3))]);
+}
+
+#[test]
+fn every_json_object_has_its_own_limit() {
+    let limits = Limits { depth: 3, ..Limits::default() };
+    let read: Vec<_> = yaml::documents("{\"a\":[]} {\"b\":[[[[]]]]} {\"c\":[]}", &limits).collect();
+    let problems: Vec<_> = read.into_iter().map(|document| document.err().map(|error| error.problem)).collect();
+    assert_eq!(problems, [None, Some(Problem::TooDeep(3)), None]);
+}
+
 #[test]
 fn reads_the_first_document_like_kustomize() {
     let first = |text| yaml::first(text, &Limits::default()).unwrap().map(|document| document.value);

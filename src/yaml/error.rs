@@ -19,6 +19,9 @@ pub enum Problem {
     /// The text is not valid YAML.
     #[error("{0}")]
     Syntax(String),
+    /// The text after several JSON objects is not JSON. After a single JSON object, kubectl reads the text as YAML.
+    #[error("invalid JSON after other JSON objects: {0}")]
+    AfterJson(String),
     /// A line begins with `---`, followed by text other than a comment. kubectl rejects such a line, although YAML
     /// allows it.
     #[error("invalid document separator: only a comment may follow `---`, not `{0}`")]

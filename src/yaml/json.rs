@@ -26,17 +26,39 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
     values.into_iter().map(document).collect()
 }
 
-/// Returns an error if a number in a JSON text is outside the range of a 64-bit float. kubectl rejects such a text. It
-/// does not fall back to YAML, where the number would be a string.
-pub(super) fn number_out_of_range(chunk: Chunk<'_>) -> Option<YamlError> {
+/// The JSON values at the start of a text.
+pub(super) struct Start {
+    /// The position behind each value, in bytes.
+    pub(super) ends: Vec<usize>,
+    /// The reason why the text behind these values is not JSON. `None` if the whole text is JSON.
+    pub(super) error: Option<YamlError>,
+}
+
+/// Finds the JSON values at the start of a text. Finds none if the text does not begin with a JSON object or array.
+pub(super) fn start(chunk: Chunk<'_>) -> Start {
+    let mut start = Start { ends: Vec::new(), error: None };
     if !chunk.text.trim_start().starts_with(['{', '[']) {
-        return None;
+        return start;
     }
     let mut values = serde_json::Deserializer::from_str(chunk.text).into_iter::<Value>();
-    let error = values.find_map(Result::err).filter(|error| error.to_string().starts_with("number out of range"))?;
+    while let Some(value) = values.next() {
+        match value {
+            Ok(_) => start.ends.push(values.byte_offset()),
+            Err(error) => start.error = Some(yaml_error(chunk, &error)),
+        }
+    }
+    start
+}
+
+fn yaml_error(chunk: Chunk<'_>, error: &serde_json::Error) -> YamlError {
     let lines = chunk.text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);
-    Some(YamlError { place: chunk.place(at), problem: Problem::OutOfRange })
+    let text = error.to_string();
+    let problem = match text.split_once(" at line ").map_or(&*text, |(problem, _)| problem) {
+        "number out of range" => Problem::OutOfRange,
+        problem => Problem::AfterJson(problem.to_owned()),
+    };
+    YamlError { place: chunk.place(at), problem }
 }
 
 /// A scanner that finds the positions of values in a valid JSON text. Its methods return `None` if a limit is exceeded.

@@ -32,7 +32,8 @@
 //! * Keys that are not strings are converted to strings. For example, `1.50` becomes `"1.5"`. Null cannot be a key.
 //! * A scalar with a tag that go-yaml does not know is a string. For example, `!port 80` is `"80"`.
 //! * A float without a fraction is an integer after the conversion to JSON. For example, `1.0` is `1`.
-//! * A document that is JSON is parsed as JSON.
+//! * A document that is JSON is parsed as JSON. It may consist of several JSON objects. If other text follows the first
+//!   object, this text is YAML; if it follows several objects, it is an error.
 //!
 //! # Differences from kubectl
 //!
@@ -189,10 +190,48 @@ pub fn read_all(text: &str, limits: &Limits) -> (Vec<Document>, Option<YamlError
 /// Parses the documents of a text one by one. An invalid document does not affect the others, but an invalid separator
 /// ends the iteration.
 pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = Result<Document, YamlError>> + 't {
-    Chunks::new(text).flat_map(move |chunk| match chunk.and_then(|chunk| parse(chunk, limits, As::Object)) {
-        Ok(documents) => documents.into_iter().map(Ok).collect(),
+    Chunks::new(text).flat_map(move |chunk| match chunk {
+        Ok(chunk) => {
+            let separator = separator_after_json(chunk, text).map(Err);
+            objects(chunk, limits).into_iter().chain(separator).collect()
+        }
         Err(error) => vec![Err(error)],
     })
+}
+
+/// Returns an error if `text` begins with several JSON values and a separator, and `chunk` contains these values. kubectl
+/// expects another JSON value instead of the separator.
+fn separator_after_json(chunk: Chunk<'_>, text: &str) -> Option<YamlError> {
+    let end = chunk.text.len();
+    if chunk.lines > 0 || chunk.byte + end >= text.len() {
+        return None;
+    }
+    let json::Start { ends, error } = json::start(chunk);
+    let problem = || Problem::AfterJson("found the separator `---`".to_owned());
+    (ends.len() > 1 && error.is_none()).then(|| YamlError { place: chunk.place(end), problem: problem() })
+}
+
+/// Parses the objects of a chunk. kubectl reads JSON values one after the other. If other text follows the first value,
+/// kubectl reads this text as YAML. If it follows several values, it is an error, also if it is a separator.
+///
+/// Source: `YAMLOrJSONDecoder.Decode` of k8s.io/apimachinery.
+fn objects(chunk: Chunk<'_>, limits: &Limits) -> Vec<Result<Document, YamlError>> {
+    if let Some(documents) = json::read(chunk, limits) {
+        return documents.into_iter().map(Ok).collect();
+    }
+    let json::Start { ends, error } = json::start(chunk);
+    let (mut found, mut rest) = (Vec::new(), chunk);
+    for end in &ends {
+        let (value, behind) = rest.split(end - (chunk.text.len() - rest.text.len()));
+        found.extend(parse(value, limits, As::Object).transpose());
+        rest = behind;
+    }
+    match error {
+        Some(error) if ends.len() > 1 || error.problem == Problem::OutOfRange => found.push(Err(error)),
+        _ if ends.is_empty() => found.extend(parse(chunk, limits, As::Object).transpose()),
+        _ => found.extend(parse(rest.after_blank(), limits, As::Object).transpose()),
+    }
+    found
 }
 
 /// Parses a text as kustomize parses a `kustomization.yaml`. Only the first YAML document is parsed, and later
@@ -202,7 +241,7 @@ pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
 ///
 /// If the document is not YAML, cannot be converted to JSON, or exceeds `limits`.
 pub fn first(text: &str, limits: &Limits) -> Result<Option<Document>, YamlError> {
-    parse(Chunk::whole(text), limits, As::Kustomization).map(|documents| documents.into_iter().next())
+    parse(Chunk::whole(text), limits, As::Kustomization)
 }
 
 /// Parses the documents of a text into nodes, as kustomize parses manifests and patches. The nodes preserve styles and
@@ -242,12 +281,10 @@ pub fn is_one_manifest(text: &str) -> bool {
     Chunks::of_manifests(text).count() == 1
 }
 
-fn parse(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Vec<Document>, YamlError> {
+/// Parses the first document of a chunk. Returns `None` if the document is empty or null.
+fn parse(chunk: Chunk<'_>, limits: &Limits, what: As) -> Result<Option<Document>, YamlError> {
     match json::read(chunk, limits) {
-        Some(documents) => Ok(documents),
-        None => match json::number_out_of_range(chunk).filter(|_| what == As::Object) {
-            Some(error) => Err(error),
-            None => Ok(reader::read(chunk, limits, what)?.into_iter().collect()),
-        },
+        Some(documents) => Ok(documents.into_iter().next()),
+        None => reader::read(chunk, limits, what),
     }
 }

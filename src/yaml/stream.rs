@@ -55,6 +55,13 @@ impl<'t> Chunk<'t> {
         (Self { text, ..self }, Self { text: rest, byte: self.byte + at, lines, original: None })
     }
 
+    /// Returns the chunk without white space at its start, up to the end of the first line.
+    pub(super) fn after_blank(self) -> Self {
+        let line = self.text.find('\n').map_or(self.text.len(), |end| end + 1);
+        let blank = self.text.find(|character: char| !character.is_whitespace()).unwrap_or(self.text.len());
+        self.split(blank.min(line)).1
+    }
+
     /// Returns the text with replacements for characters that go-yaml and Portcullis' parser treat differently. These
     /// characters are byte order marks, and the line breaks that only go-yaml recognizes, such as U+2028. `None` if
     /// there is nothing to replace.
