@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Write as _;
 use std::path::Path;
 
+use portcullis::catalog::manifests::{DEFAULT_NAMESPACE, Manifests};
 use serde_json::{Value, json};
 
 const DEPLOYERS: &str = "\
@@ -22,12 +23,23 @@ type Outcome = Result<(), Box<dyn Error>>;
 fn main() -> Outcome {
     let corpus = std::env::args().nth(1).unwrap_or_else(|| "fuzz/corpus".to_owned());
     let corpus = Path::new(&corpus);
-    let targets = ["configuration", "review", "yaml", "kustomization", "tree", "analysis", "generated", "export_path"];
+    let targets = [
+        "configuration",
+        "review",
+        "yaml",
+        "kustomization",
+        "tree",
+        "analysis",
+        "generated",
+        "export_path",
+        "manifests",
+    ];
     let environment_targets = ["field_path", "transform", "environment"];
     targets.iter().chain(&environment_targets).try_for_each(|target| fs::create_dir_all(corpus.join(target)))?;
     reviews(corpus)?;
     texts(corpus)?;
     configurations(corpus)?;
+    manifests(corpus)?;
     paths(corpus)?;
     environments(corpus)?;
     trees(corpus)
@@ -67,6 +79,21 @@ fn reviews(corpus: &Path) -> Outcome {
 fn texts(corpus: &Path) -> Outcome {
     for (number, case) in enumerate_items(&vectors("yaml/cases.json")?["cases"]) {
         fs::write(corpus.join(format!("yaml/{number}")), case["text"].as_str().unwrap_or_default())?;
+    }
+    Ok(())
+}
+
+/// Writes the seeds of the fuzz target `manifests`: the objects of the examples, as Lists and one after the other. The
+/// first two bytes of a seed say where the text is split.
+fn manifests(corpus: &Path) -> Outcome {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
+    let objects = Manifests::load(&[examples], DEFAULT_NAMESPACE).objects();
+    for (number, some) in objects.chunks(3).enumerate() {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": some}).to_string();
+        let sequence: String = some.iter().map(|object| format!("{object}\n")).collect();
+        for (text, form) in [(list, "list"), (sequence, "sequence")] {
+            fs::write(corpus.join(format!("manifests/{form}-{number}")), format!("\0\x01{text}"))?;
+        }
     }
     Ok(())
 }
