@@ -44,7 +44,10 @@ pub(super) fn start(chunk: Chunk<'_>) -> Start {
     while let Some(value) = values.next() {
         match value {
             Ok(_) => start.ends.push(values.byte_offset()),
-            Err(error) => start.error = Some(yaml_error(chunk, &error)),
+            Err(error) => {
+                start.error = Some(yaml_error(chunk, &error));
+                break;
+            }
         }
     }
     start

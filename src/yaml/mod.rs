@@ -199,7 +199,7 @@ pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
     })
 }
 
-/// Returns an error if `text` begins with several JSON values and a separator, and `chunk` contains these values. kubectl
+/// Returns an error if `text` begins with several JSON values, which are `chunk`, and a separator follows. kubectl
 /// expects another JSON value instead of the separator.
 fn separator_after_json(chunk: Chunk<'_>, text: &str) -> Option<YamlError> {
     let end = chunk.text.len();
