@@ -351,6 +351,11 @@ fn the_configuration_in_the_manifests_is_kept() {
     assert!(again.code == 0 && again.stderr.contains("configuration.yaml: kept, because"), "{}", again.stderr);
     assert_eq!(std::fs::read_to_string(&configuration).unwrap(), changed);
     assert_ne!(std::fs::read_to_string(&server).unwrap(), "");
+    std::fs::write(&server, "").unwrap();
+    let moved = portcullis(&[&arguments[..], &["--namespace", "other"]].concat());
+    let problem = "not the ConfigMap portcullis in the namespace other";
+    assert!(moved.code == 2 && moved.stderr.contains(problem), "{}", moved.stderr);
+    assert_eq!(std::fs::read_to_string(&server).unwrap(), "", "nothing is written");
     std::fs::remove_file(&configuration).unwrap();
     assert_eq!(portcullis(&[&arguments[..], &["--check"]].concat()).code, 1);
     assert_eq!(portcullis(&arguments).stderr, "");

@@ -15,6 +15,7 @@ use crate::catalog::{Declaration, Kind};
 use crate::gate::Registry;
 use crate::gate::registration::{Choice, Endpoint, Registration};
 use crate::reconciler::{self, Controller};
+use crate::yaml;
 
 /// Write the webhook configurations, permissions and CRDs for the rules.
 #[derive(Debug, clap::Args)]
@@ -60,24 +61,45 @@ pub(super) struct Args {
 pub(super) fn run(args: &Args) -> Result<u8, Unusable> {
     let manifests = args.manifests()?;
     if args.check {
-        return Ok(differences(&args.out, &manifests));
+        return differences(&args.out, &manifests);
     }
+    let mut written = Vec::new();
     for (file, text) in manifests {
         let path = args.out.join(&file);
-        if is_configured(&file, &path, &text) {
-            let kept = "kept, because it was changed. To get the default configuration, delete this file first";
+        if is_configured(&file, &path, &text)? {
+            let kept = "kept, because it differs from the default configuration. To get the default, delete this file";
             say(&format!("{}: {kept}\n", path.display()));
-            continue;
+        } else {
+            written.push((path, text));
         }
+    }
+    for (path, text) in written {
         write(&path, &text).map_err(|error| Unusable::because(path.display(), error))?;
     }
     Ok(OK)
 }
 
-/// Returns whether `path` is the file for the configuration of the server, and exists with another content than `text`.
-/// Then users have written their configuration into it, which must not get lost.
-fn is_configured(file: &str, path: &Path, text: &str) -> bool {
-    file == complete::CONFIGURATION && std::fs::read_to_string(path).is_ok_and(|known| known != text)
+/// Returns whether the file at `path` contains the configuration of the server, and differs from the default in `text`.
+/// It must not be overwritten, because users write their configuration into it.
+///
+/// # Errors
+/// If the ConfigMap in the file has another name or namespace than that in `text`. The server would not find it.
+fn is_configured(file: &str, path: &Path, text: &str) -> Result<bool, Unusable> {
+    let known = std::fs::read_to_string(path).ok().filter(|known| file == complete::CONFIGURATION && known != text);
+    let Some(known) = known else { return Ok(false) };
+    let config_map = |text: &str| {
+        let document = yaml::first(text, &yaml::Limits::default()).ok().flatten()?;
+        let field = |name| document.value["metadata"][name].as_str().map(str::to_owned);
+        Some((field("namespace")?, field("name")?))
+    };
+    match (config_map(&known), config_map(text)) {
+        (known, Some((namespace, name))) if known != Some((namespace.clone(), name.clone())) => {
+            let problem =
+                format!("this is not the ConfigMap {name} in the namespace {namespace}: correct or delete the file");
+            Err(Unusable::because(path.display(), problem))
+        }
+        _ => Ok(true),
+    }
 }
 
 fn write(path: &Path, text: &str) -> std::io::Result<()> {
@@ -85,17 +107,17 @@ fn write(path: &Path, text: &str) -> std::io::Result<()> {
     std::fs::write(path, text)
 }
 
-fn differences(folder: &Path, manifests: &[(String, String)]) -> u8 {
+fn differences(folder: &Path, manifests: &[(String, String)]) -> Result<u8, Unusable> {
     let mut code = OK;
     for (file, text) in manifests {
         let path = folder.join(file);
         let differs = std::fs::read_to_string(&path).ok().as_ref() != Some(text);
-        if differs && !is_configured(file, &path, text) {
+        if differs && !is_configured(file, &path, text)? {
             say(&format!("{}: differs from the output of `portcullis manifests`\n", path.display()));
             code = DENIED;
         }
     }
-    code
+    Ok(code)
 }
 
 impl Args {
