@@ -47,9 +47,9 @@ fuzz_target!(|input: (u16, &str)| {
     }
 });
 
-/// Returns whether a text consists of JSON values. For other texts that begin like JSON, the results may differ: objects
-/// before the error may already be stored when the text is read again as YAML, and objects of kinds that the catalog
-/// does not store are not parsed.
+/// Returns whether a text consists of JSON values. For other texts that begin like JSON, the results may differ:
+/// objects before the error may already be stored when the text is read again as YAML, and objects of kinds that the
+/// catalog does not store are not parsed.
 fn is_json(text: &str) -> bool {
     serde_json::Deserializer::from_str(text).into_iter::<Value>().all(|value| value.is_ok())
 }
@@ -73,7 +73,8 @@ fn filled(file: &PathBuf, catalog: Catalog) -> Result<Objects, String> {
     }
 }
 
-/// Returns the objects that `check` finds in a file; `None` if it reports an error, or if the file contains duplicate keys.
+/// Returns the objects that `check` finds in a file. `None` if it reports an error, or if the file contains duplicate
+/// keys.
 fn checked(file: &PathBuf) -> Option<Objects> {
     let found = Manifests::load(&[file], DEFAULT_NAMESPACE);
     let text = fs::read_to_string(file).unwrap();

@@ -28,9 +28,9 @@ pub(super) fn read(chunk: Chunk<'_>, limits: &Limits) -> Option<Vec<Document>> {
 
 /// The JSON values at the start of a text.
 pub(super) struct Start {
-    /// The position behind each value, in bytes.
+    /// The end of each value, as a position in the text in bytes.
     pub(super) ends: Vec<usize>,
-    /// The reason why the text behind these values is not JSON. `None` if the whole text is JSON.
+    /// The reason why the text after these values is not JSON. `None` if the whole text is JSON.
     pub(super) error: Option<YamlError>,
 }
 
@@ -53,6 +53,7 @@ pub(super) fn start(chunk: Chunk<'_>) -> Start {
     start
 }
 
+/// Converts an error of `serde_json` about the text of `chunk`.
 fn yaml_error(chunk: Chunk<'_>, error: &serde_json::Error) -> YamlError {
     let lines = chunk.text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let at = lines.map(str::len).sum::<usize>() + error.column().saturating_sub(1);

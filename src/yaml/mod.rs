@@ -199,8 +199,8 @@ pub fn documents<'t>(text: &'t str, limits: &'t Limits) -> impl Iterator<Item = 
     })
 }
 
-/// Returns an error if `text` begins with several JSON values, which are `chunk`, and a separator follows. kubectl
-/// expects another JSON value instead of the separator.
+/// Returns an error if `chunk` is the start of `text`, consists of several JSON values, and is followed by a separator.
+/// kubectl expects another JSON value instead of the separator.
 fn separator_after_json(chunk: Chunk<'_>, text: &str) -> Option<YamlError> {
     let end = chunk.text.len();
     if chunk.lines > 0 || chunk.byte + end >= text.len() {
